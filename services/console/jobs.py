@@ -51,12 +51,11 @@ class Jobs:
         if len(self.running()) >= MOST_RUNNING:
             text = f"{MOST_RUNNING} jobs are under way: wait for one, or cancel one"
             raise Problem(429, "too_many_jobs", text, headers={"Retry-After": "10"})
-        # what dies from now on is not meant: a letter that dies again would be taken again and again
-        if job.kind is not Kind.EMPTY and job.wanted == Filter():
-            job.matched = await self._letters(job).count()  # nobody has to look at each of them
-        job.wanted = job.wanted.as_of(job.began_ms)
-        self._jobs[job.id] = job
+        self._jobs[job.id] = job  # before anything is waited for: others who are started meanwhile count it
         try:
+            # What dies from now on is not meant: a letter that dies again would be taken again and again. By the clock
+            # of whoever writes down when they died: in a Cluster the catalogue may have another.
+            job.wanted = job.wanted.as_of(await self._store.look_at(job.queue.domain).link.now_ms())
             await self._posting.begin(job)
         except BaseException:
             del self._jobs[job.id]
@@ -202,6 +201,8 @@ class Jobs:
         return DeadLetters(self._store.look_at(job.queue.domain), job.queue)
 
     async def _count(self, job: Job) -> int:
+        if job.wanted == Filter(died_until_ms=job.wanted.died_until_ms):  # nobody has to look at each of them
+            return await self._letters(job).count(job.wanted.died_until_ms)
         number = 0
         async for _ in self._letters(job).matching(job.wanted, octets=0):
             number += 1
