@@ -13,7 +13,7 @@ from services.cli.exits import failure_of, usage
 from services.cli.output import Output
 from services.cli.text import count
 from services.store import Store, StoreError
-from services.store.emptying import Emptied, Emptying
+from services.store.emptying import Emptied, Emptying, ready
 
 NONE = Emptied(0, 0, is_done=False)
 
@@ -26,24 +26,26 @@ NONE = Emptied(0, 0, is_done=False)
 async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: bool) -> None:
     """Remove the messages of NAME that are ready, for good.
 
-    Those that are there as it begins. What is given out and not settled stays with whoever has it, and what is put in
-    meanwhile stays, too; dead letters are for `penstock dead purge`. Without --yes the queue's name has to be typed in.
+    Those that are there when they are counted. What is given out and not settled stays with whoever has it, and what
+    is put in after the count stays, too; dead letters are for `penstock dead purge`. Without --yes the queue's name
+    has to be typed in.
     """
     queue, _ = await store.find_leniently(name)
-    stats = await store.stats(queue)
-    ready, held = stats["ready"], stats["in_flight"]
+    domain = store.look_at(queue.domain)
+    counted = await ready(domain, queue)
+    number, held = counted.messages, counted.in_flight
     if dry_run:
-        output.line(f"{count(ready, 'message')} would be removed; {held:,} in flight would stay")
+        output.line(f"{count(number, 'message')} would be removed; {held:,} in flight would stay")
         if output.as_json:
-            output.record({"dry_run": True, "ready": ready, "in_flight": held})
+            output.record({"dry_run": True, "ready": number, "in_flight": held})
         return
-    what = f"{count(ready, 'message')} of {name}"
+    what = f"{count(number, 'message')} of {name}"
     if not yes and not output.ask(f"{what} will be gone for good. Type the queue's name:", name):
         raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
     done = NONE
-    run = Emptying(store.look_at(queue.domain), queue, f"cli.{secrets.token_hex(8)}")
+    run = Emptying(domain, queue, f"cli.{secrets.token_hex(8)}", counted.until)
     try:
-        with output.progress("removed", ready) as advance:
+        with output.progress("removed", number) as advance:
             async for step in run.steps():
                 advance(step.messages - done.messages)
                 done = step

@@ -57,6 +57,9 @@ class Job:
     wanted: Filter  # which dead letters
     rate: int  # 0: no bound
     began_ms: int
+    until: str = (
+        ""  # of an emptying: the last message that is meant, as the store names it; '' = all there is
+    )
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     state: State = State.RUNNING
     matched: int | None = None

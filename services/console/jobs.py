@@ -51,12 +51,11 @@ class Jobs:
         if len(self.running()) >= MOST_RUNNING:
             text = f"{MOST_RUNNING} jobs are under way: wait for one, or cancel one"
             raise Problem(429, "too_many_jobs", text, headers={"Retry-After": "10"})
-        # what dies from now on is not meant: a letter that dies again would be taken again and again
-        if job.kind is not Kind.EMPTY and job.wanted == Filter():
-            job.matched = await self._letters(job).count()  # nobody has to look at each of them
-        job.wanted = job.wanted.as_of(job.began_ms)
-        self._jobs[job.id] = job
+        self._jobs[job.id] = job  # before anything is waited for: others who are started meanwhile count it
         try:
+            # What dies from now on is not meant: a letter that dies again would be taken again and again. By the clock
+            # of whoever writes down when they died: in a Cluster the catalogue may have another.
+            job.wanted = job.wanted.as_of(await self._store.look_at(job.queue.domain).link.now_ms())
             await self._posting.begin(job)
         except BaseException:
             del self._jobs[job.id]
@@ -150,10 +149,8 @@ class Jobs:
     # the work
 
     async def _run(self, job: Job) -> None:
-        works = {Kind.REDRIVE: self._redrive, Kind.PURGE: self._purge, Kind.EMPTY: self._empty}
-        work = works[job.kind]
         following = asyncio.create_task(self._follow(job), name=f"console job {job.id}, told to others")
-        state = await self._outcome(job, lambda: work(job))
+        state = await self._outcome(job, self._work(job))
         job.is_ending = True
         following.cancel()  # nothing stands behind our last words
         (fault,) = await asyncio.gather(following, return_exceptions=True)
@@ -204,12 +201,23 @@ class Jobs:
         return DeadLetters(self._store.look_at(job.queue.domain), job.queue)
 
     async def _count(self, job: Job) -> int:
-        if job.kind is Kind.EMPTY:
-            return int((await self._store.stats(job.queue))["ready"])
+        if job.wanted == Filter(died_until_ms=job.wanted.died_until_ms):  # nobody has to look at each of them
+            return await self._letters(job).count(job.wanted.died_until_ms)
         number = 0
         async for _ in self._letters(job).matching(job.wanted, octets=0):
             number += 1
         return number
+
+    def _work(self, job: Job) -> Callable[[], Awaitable[None]]:
+        match job.kind:
+            case Kind.REDRIVE:
+                return lambda: self._redrive(job)
+            case Kind.PURGE:
+                return lambda: self._purge(job)
+            case Kind.EMPTY:
+                # one for all attempts: it knows what is meant also when the store has forgotten that
+                run = Emptying(self._store.look_at(job.queue.domain), job.queue, job.run, job.until)
+                return lambda: self._empty(job, run)
 
     async def _redrive(self, job: Job) -> None:
         letters = self._letters(job)
@@ -231,10 +239,9 @@ class Jobs:
             job.moved, job.missing = job.moved + gone, job.missing + len(page) - gone
             self._touched(job.queue.name)
 
-    async def _empty(self, job: Job) -> None:
-        run = Emptying(self._store.look_at(job.queue.domain), job.queue, job.run)
+    async def _empty(self, job: Job, run: Emptying) -> None:
         steps: AsyncIterator[Emptied] = run.steps()
         async with aclosing(steps):  # type: ignore[type-var]
             async for step in steps:
-                job.moved = step.messages
+                job.moved = max(job.moved, step.messages)
                 self._touched(job.queue.name)

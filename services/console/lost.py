@@ -1,5 +1,5 @@
 """Jobs of consoles that were killed: how much they had moved the store still counts, as nobody heard the last
-answer. Whoever notices writes that down, and ends the count."""
+answer. Whoever notices writes that down, and ends the count; of an emptying that also says up to where it goes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 from services.console.counted import counted
-from services.console.job import Told
+from services.console.job import Kind, Told
 from services.console.posting import Posting
 from services.store import Store, StoreError
 from services.store.errors import QueueUnknown
@@ -59,4 +59,5 @@ class LostJobs:
         found = counted(self._store, told["kind"], queue, told["id"])
         if found is not None and (moved := await found.moved()):
             await self._posting.give_up(told, max(moved, told["moved"]))
-            await found.forget()
+            if told["kind"] != Kind.EMPTY:  # one that comes back goes on; it expires by itself
+                await found.forget()

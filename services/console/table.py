@@ -103,7 +103,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "POST", f"{QUEUE}/messages/purge", ADMIN, "message.purge", emptying.purge,
         "Remove the messages that are ready, for good. In the background; what is given out stays with whoever has it, "
-        "and what is put in meanwhile stays, too.",
+        "and what is put in meanwhile, or after the count of a dry run whose `until` is said, stays, too.",
         {200: shapes.Ready, 202: shapes.Job}, body=emptying.PurgeReady, condition=Condition.UNLESS_DRY,
         statuses=(429,), tells=BEGUN, tag="messages",
     ),

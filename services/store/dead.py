@@ -10,7 +10,7 @@ from itertools import compress
 from services.store import redrive_spans
 from services.store.domain import Domain
 from services.store.errors import DomainMismatch, QueueUnknown, StoreError, StoreFault, refusal
-from services.store.letter import DeadLetter, Filter, age_of, is_id, is_last_id
+from services.store.letter import MAX_PART, DeadLetter, Filter, age_of, is_id, is_last_id
 from services.store.queues import Queue
 from services.store.searching import SEARCH_S, try_on
 
@@ -47,8 +47,19 @@ class DeadLetters:
         self._looked_in = (self._key, queue.keys[1])
         self._recorder = None if domain.tracing is None else domain.tracing.recorder
 
-    async def count(self) -> int:
-        return int(await self._domain.link.call("XLEN", self._key))
+    async def count(self, until_ms: int = 0) -> int:
+        """How many there are, or died until this moment of the domain's clock: only later ones are looked at."""
+        later = await self._behind(f"{until_ms}-{MAX_PART}") if until_ms else 0
+        return int(await self._domain.link.call("XLEN", self._key)) - later
+
+    async def _behind(self, place: str) -> int:
+        """How many have later ids."""
+        number, is_last = 0, False
+        while not is_last:
+            looked = await self.look(place, Filter(), 0, octets=0)
+            number += len(looked.letters)
+            place, is_last = looked.last or place, looked.is_last
+        return number
 
     async def find(self, identifier: str) -> DeadLetter | None:
         if not is_id(identifier):

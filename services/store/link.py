@@ -22,7 +22,15 @@ from services.store.errors import (
 
 PATIENCE_S = 2.0  # how long others' questions may keep one waiting while none of them is answered
 RETRY_PAUSE_S = 0.05
-READS = ("stats", "stats_of", "peek", "dead", "available", "log_bindings")  # functions that change nothing
+READS = (
+    "stats",
+    "stats_of",
+    "peek",
+    "ready",
+    "dead",
+    "available",
+    "log_bindings",
+)  # functions that change nothing
 
 
 def explain(error: BaseException) -> StoreError:

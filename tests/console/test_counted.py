@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from services.store import Queue
+from services.console.moments import parse_moment
+from services.store import DeadLetters, Queue
+from services.store.dead import LOOK
 from tests.console.live_console import LiveConsole
 from tests.live import until
 
@@ -76,6 +78,54 @@ async def test_a_moment_that_is_to_come_changes_nothing(console: LiveConsole, qu
     assert told.document["matched"] == 3
     job = await _change(console, "purge", {"all": True, "until": "9999-12-31T23:59:59-23:59"})
     assert job["moved"] == 3
+
+
+@pytest.mark.parametrize("apart_ms", [-3_600_000, 3_600_000])
+async def test_the_catalogue_has_another_clock_than_who_wrote_when_they_died(
+    console: LiveConsole, queue: Queue, monkeypatch: pytest.MonkeyPatch, apart_ms: int
+) -> None:
+    """As in a Cluster, where each has that of its shard: one machine, which has one clock, cannot show it otherwise."""
+    assert console.running is not None
+    store = console.running._console.store
+    now_ms = store.now_ms
+
+    async def elsewhere_ms() -> int:
+        return await now_ms() + apart_ms
+
+    monkeypatch.setattr(store, "now_ms", elsewhere_ms)
+    chosen = {"filter": {"olderThan": "30m"}}
+    assert await console.letters("orders", "&olderThan=30m") == []
+    assert (await _change(console, "purge", chosen))["moved"] == 0
+    told = (await console.ask("POST", f"{DEAD}/purge", {"all": True, "dryRun": True})).document
+    job = await _change(console, "purge", {"all": True, "until": told["until"]})
+    assert (job["state"], job["matched"], job["moved"]) == ("done", 3, 3)
+
+
+async def test_what_died_before_a_count_is_not_looked_at_for_its_number(
+    console: LiveConsole, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The domain's function `dead` looks at letters; of all that were counted only the later ones need it."""
+    await console.bury(queue, *(b"%d" % number for number in range(800)))
+    await _tick(console)
+    told = (await console.ask("POST", f"{DEAD}/redrive", {"all": True, "dryRun": True})).document
+    await console.bury(queue, *(b"%d" % number for number in range(450)))
+    assert console.running is not None
+    domain, asked = console.running._console.store.look_at(queue.domain), []
+    letters, function = DeadLetters(domain, queue), domain.link.function
+
+    async def noticed(name: str, *words: Any, **how: Any) -> Any:
+        asked.append(name)
+        return await function(name, *words, **how)
+
+    monkeypatch.setattr(domain.link, "function", noticed)
+    until_ms = parse_moment(told["until"])
+    assert isinstance(until_ms, int)
+    assert (await letters.count(until_ms), await letters.count()) == (803, 1253)
+    assert asked.count("dead") == 3
+    asked.clear()
+    job = await _change(console, "redrive", {"all": True, "until": told["until"]})
+    assert (job["matched"], job["moved"]) == (803, 803)
+    assert 3 < asked.count("dead") < 2 * 1253 // LOOK, "nor is each looked at twice"
 
 
 async def test_the_audit_log_says_until_when(console: LiveConsole, queue: Queue) -> None:

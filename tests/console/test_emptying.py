@@ -58,7 +58,7 @@ async def test_what_is_given_out_stays(console: LiveConsole) -> None:
     await pipe.ready()
     taken = await Asker(pipe).take(queue, 2)
     dry = (await console.ask("POST", PURGE, {"dryRun": True})).document
-    assert dry == {"matched": 3, "inFlight": 2}
+    assert (dry["matched"], dry["inFlight"]) == (3, 2)
     job = await console.job(await console.ask("POST", PURGE, {}, headers=ANY))
     assert job["moved"] == 3
     assert (await console.stats("orders"))["in_flight"] == sum(one.count for one in taken)
@@ -66,9 +66,48 @@ async def test_what_is_given_out_stays(console: LiveConsole) -> None:
 
 async def test_a_dry_run_changes_nothing(console: LiveConsole) -> None:
     await _filled(console, 5)
-    assert (await console.ask("POST", PURGE, {"dryRun": True})).document == {"matched": 5, "inFlight": 0}
+    dry = (await console.ask("POST", PURGE, {"dryRun": True})).document
+    assert (dry["matched"], dry["inFlight"]) == (5, 0)
     assert (await console.stats("orders"))["ready"] == 5
     assert (await console.get("/jobs")).items == []
+
+
+async def test_what_comes_after_the_count_stays(console: LiveConsole) -> None:
+    etag = await _filled(console, 2)
+    told = (await console.ask("POST", PURGE, {"dryRun": True})).document
+    queue = await console.tools.find("orders")
+    await console.fill(queue, *(b"later" for _ in range(50)))
+    again = (await console.ask("POST", PURGE, {"dryRun": True, "until": told["until"]})).document
+    assert again == told
+    job = await console.job(await console.ask("POST", PURGE, {"until": told["until"]}, headers=etag))
+    assert (job["state"], job["matched"], job["moved"]) == ("done", 2, 2)
+    assert (await console.stats("orders"))["ready"] == 50
+    assert (await console.job(await console.ask("POST", PURGE, {}, headers=etag)))["moved"] == 50
+
+
+async def test_what_was_counted_in_a_queue_that_is_gone_is_nothing_of_the_next(console: LiveConsole) -> None:
+    await _filled(console, 2)
+    told = (await console.ask("POST", PURGE, {"dryRun": True})).document
+    await console.tools.delete(await console.tools.find("orders"))
+    await _filled(console, 1)
+    for headers, dry in ((ANY, False), ({}, True)):
+        body = {"until": told["until"], "dryRun": dry}
+        assert (await console.ask("POST", PURGE, body, headers=headers)).status == 412
+    assert (await console.stats("orders"))["ready"] == 1
+
+
+@pytest.mark.parametrize("said", ["1", "q1 1-1", "q1 1-1 1\n", "q1 1-1 -1", 5, None])
+async def test_what_no_dry_run_has_told(console: LiveConsole, said: object) -> None:
+    await _filled(console, 1)
+    assert (await console.ask("POST", PURGE, {"until": said}, headers=ANY)).status == 422
+
+
+async def test_a_place_that_is_to_come(console: LiveConsole) -> None:
+    await _filled(console, 2)
+    qid = (await console.tools.find("orders")).qid
+    said = {"until": f"{qid} {'9' * 20}-{'9' * 20} {'9' * 15}"}
+    job = await console.job(await console.ask("POST", PURGE, said, headers=ANY))
+    assert (job["state"], job["matched"], job["moved"]) == ("done", 2, 2)
 
 
 async def test_says_which_queue_it_saw(console: LiveConsole) -> None:
@@ -102,7 +141,22 @@ async def test_answers_that_are_lost_are_asked_for_again(proxy: Proxy) -> None:
         assert (await console.stats("orders"))["emptied"] == 2500
 
 
-async def test_what_a_killed_console_removed_is_told_and_no_longer_counted(
+async def test_a_run_that_was_forgotten_on_the_way_means_nothing_new(proxy: Proxy) -> None:
+    """As an hour later, or in a store that has lost the last of its data."""
+    async with LiveConsole(proxy.url) as console:
+        await _filled(console, 2500)
+        proxy.lose_replies_to = b"ps1_empty"
+        reply = await console.ask("POST", PURGE, {}, headers=ANY)
+        await until(lambda: proxy.lost >= 2)
+        queue = await console.tools.find("orders")
+        await console.fill(queue, b"later")
+        await Emptying(console.tools.look_at("main"), queue, run_of(reply.document["id"])).forget()
+        proxy.lose_replies_to = b""
+        assert (await console.job(reply))["state"] == "done"
+        assert (await console.stats("orders"))["ready"] == 1
+
+
+async def test_what_a_killed_console_removed_is_told(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
     monkeypatch.setattr(lost, "LOOK_S", 0.05)
@@ -118,8 +172,8 @@ async def test_what_a_killed_console_removed_is_told_and_no_longer_counted(
     async with LiveConsole(server.url) as other:
         told = await until(lambda: job_where(other, killed, lambda told: told["moved"] == 2))
         assert (told["state"], told["error"]) == ("failed", LOST)
-        await until(lambda: _is_forgotten(run))
-
-
-async def _is_forgotten(run: Emptying) -> bool:
-    return await run.removed() == 0
+        assert other.running is not None
+        await other.running._console.jobs.lost._give_up(killed)
+        assert await run.removed() == 2, (
+            "if it comes back after all, its job goes on, and means what it meant"
+        )

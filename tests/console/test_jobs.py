@@ -224,6 +224,14 @@ class TestJobs:
             assert (await console.ask("POST", REDRIVE, {"all": True, "rate": 1})).status == 202
         assert (await console.ask("POST", REDRIVE, {"all": True})).label == "too_many_jobs"
 
+    async def test_too_many_at_once(self, console: LiveConsole) -> None:
+        """Those whose letters are still being counted are under way, too."""
+        await _buried(console, 400)
+        slow = {"all": True, "rate": 1}
+        asked = (console.ask("POST", REDRIVE, slow) for _ in range(2 * MOST_RUNNING))
+        replies = await asyncio.gather(*asked)
+        assert sorted(reply.status for reply in replies) == [202] * MOST_RUNNING + [429] * MOST_RUNNING
+
     async def test_a_queue_that_is_deleted_on_the_way(self, console: LiveConsole) -> None:
         await _buried(console, 20)
         reply = await console.ask("POST", REDRIVE, {"all": True, "rate": 8})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.store import Queue, records
-from services.store.emptying import Emptied, Emptying
+from services.store.emptying import Emptied, Emptying, Ready, ready
 from services.store.errors import OutcomeUnknown, QueueUnknown
 from services.store.fates import Ending, Fate
 from services.store.standing import standings
@@ -75,6 +75,78 @@ async def test_what_is_put_in_after_it_began_stays(desk: Desk) -> None:
     done = [step async for step in run.steps()]
     assert done[-1] == Emptied(1500, 1500 * 6, is_done=True)
     assert await desk.drain(queue) == [b"later"]
+
+
+async def test_what_is_put_in_after_the_count_stays(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    await desk.take(queue, 1)
+    counted = await ready(desk.domain, queue)
+    assert (counted.messages, counted.in_flight) == (2, 1)
+    await desk.put(queue, *numbered(3, 3))
+    run = Emptying(desk.domain, queue, "r", counted.until)
+    assert [step.messages async for step in run.steps()] == [2, 2]
+    assert await desk.drain(queue) == numbered(3, 3)
+
+
+async def test_of_an_empty_queue_nothing_is_counted_and_nothing_removed(desk: Desk) -> None:
+    """One that is new, and one that had messages."""
+    queue = await desk.queue()
+    for number in range(2):
+        counted = await ready(desk.domain, queue)
+        assert counted == Ready(f"1-{number}", 0, 0)
+        await desk.put(queue, b"later")
+        run = Emptying(desk.domain, queue, f"r{number}", counted.until)
+        assert [step async for step in run.steps()] == [Emptied(0, 0, is_done=True)]
+        assert await desk.drain(queue) == [b"later"]
+
+
+async def test_a_place_that_is_to_come_means_what_is_there_now(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(1500))
+    run = Emptying(desk.domain, queue, "r", "9-99999999999999999999")
+    await run.step()
+    await desk.put(queue, b"later")
+    assert [step.messages async for step in run.steps()][-1] == 1500
+    assert await desk.drain(queue) == [b"later"]
+
+
+async def test_a_run_that_was_forgotten_means_nothing_new(desk: Desk) -> None:
+    """As after an hour in which nobody went on with it, or in a store that has lost the last of its data."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(1500))
+    run = Emptying(desk.domain, queue, "r")
+    await run.step()
+    await Emptying(desk.domain, queue, "r").forget()
+    await desk.put(queue, b"later")
+    assert (await run.step()).messages == 500
+    assert (await run.step()).is_done
+    assert await desk.drain(queue) == [b"later"]
+
+
+async def test_numbers_that_are_given_out_again_are_of_later_messages(desk: Desk) -> None:
+    """A failover may lose entries that a run had seen; what gets their numbers, it never saw."""
+    queue = await desk.queue()
+    await desk.put(queue, b"kept")
+    call = desk.domain.link.call
+    kept = {key: await call("DUMP", key) for key in queue.keys[:2]}
+    await desk.put(queue, b"lost")
+    counted = await ready(desk.domain, queue)
+    for key, dump in kept.items():
+        await call("RESTORE", key, 0, dump, "REPLACE")
+    await _new_generation(desk)
+    async with desk.another() as other:
+        await other.put(queue, b"new")
+        assert (await ready(other.domain, queue)).until == f"2-{counted.until.partition('-')[2]}"
+        run = Emptying(other.domain, queue, "r", counted.until)
+        assert [step.messages async for step in run.steps()] == [1, 1]
+        assert await other.drain(queue) == [b"new"]
+
+
+async def _new_generation(desk: Desk) -> None:
+    dataset, _, generation = (await desk.domain.epoch()).partition(".")
+    newer = f"{dataset}.{int(generation) + 1}"
+    await desk.domain.link.call("SET", desk.domain.keys.epoch, newer)
 
 
 async def test_what_went_to_the_end_after_it_began_stays(desk: Desk) -> None:
@@ -188,6 +260,8 @@ async def test_a_deleted_queue_is_unknown(desk: Desk) -> None:
     await desk.store.delete(queue)
     with pytest.raises(QueueUnknown):
         await emptied(desk, queue)
+    with pytest.raises(QueueUnknown):
+        await ready(desk.domain, queue)
 
 
 async def test_of_lost_answers_the_count_is_right(server: Server) -> None:

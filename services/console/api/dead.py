@@ -47,7 +47,7 @@ async def list_(call: Call) -> Answer:
     queue, letters, _ = await call.console.letters(call.path["name"])
     wanted = call.query.wanted()
     after = _place(call.query.cursor, queue) if call.query.cursor else ""
-    now_ms = await call.console.store.now_ms()
+    now_ms = await call.console.store.look_at(queue.domain).link.now_ms()
     async with _turn(call.console.room, call.query):
         found = await _page(letters, wanted, after, call.query, now_ms)
         call.share.take_encoded(sum(len(letter.body) for letter in found.letters))

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
-from services.console.etags import must_match
+from services.console.etags import differs, must_match
 from services.console.job import Job, Kind
 from services.console.operations import Answer, Call, Shape
-from services.store import Filter
+from services.store import Filter, Queue
+from services.store.emptying import Ready, ready
+
+COUNTED = r"[0-9a-z]{1,40} [0-9]{1,20}-[0-9]{1,20} [0-9]{1,15}"  # of which queue, until where, how many
+Until = Annotated[str, Field(pattern=f"^({COUNTED})?$", max_length=100)]
 
 
 class PurgeReady(Shape):
     """All that are ready; what is given out, and what is put in meanwhile, stays."""
 
     dry_run: bool = Field(False, description="only say how many")
+    until: Until = Field("", description="as a dry run told it: what came after that count stays")
 
 
 async def purge(call: Call) -> Answer:
     console = call.console
     queue, unreadable = await console.store.find_leniently(call.path["name"])
+    etag = await console.etag(queue, unreadable)
+    if not call.body.dry_run:
+        must_match(call.headers, etag)
+    found = await ready(console.store.look_at(queue.domain), queue)
+    meant = _meant(call.body.until, queue, found, etag) if call.body.until else found
     if call.body.dry_run:
         call.detail["dryRun"] = True
-        figures = await console.store.stats(queue)
-        return Answer({"matched": figures["ready"], "inFlight": figures["in_flight"]})
-    must_match(call.headers, await console.etag(queue, unreadable))
+        until = f"{queue.qid} {meant.until} {meant.messages}"
+        return Answer({"matched": meant.messages, "inFlight": meant.in_flight, "until": until})
     began_ms = await console.store.now_ms()
-    job = await console.jobs.start(Job(Kind.EMPTY, queue, queue, call.who, Filter(), 0, began_ms))
+    job = Job(Kind.EMPTY, queue, queue, call.who, Filter(), 0, began_ms, until=meant.until)
+    job.matched = meant.messages
+    await console.jobs.start(job)
     call.detail["job"] = job.id
     return Answer(job.told(), 202, {"Location": f"/api/v1/jobs/{job.id}"})
+
+
+def _meant(until: str, queue: Queue, found: Ready, etag: str) -> Ready:
+    """What was counted, as far as it may still be there. Raises Problem where another queue has the name by now."""
+    qid, place, messages = until.split(" ")
+    if qid != queue.qid:
+        raise differs(etag)
+    return Ready(place, min(found.messages, int(messages)), found.in_flight)

@@ -37,6 +37,9 @@ class Ready(Shape):
 
     matched: int = Field(description="messages that would be removed")
     in_flight: int = Field(description="that are given out, and would stay")
+    until: str = Field(
+        description="what came later was not counted: the change that is counted for says it again"
+    )
 
 
 class Letter(Shape):

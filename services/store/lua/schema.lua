@@ -9,7 +9,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
   ps:{dom}:tx:<id>        outcome of a commit, kept so that the same id is never applied twice
   ps:{dom}:fate:<token>   what became of a message that somebody waits for: waits | settled <session> |
                           dead <id> <reason> | emptied; expires when nobody asks any more
-  ps:{dom}:emptied:<run>  hash: what a run that empties a queue has removed (empty.lua); expires
+  ps:{dom}:emptied:<run>  hash: what a run that empties a queue has removed, and until which entry it means (empty.lua); expires
   ps:{dom}:r:<request>    what came of a request of a ring (see requests.lua), kept so that it is done once
   ps:{dom}:j:<journal>    the highest number of this journal that was applied; kept for ever
   ps:{dom}:state          hash: when the last sweep ran and since when the store has been up

@@ -1,4 +1,4 @@
-// A queue's ready messages removed for good: counted, asked, and only of the queue that was counted.
+// A queue's ready messages removed for good: counted, asked, and only those that were counted.
 
 import { html, useEffect, useState } from "../html.js";
 import { at, change, read } from "../api.js";
@@ -19,7 +19,7 @@ export function EmptyQueue({ name, onClose, onDone }) {
   useEffect(() => void counting.run(), []);
   const act = async () => {
     try {
-      return await change("POST", route, { body: {}, etag: told.etag });
+      return await change("POST", route, { body: { until: told.until }, etag: told.etag });
     } catch (problem) {
       if (problem.status === 412) counting.run(); // what is told is to be looked at
       throw problem;
@@ -37,7 +37,7 @@ export function EmptyQueue({ name, onClose, onDone }) {
         ${counting.isBusy && html`<p class="soft" aria-busy="true">Counting…</p>`}
         ${told && html`<p><strong>${several(told.matched, "message")}</strong> would be removed, and nothing brings back what is removed.</p>`}
       </div>
-      <p>${told?.inFlight ? html`<strong>${several(told.inFlight, "message")}</strong> in flight would stay with whoever has them. ` : ""}What is put in meanwhile stays, and so do dead letters.</p>
+      <p>${told?.inFlight ? html`<strong>${several(told.inFlight, "message")}</strong> in flight would stay with whoever has them. ` : ""}What was put in since they were counted stays, and so do dead letters.</p>
     <//>
   `;
 }
