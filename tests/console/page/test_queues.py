@@ -102,7 +102,9 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
     await expect(button).to_be_disabled()
     await dialog.get_by_role("textbox").fill("flooded")
     queue = await place.store.find("flooded")
-    await place.store.declare("flooded", queue.spec.model_copy(update={"max_length": 9}), "test", replace=True)
+    await place.store.declare(
+        "flooded", queue.spec.model_copy(update={"max_length": 9}), "test", replace=True
+    )
     await button.click()
     await expect(dialog.get_by_role("alert")).to_be_visible()
     await expect(dialog.get_by_role("textbox")).to_have_value("")
