@@ -335,6 +335,21 @@ def no_room(octets: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+def test_the_others_are_told_of_a_use_once_there_is_room(clock: Clock, tmp_path: Path) -> None:
+    edge = Edge(1, clock, tmp_path, workers=2)
+    one, two = edge.workers
+    one.hear("a", Told())
+    edge.publish()
+    clock.now += IDLE_S - 1
+    with no_room((tmp_path / NAMES).stat().st_size):
+        one.hear("a", Told(10))
+    one.hear("a", Told(100))
+    clock.now += 2
+    two.hear("new", Told())  # it would have the name, were it idle
+    edge.publish()
+    assert edge.shown() == {"a": 111, OTHER: 1}
+
+
 @pytest.mark.parametrize("file", [NAMES, "queue-figures-1"])
 def test_a_line_that_was_cut_short_costs_no_other(clock: Clock, tmp_path: Path, file: str) -> None:
     edge = Edge(9, clock, tmp_path, workers=2)
