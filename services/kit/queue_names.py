@@ -55,10 +55,11 @@ class QueueNames:
                 self._catch_up()
                 return self._name(label, now)
         except OSError:  # no descriptor, no room: the others are asked the next time
-            if used is not None:
-                return label
-            self._used.pop(label, None)
-            return OTHER
+            if used is None:
+                self._used.pop(label, None)
+                return OTHER
+            self._used[label] = used
+            return label
 
     def has(self, label: str) -> bool:
         """Whether it is a name, or that of all without one."""
