@@ -162,8 +162,10 @@ class StoreMachine(Modelled):
         q, model = self.queues[queue], self.models[queue]
         self.serial += 1
         keys, more, octets = [*q.keys, self.keys.emptied(f"r{self.serial}")], 1, model.ready_bytes()
+        last, ready, _ = self.client.call("FCALL_RO", "ps1_ready", len(q.keys), *q.keys)
         while more:
-            removed, removed_octets, more = self.lanes[0].function("empty", keys)
+            removed, removed_octets, more, last = self.lanes[0].function("empty", keys, last)
+        assert removed == ready
         assert (removed, removed_octets) == (model.remove_ready(), octets)
 
     @rule(queue=queues, step=st.sampled_from((2, 500, 500)))
