@@ -37,7 +37,7 @@ export function EmptyQueue({ name, onClose, onDone }) {
         ${counting.isBusy && html`<p class="soft" aria-busy="true">Counting…</p>`}
         ${told && html`<p><strong>${several(told.matched, "message")}</strong> would be removed, and nothing brings back what is removed.</p>`}
       </div>
-      <p>${told?.inFlight ? html`<strong>${several(told.inFlight, "message")}</strong> in flight would stay with whoever has them. ` : ""}What was put in since they were counted stays, and so do dead letters.</p>
+      <p>${told?.inFlight ? html`<strong>${several(told.inFlight, "message")}</strong> in flight would stay with whoever has them, but for those that come back before the end. ` : ""}What was put in since they were counted stays, and so do dead letters.</p>
     <//>
   `;
 }
