@@ -43,23 +43,24 @@ class Jobs:
         self._ending = Ending(self._posting, audit)
         self.lost = LostJobs(store, self._posting)
         self._jobs: dict[str, Job] = {}
+        self._starting = 0
 
     # for who asks
 
     async def start(self, job: Job) -> Job:
         """Raises Problem if there are too many, StoreError: then it does not run."""
-        if len(self.running()) >= MOST_RUNNING:
+        if len(self.running()) + self._starting >= MOST_RUNNING:
             text = f"{MOST_RUNNING} jobs are under way: wait for one, or cancel one"
             raise Problem(429, "too_many_jobs", text, headers={"Retry-After": "10"})
-        self._jobs[job.id] = job  # before anything is waited for: others who are started meanwhile count it
+        self._starting += 1  # before anything is waited for: others who are started meanwhile count it
         try:
             # What dies from now on is not meant: a letter that dies again would be taken again and again. By the clock
             # of whoever writes down when they died: in a Cluster the catalogue may have another.
             job.wanted = job.wanted.as_of(await self._store.look_at(job.queue.domain).link.now_ms())
             await self._posting.begin(job)
-        except BaseException:
-            del self._jobs[job.id]
-            raise
+        finally:
+            self._starting -= 1
+        self._jobs[job.id] = job
         self._forget_old()
         job.task = asyncio.create_task(self._run(job), name=f"console job {job.id}")
         return job

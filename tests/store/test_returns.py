@@ -6,6 +6,7 @@ import random
 import pytest
 
 from services.store import Delivery, Queue
+from services.store.errors import StoreFault
 from tests.store.desk import Desk, bodies, numbered
 
 
@@ -64,6 +65,32 @@ async def test_what_somebody_took_out_of_the_stream_holds_up_no_other(desk: Desk
     assert bodies(again) == [*numbered(1), *numbered(1, 2)]
     await desk.settle(again)
     assert await link.call("EXISTS", queue.keys[3]) == await link.call("EXISTS", queue.keys[4]) == 0
+
+
+async def test_what_somebody_wrote_into_the_stream_loses_no_other(desk: Desk) -> None:
+    """By hand, past the store: nothing can be taken until it is gone, and then what came back is there."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    await desk.release(await desk.take(queue))
+    await desk.put(queue, b"taken away")
+    link = desk.domain.link
+    (last,) = await link.call("XREVRANGE", queue.keys[0], "+", "-", "COUNT", 1)
+    await link.call("XDEL", queue.keys[0], last[0])
+    entry = await link.call("XADD", queue.keys[0], "*", "foreign", "entry")
+    with pytest.raises(StoreFault):
+        await desk.take(queue)
+    assert await link.call("XDEL", queue.keys[0], entry) == 1
+    assert bodies(await desk.take(queue)) == numbered(3)
+
+
+async def test_what_has_lost_its_history_has_none(desk: Desk) -> None:
+    """By hand, past the store: it is looked at and given out all the same."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(2))
+    await desk.release(await desk.take(queue))
+    await desk.domain.link.call("DEL", queue.keys[4])
+    assert await ready(desk, queue) == numbered(2)
+    assert bodies(await desk.take(queue)) == numbered(2)
 
 
 async def test_returned_to_the_end_keeps_its_counts(desk: Desk) -> None:

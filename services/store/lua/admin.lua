@@ -204,10 +204,13 @@ FUNCTIONS.peek = function(K, A)
     local index = position % PER_ENTRY
     local id = entry_id(Q, (position - index) / PER_ENTRY)
     local e = load(Q, id)
-    local blob = slice(e.b, index, 1)
-    read = read + #blob
-    tell(out, '', { id = id, n = e.n, from = index, count = 1, blob = blob, t = e.t, o = e.o,
-      h = history(call('HGET', Q.f, key)) })
+    local record = e and call('HGET', Q.f, key)
+    if e then
+      local blob = slice(e.b, index, 1)
+      read = read + #blob
+      tell(out, '', { id = id, n = e.n, from = index, count = 1, blob = blob, t = e.t, o = e.o,
+        h = record and history(record) or nil })
+    end
   end
   local pieces = {}
   look_behind(Q, after)

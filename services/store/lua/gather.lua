@@ -1,11 +1,12 @@
 -- Gathering what is ready, in order: returned messages first, then new ones
 
--- In order, until so many octets are read; the last may pass them. Answers how many messages, and their octets.
+-- In order, until so many octets are read; the last may pass them. Answers how many messages, their octets, and what is to be taken
+-- out of r once everything is read.
 -- up_to: the highest number of an entry that is meant, nil = any
 local function gather_returned(Q, want, max_bytes, out, up_to)
   local highest = up_to and num(up_to * PER_ENTRY + PER_ENTRY - 1) or '+inf'
   local keys = call('ZRANGEBYSCORE', Q.r, '-inf', highest, 'LIMIT', 0, want)
-  if #keys == 0 then return 0, 0 end
+  if #keys == 0 then return 0, 0, keys end
   local records = call('HMGET', Q.f, unpack(keys))
   local looked, read, entry, loaded = 0, 0, nil, nil
   repeat
@@ -18,14 +19,13 @@ local function gather_returned(Q, want, max_bytes, out, up_to)
     if loaded then
       local blob = slice(loaded.b, index, 1)
       out[#out + 1] = { id = id, n = loaded.n, from = index, count = 1, t = loaded.t, o = loaded.o, blob = blob,
-        key = key, h = history(records[looked]), r = loaded.r }
+        key = key, h = history(records[looked] or ('0 0 0 ' .. num(Q.C.now) .. ' ' .. num(Q.C.now) .. ' ')), r = loaded.r }
       read = read + #blob
     else
       call('HDEL', Q.f, key)   -- somebody else took its entry out of the stream: the others come all the same
     end
   until looked == #keys or read >= max_bytes
-  call('ZREM', Q.r, unpack(keys, 1, looked))
-  return #out, read
+  return #out, read, { unpack(keys, 1, looked) }
 end
 
 local function gather_new(Q, want, max_bytes, out, up_to)
@@ -67,10 +67,11 @@ local function gather(Q, want, max_bytes, up_to)
   -- the size of a returned message is not known before it is read: no more are looked up than are likely to be taken
   local mean = math.max(1, Q.h.bytes / math.max(1, Q.h.len))
   local step = math.max(1, math.min(want, math.floor(max_bytes / mean)))
-  local got, read = gather_returned(Q, step, max_bytes, back, up_to)
-  if got < want and read < max_bytes and (got < step or call('ZCARD', Q.r) == 0) then
+  local got, read, gone = gather_returned(Q, step, max_bytes, back, up_to)
+  if got < want and read < max_bytes and (got < step or call('ZCARD', Q.r) == #gone) then
     got = got + gather_new(Q, want - got, max_bytes - read, new, up_to)
   end
+  if #gone > 0 then call('ZREM', Q.r, unpack(gone)) end   -- all is read: nothing fails half way
   return back, new, got
 end
 

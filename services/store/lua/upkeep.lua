@@ -48,6 +48,7 @@ local function move_stragglers(Q, older_ms)
       call('HSET', Q.x, entry, cmsgpack.pack({ n = e.n, t = e.t, o = e.o, c = e.c, r = e.r, b = table.concat(kept) }))
       call('XDEL', Q.s, entry)
       add(Q, 'moved', 1)
+      call('HSET', Q.q, 'moved', num(Q.h.moved))   -- at once: what fails behind it must not hide what is in x
     end
   end
 end
