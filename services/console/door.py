@@ -28,10 +28,15 @@ ADOPTED_S = 1.0  # who was just accepted when the port closes is let in
 class Visitor(web.RequestHandler):
     """aiohttp's end of a connection, which says when it is over, and knows since when nothing was taken."""
 
-    __slots__ = ("_acked", "_goes", "_line", "_since", "_sock")
+    __slots__ = ("_acked", "_goes", "_line", "_since", "_slow", "_sock")
 
     def __init__(
-        self, server: web.Server, sock: socket.socket, idle_timeout_s: float, goes: Callable[[], None]
+        self,
+        server: web.Server,
+        sock: socket.socket,
+        idle_timeout_s: float,
+        goes: Callable[[], None],
+        slow: Callable[[], None],
     ) -> None:
         super().__init__(
             server,
@@ -41,6 +46,7 @@ class Visitor(web.RequestHandler):
             auto_decompress=False,  # a body comes as it is, or not at all (bodies.must_be_plain)
         )
         self._goes: Callable[[], None] | None = goes
+        self._slow: Callable[[], None] | None = slow
         self._sock = sock
         self._line: asyncio.Transport | None = (
             None  # aiohttp forgets its own as it closes, when all may not have gone
@@ -73,7 +79,11 @@ class Visitor(web.RequestHandler):
         self._acked = acked
         return bool(waits) and now - self._since > timeout_s
 
-    def abort(self) -> None:
+    def let_go(self) -> None:
+        """For taking nothing; once is told. What he has not taken is not sent."""
+        slow, self._slow = self._slow, None
+        if slow is not None:
+            slow()
         if self._line is not None:
             self._line.abort()
 
@@ -129,7 +139,11 @@ class Door(web.BaseSite):
             self._refused(reason, peer)
             return
         visitor = Visitor(
-            self._handlers, sock, self._settings.idle_timeout_s, lambda: self._gone(visitor, peer)
+            self._handlers,
+            sock,
+            self._settings.idle_timeout_s,
+            lambda: self._gone(visitor, peer),
+            lambda: self._metrics.count_refusal(Refusal.WRITE_TIMEOUT),
         )
         self._inside.add(visitor)
         task = asyncio.create_task(self._adopt(sock, visitor, peer), name="console connection")
@@ -165,5 +179,4 @@ class Door(web.BaseSite):
             self._refusals.tick(now())
             for visitor in tuple(self._inside):
                 if visitor.takes_nothing(now(), self._settings.stream_timeout_s):
-                    self._metrics.count_refusal(Refusal.WRITE_TIMEOUT)
-                    visitor.abort()
+                    visitor.let_go()

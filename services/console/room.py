@@ -6,9 +6,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from typing import cast
 
 from aiohttp import web
 
+from services.console.door import Visitor
 from services.console.problems import RETRY_S, Problem
 
 OCTETS = 64 << 20  # of bodies and answers, in all
@@ -100,7 +102,9 @@ async def send(request: web.Request, response: web.StreamResponse, timeout_s: fl
             async with asyncio.timeout(timeout_s):
                 await sent.write(body[at : at + PIECE])
         await sent.write_eof()
-    except (ConnectionError, TimeoutError):
+    except ConnectionError:
         if request.transport is not None:
             request.transport.abort()
+    except TimeoutError:
+        cast(Visitor, request.protocol).let_go()
     return sent

@@ -19,7 +19,8 @@ from tests.live import PATIENCE_S, until
 from tests.servers import Server
 
 REFUSED = "penstock_refusals_total"
-BIG = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+IN_PIECES = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+AT_ONCE = b"GET /vendor/uplot.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 POST = (
     b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -139,17 +140,26 @@ def _asks(place: tuple[str, int], tls: ssl.SSLContext | None, octets: bytes) -> 
     return sock
 
 
-@pytest.mark.parametrize("is_secret", [False, True], ids=["plain", "tls"])
+BRIEF = {"stream_timeout_s": 0.5}
+
+
 @pytest.mark.parametrize(
-    ("number", "timeouts"),
+    ("asked", "is_secret", "timeouts"),
     [
-        pytest.param(1, {"stream_timeout_s": 0.5}, id="once"),
-        pytest.param(2000, {"stream_timeout_s": 0.5}, id="again and again"),
-        pytest.param(1, {"stream_timeout_s": 3, "idle_timeout_s": 2}, id="of whom aiohttp knows no more"),
+        pytest.param(IN_PIECES, False, BRIEF, id="in pieces"),
+        pytest.param(IN_PIECES, True, BRIEF, id="in pieces, tls"),
+        pytest.param(AT_ONCE, False, BRIEF, id="once"),
+        pytest.param(AT_ONCE, True, BRIEF, id="once, tls"),
+        pytest.param(AT_ONCE * 2000, False, BRIEF, id="again and again"),
+        pytest.param(AT_ONCE * 2000, True, BRIEF, id="again and again, tls"),
+        # without TLS the kernel has all of it by then
+        pytest.param(
+            AT_ONCE, True, {"stream_timeout_s": 3, "idle_timeout_s": 2}, id="of whom aiohttp knows no more"
+        ),
     ],
 )
 async def test_who_takes_nothing_is_let_go(
-    server: Server, tmp_path: Path, is_secret: bool, number: int, timeouts: dict[str, float]
+    server: Server, tmp_path: Path, asked: bytes, is_secret: bool, timeouts: dict[str, float]
 ) -> None:
     """Of a file that everybody may have. With TLS what he does not take waits below it; once nothing was asked for long
     enough aiohttp closes, and forgets a connection that goes on waiting for him."""
@@ -157,7 +167,7 @@ async def test_who_takes_nothing_is_let_go(
     tls = authority.client() if is_secret else None
     files = authority.listener() if is_secret else None
     async with LiveConsole(server.url, tls=files, max_connections=1, **timeouts) as console:
-        asking = asyncio.create_task(asyncio.to_thread(_asks, console.place, tls, BIG * number))
+        asking = asyncio.create_task(asyncio.to_thread(_asks, console.place, tls, asked))
         await until(lambda: console.value(REFUSED, reason="write_timeout") == 1)
         await until(lambda: _lets_in(console, tls))
         (await asking).close()
