@@ -60,6 +60,7 @@ class Daemon:
         """Ask it to end; then end it and whatever it started, by its own process group."""
         if self.process.poll() is None:
             self.process.terminate()
+            self.process.send_signal(signal.SIGCONT)  # one that stands still would hear of it only then
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(STOP_TIMEOUT_S)
         with contextlib.suppress(ProcessLookupError):

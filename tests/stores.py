@@ -17,6 +17,7 @@ import uvloop
 
 from tests.live import set_up
 from tests.servers import PROGRAMS, Server
+from tests.topologies import Cluster, Replicated
 
 NewServer = Callable[[], Awaitable[Server]]
 
@@ -73,3 +74,23 @@ async def new_server(tmp_path: Path) -> AsyncIterator[NewServer]:
     yield make
     for server in made:
         server.end()
+
+
+@pytest.fixture(params=list(PROGRAMS))
+def replicated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replicated]:
+    """A primary with replicas under Sentinels, of each kind, which the test may break."""
+    topology = Replicated(request.param, tmp_path)
+    try:
+        yield topology.start()
+    finally:
+        topology.end()
+
+
+@pytest.fixture(params=list(PROGRAMS))
+def own_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    """Which the test may break."""
+    cluster = Cluster(request.param, tmp_path)
+    try:
+        yield cluster.start()
+    finally:
+        cluster.end()

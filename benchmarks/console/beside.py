@@ -70,8 +70,6 @@ def rates(place: Workshop) -> dict[str, list[float]]:
                 rate = looked_at(edge, *lookers) if name == LOOKED_AT else edge.load(ROUND_S)[0]
                 if number:
                     found[name].append(rate)
-        for daemon in lookers:
-            os.kill(daemon.pid, signal.SIGCONT)  # so that it can be told to end
     return found
 
 

@@ -19,9 +19,7 @@ FINDS = 4  # reads of messages and dead letters at a time, as nobody knows befor
 SEARCHES = 2  # the same, of dead letters that a pattern is to fit: as many as there are threads for it
 TURNS = 8
 PIECE = 64 << 10
-LARGE = (
-    PIECE  # octets of an answer that is sent in pieces: a thousand connections that take nothing keep no more
-)
+LARGE = PIECE  # an answer of more octets is sent in pieces: a thousand who take nothing keep no more
 
 
 class Room:

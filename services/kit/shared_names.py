@@ -27,10 +27,8 @@ class SharedNames:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._first, self._known = (
-            b"",
-            0,
-        )  # its first line when it was last looked at, and octets that are known
+        self._first = b""  # its first line when it was last looked at
+        self._known = 0  # octets of it
 
     @contextmanager
     def locked(self) -> Iterator[None]:

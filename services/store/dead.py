@@ -50,9 +50,8 @@ class DeadLetters:
     async def count(self, until_ms: int = 0) -> int:
         """How many there are, or died until this moment of the domain's clock: only later ones are looked at."""
         later = await self._behind(f"{until_ms}-{MAX_PART}") if until_ms else 0
-        return max(
-            0, int(await self._domain.link.call("XLEN", self._key)) - later
-        )  # some may have gone meanwhile
+        number = int(await self._domain.link.call("XLEN", self._key))
+        return max(0, number - later)  # some may have gone meanwhile
 
     async def _behind(self, place: str) -> int:
         """How many have later ids."""

@@ -43,9 +43,8 @@ def _try_on(pattern: Pattern, bodies: Sequence[bytes], search_s: float) -> list[
 def _ended_by_ctrl_c() -> Iterator[None]:
     """asyncio's handler only asks the task to end, which it hears behind the search: in years, with some patterns."""
     usual = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(
-        usual
-    ):  # ignored, or the end as it is
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or not callable(usual):  # ignored, or the end as it is
         yield
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)

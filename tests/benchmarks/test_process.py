@@ -67,6 +67,21 @@ def test_one_that_ends_at_once_says_its_last_words(place: Workshop) -> None:
         place.start("broken", ["sh", "-c", "echo starting; echo no such disk; exit 3"], never)
 
 
+def test_one_that_stands_still_is_told_to_end(place: Workshop) -> None:
+    """As those that take turns with others do: it ends in order, and is not waited for until it is killed."""
+    told = place.folder / "told"
+    script = f"trap 'echo > {told}; exit' TERM; echo; while :; do sleep 0.01; done"
+
+    def ready() -> None:
+        if not (place.folder / "still.log").read_text():
+            raise OSError
+
+    daemon = place.start("still", ["sh", "-c", script], ready)
+    os.kill(daemon.pid, signal.SIGSTOP)
+    place.stop(daemon)
+    assert told.exists()
+
+
 def test_one_can_be_stopped_before_the_others(place: Workshop) -> None:
     daemon = place.start("sleeper", ["sleep", "600"], lambda: None)
     place.stop(daemon)

@@ -8,9 +8,27 @@ import pytest
 
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
-from tests.stores import chance, new_server, own_server, pytest_asyncio_loop_factories, running, server
+from tests.stores import (
+    chance,
+    new_server,
+    own_cluster,
+    own_server,
+    pytest_asyncio_loop_factories,
+    replicated,
+    running,
+    server,
+)
 
-__all__ = ["chance", "new_server", "own_server", "pytest_asyncio_loop_factories", "running", "server"]
+__all__ = [
+    "chance",
+    "new_server",
+    "own_cluster",
+    "own_server",
+    "pytest_asyncio_loop_factories",
+    "replicated",
+    "running",
+    "server",
+]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from services.console.job import run_of
 from services.console.posting import LOST
 from services.store.asking import Asker
 from services.store.emptying import Emptying
-from tests.console.live_console import LiveConsole
+from tests.console.live_console import LiveConsole, Reply
 from tests.console.test_identity import TOKENS
 from tests.console.test_jobs_ends import job_where, write_as_silent
 from tests.live import until
@@ -128,13 +128,19 @@ async def test_is_for_admins(server: Server) -> None:
         assert (await console.ask("POST", PURGE, {}, headers=ANY, token="rule")).status == 202
 
 
+async def _begun_unheard(console: LiveConsole, proxy: Proxy) -> Reply:
+    """Of 2,500 messages; the store's answers are lost from then on."""
+    await _filled(console, 2500)
+    proxy.lose_replies_to = b"ps1_empty"
+    reply = await console.ask("POST", PURGE, {}, headers=ANY)
+    await until(lambda: proxy.lost >= 2)
+    return reply
+
+
 async def test_answers_that_are_lost_are_asked_for_again(proxy: Proxy) -> None:
     """It goes on, and what it had removed is told and counted."""
     async with LiveConsole(proxy.url) as console:
-        await _filled(console, 2500)
-        proxy.lose_replies_to = b"ps1_empty"
-        reply = await console.ask("POST", PURGE, {}, headers=ANY)
-        await until(lambda: proxy.lost >= 2)
+        reply = await _begun_unheard(console, proxy)
         proxy.lose_replies_to = b""
         job = await console.job(reply)
         assert (job["state"], job["moved"]) == ("done", 2500)
@@ -144,10 +150,7 @@ async def test_answers_that_are_lost_are_asked_for_again(proxy: Proxy) -> None:
 async def test_a_run_that_was_forgotten_on_the_way_means_nothing_new(proxy: Proxy) -> None:
     """As an hour later, or in a store that has lost the last of its data."""
     async with LiveConsole(proxy.url) as console:
-        await _filled(console, 2500)
-        proxy.lose_replies_to = b"ps1_empty"
-        reply = await console.ask("POST", PURGE, {}, headers=ANY)
-        await until(lambda: proxy.lost >= 2)
+        reply = await _begun_unheard(console, proxy)
         queue = await console.tools.find("orders")
         await console.fill(queue, b"later")
         await Emptying(console.tools.look_at("main"), queue, run_of(reply.document["id"])).forget()

@@ -25,15 +25,6 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     cluster.end()
 
 
-@pytest.fixture(params=list(PROGRAMS))
-def replicated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replicated]:
-    topology = Replicated(request.param, tmp_path)
-    try:
-        yield topology.start()
-    finally:
-        topology.end()
-
-
 @pytest.fixture
 async def sharded(cluster: Cluster) -> AsyncIterator[LiveConsole]:
     for node in cluster.nodes:
@@ -84,15 +75,6 @@ async def test_a_slot_that_moves_takes_its_queues_along(sharded: LiveConsole, cl
         assert (await sharded.get("/queues")).items[0]["ready"] == 10
     finally:
         cluster.move(queue.keys[0], home)
-
-
-@pytest.fixture(params=list(PROGRAMS))
-def own_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(request.param, tmp_path)
-    try:
-        yield cluster.start()
-    finally:
-        cluster.end()
 
 
 async def test_a_shard_that_is_away(own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,9 @@ import uvloop
 
 from tests.servers import PROGRAMS, Client, Server
 from tests.store.desk import Desk
-from tests.stores import chance
+from tests.stores import chance, replicated
 
-__all__ = ["chance"]
+__all__ = ["chance", "replicated"]
 
 
 def pytest_asyncio_loop_factories(

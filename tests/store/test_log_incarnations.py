@@ -145,15 +145,6 @@ async def test_places_grow_though_the_clock_went_back(own_server: Server) -> Non
 # other servers
 
 
-@pytest.fixture(params=list(PROGRAMS))
-def replicated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replicated]:
-    topology = Replicated(request.param, tmp_path)
-    try:
-        yield topology.start()
-    finally:
-        topology.end()
-
-
 async def test_a_failover_begins_another(replicated: Replicated) -> None:
     """The new primary may lack what nobody was told of; what was answered is there, and a tail goes on behind it."""
     spec = LogSpec(ack_level="replicated:1")

@@ -1,13 +1,10 @@
 """A failover under Sentinels: what `replicated:1` acknowledged is there afterwards (docs/store.md, ack levels)."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from services.store import Outcome, PipeSettings
 from services.store.errors import AckLevelRefused, OutcomeUnknown, StoreUnavailable
-from tests.servers import PROGRAMS, Server, eventually
+from tests.servers import Server, eventually
 from tests.store.desk import Desk, numbered, until
 from tests.store.member import member
 from tests.store.requesting import Node, request_id
@@ -15,15 +12,6 @@ from tests.store.traffic import Traffic
 from tests.topologies import Replicated
 
 PATIENT = PipeSettings(patience_s=20.0)
-
-
-@pytest.fixture(params=list(PROGRAMS))
-def replicated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replicated]:
-    topology = Replicated(request.param, tmp_path)
-    try:
-        yield topology.start()
-    finally:
-        topology.end()
 
 
 def generation(primary: Server) -> int:

@@ -12,6 +12,7 @@ import asyncio
 import io
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator
@@ -40,6 +41,11 @@ SIGN_IN = "sessionStorage.setItem('penstock.token', '{}')"
 
 
 async def main(folder: Path, wanted: list[Picture], grown_s: float) -> None:
+    ended = asyncio.current_task()
+    assert ended is not None
+    asyncio.get_running_loop().add_signal_handler(
+        signal.SIGTERM, ended.cancel
+    )  # what it started goes, as by Ctrl-C
     with tempfile.TemporaryDirectory() as data:
         async with place_of(Path(data)) as place, async_playwright() as playwright:
             browser = await playwright.chromium.launch(
@@ -126,4 +132,7 @@ if __name__ == "__main__":
         for each, *how in product(VIEWS, WIDTHS, SCHEMES)
     ]
     chosen = [each for each in (PICTURES if said.docs else every) if said.only in (None, each.name)]
-    asyncio.run(main(said.folder, chosen, said.grown or GROWN_S[said.docs]))
+    try:
+        asyncio.run(main(said.folder, chosen, said.grown or GROWN_S[said.docs]))
+    except asyncio.CancelledError:
+        sys.exit(128 + signal.SIGTERM)

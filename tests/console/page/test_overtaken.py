@@ -120,14 +120,20 @@ async def once_more(page: Page, dialog: Locator, name: str, heading: str) -> Non
     await expect(page.locator("main h1")).to_have_text(heading)
 
 
-async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene, page: Page) -> None:
-    """docs/console.md, Dead letters: the queue that the preview counted, not another one of its name."""
-    await declare(place, "mortal", **MORTAL)
-    await die(place, "mortal", 3)
-    await show(page, place.address, "queues/mortal/dead", "mortal")
+async def asked_about(place: Scene, page: Page, name: str) -> Locator:
+    """Whether three dead letters of a new queue are to be purged."""
+    await declare(place, name, **MORTAL)
+    await die(place, name, 3)
+    await show(page, place.address, f"queues/{name}/dead", name)
     await page.get_by_role("button", name="Purge…").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("3 dead letters would be removed")
+    return dialog
+
+
+async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene, page: Page) -> None:
+    """docs/console.md, Dead letters: the queue that the preview counted, not another one of its name."""
+    dialog = await asked_about(place, page, "mortal")
     await replace(place, "mortal", **MORTAL)
     await die(place, "mortal", 7)
     await dialog.get_by_role("textbox").fill("mortal")
@@ -144,12 +150,7 @@ async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene,
 
 
 async def test_what_dies_while_one_types_is_not_removed(place: Scene, page: Page) -> None:
-    await declare(place, "doomed", **MORTAL)
-    await die(place, "doomed", 3)
-    await show(page, place.address, "queues/doomed/dead", "doomed")
-    await page.get_by_role("button", name="Purge…").click()
-    dialog = page.get_by_role("dialog")
-    await expect(dialog).to_contain_text("3 dead letters would be removed")
+    dialog = await asked_about(place, page, "doomed")
     await more_die(place, "doomed", 8)
     await dialog.get_by_role("textbox").fill("doomed")
     await dialog.get_by_role("button", name="Remove them for good").click()
