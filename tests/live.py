@@ -134,7 +134,7 @@ class Live(Generic[SettingsT]):
         return [*self.listeners.values(), *self.diallers]
 
     def is_ready(self) -> bool:
-        return self.running is not None and self.running.ready() is None
+        return self.running is not None and self.running.readiness.unready() is None
 
     def adopt(self, close: Callable[[], None]) -> None:
         """To be called when the edge is closed."""

@@ -17,6 +17,7 @@ from penstock_operator.releasing import leave
 from penstock_operator.settings import OperatorSettings, store_url, tracing_settings
 from penstock_operator.sweep import Sweep
 from services.kit.health import Answers, HealthServer
+from services.kit.readiness import Readiness
 from services.kit.settings import HealthSettings
 from services.kit.tracing import tracing
 from services.store import Store
@@ -124,9 +125,13 @@ async def _serve_health(
     definitions: Definitions,
     cleanup: contextlib.AsyncExitStack,
 ) -> None:
-    def unready() -> str | None:
+    def store_fault() -> str | None:
         trouble = control.store_watch.trouble
-        return definitions.trouble or sweep.trouble or (str(trouble) if trouble is not None else None)
+        return None if trouble is None else str(trouble)
+
+    readiness = Readiness(
+        definitions=lambda: definitions.trouble, resources=lambda: sweep.trouble, store=store_fault
+    )
 
     def freshen() -> None:
         control.statuses.count()
@@ -134,7 +139,7 @@ async def _serve_health(
 
     health = HealthServer(
         HealthSettings(host=settings.health_host, port=settings.health_port),
-        Answers(control.metrics.render, unready, sweep.stuck, freshen),
+        Answers(control.metrics.render, readiness.unready, sweep.stuck, freshen),
     )
     await health.start()
     cleanup.push_async_callback(health.close)

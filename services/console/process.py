@@ -29,6 +29,7 @@ from services.kit.listener import ListenerSettings
 from services.kit.log_losses import LogLosses
 from services.kit.process import EdgeProcess, run_process
 from services.kit.queue_states import QueueStates
+from services.kit.readiness import Readiness
 from services.kit.report_metrics import ReportMetrics
 from services.kit.settings import GlobalSettings
 from services.kit.store_memory import StoreMemory
@@ -96,7 +97,8 @@ class Running:
             settings, everything, store, live, jobs, audit, History(store), asyncio.Event()
         )
         figures.streams.set_function(lambda: self._console.streams)
-        app = App(self._console, Identities(settings), figures, self.ready).application()
+        self.readiness = Readiness(catalogue=lambda: self._catalogue_fault)
+        app = App(self._console, Identities(settings), figures, self.readiness.unready).application()
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
         )
@@ -104,7 +106,7 @@ class Running:
         self._filter = PeersFaults(context.metrics.count_refusal)
         logging.getLogger(SERVER_LOG).addFilter(self._filter)
         self._tls = TlsKeeper.of_server(settings.tls) if settings.tls is not None else None
-        self._unready: str | None = "the store was not asked yet"
+        self._catalogue_fault: str | None = "the store was not asked yet"
         told = everything.metrics
         self._states = QueueStates(told.max_queues if told.queues else 0)
         self._memory = StoreMemory()
@@ -147,13 +149,10 @@ class Running:
         while True:
             try:
                 await self._store.registry.epoch()
-                self._unready = None
+                self._catalogue_fault = None
             except StoreError as error:
-                self._unready = str(error)
+                self._catalogue_fault = str(error)
             await asyncio.sleep(ASK_STORE_S)
-
-    def ready(self) -> str | None:
-        return self._unready
 
     async def stop_taking(self) -> None:
         """Whoever watches is let go, and comes back to whoever is there then."""

@@ -15,6 +15,7 @@ import services
 from services.kit.dialler import Dialler, DialSettings
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics, Topic
+from services.kit.readiness import Readiness
 from services.kit.session import SessionFactory
 
 OFF = (None, False, "off", "null", "")  # as a file or an environment variable may say it
@@ -73,8 +74,7 @@ class Flag:
 class RunningEdge(Protocol):
     """What an edge gives back."""
 
-    def ready(self) -> str | None:
-        """None, or in a few words why requests cannot be served now."""
+    readiness: Readiness  # what the edge needs to serve requests
 
     async def stop_taking(self) -> None:
         """The drain has begun: take nothing new from the store. Cancelled when the drain's time is over."""

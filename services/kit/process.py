@@ -21,6 +21,7 @@ from services.kit.health import Answers, HealthServer
 from services.kit.layers import SettingsError
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics
+from services.kit.readiness import Readiness
 from services.kit.session import Peer, SessionFactory
 from services.kit.settings import GlobalSettings
 from services.kit.sockets import raise_descriptor_limit
@@ -73,6 +74,11 @@ class EdgeProcess(Generic[SettingsT]):
         self._pages: dict[str, Page] = {}
         self._running: RunningEdge | None = None
         self._draining = False
+        self._readiness = Readiness(
+            running=lambda: "draining" if self._draining else None,
+            edge=self._edge_fault,
+        )
+        self._unready: str | None = "starting"  # as it was logged last
         self._census = Census(lambda: self._groups)
         place = settings.health  # of one of several workers, where the one that answers for all has them
         self._health = str(Peer(place.host, place.port)) if place.port else None
@@ -115,12 +121,13 @@ class EdgeProcess(Generic[SettingsT]):
 
     def unready(self) -> str | None:
         """Why requests cannot be served now, or None."""
-        if self._draining:
-            return "draining"
         try:
-            return "starting" if self._running is None else self._running.ready()
+            return self._readiness.unready()
         except Exception as error:  # noqa: BLE001
-            return f"the edge cannot say: {error!r}"
+            return f"readiness is unknown: {error!r}"
+
+    def _edge_fault(self) -> str | None:
+        return "starting" if self._running is None else self._running.readiness.unready()
 
     async def _start(self, stop: Stop) -> bool:
         """False if it was told to stop before it had started."""
@@ -206,9 +213,23 @@ class EdgeProcess(Generic[SettingsT]):
         self._metrics.output_held.set(self._output.total)
         self._metrics.tell_store_calls()
         reason = self.unready()
+        self._log_change(reason)
         self._metrics.ready.set(reason is None)
         if self._report is not None:
             self._report(reason)
+
+    def _log_change(self, reason: str | None) -> None:
+        """Log when the process becomes ready or unready, or is unready for another reason."""
+        if reason == self._unready:
+            return
+        self._unready = reason
+        fields = {"action": "ready" if reason is None else "unready", "edge": self._edge.name}
+        if reason is None:
+            log.info("ready: requests are served", extra=fields)
+        elif self._draining:
+            log.info("not ready: %s", reason, extra=fields)
+        else:
+            log.warning("not ready: %s", reason, extra=fields)
 
     def _about(self) -> dict[str, Any]:
         """For the directory of processes in the store."""

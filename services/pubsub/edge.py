@@ -26,12 +26,10 @@ class RunningPubsub:
         self, service: PubsubService, hub: LinkHub, neighbours: Neighbours, peers: KnownPeers
     ) -> None:
         self._service = service
+        self.readiness = service.readiness
         self._hub = hub
         self._neighbours = neighbours
         self._peers = peers
-
-    def ready(self) -> str | None:
-        return self._service.ready()
 
     async def stop_taking(self) -> None:
         """Nobody is dialled any more, whoever is named. Subscribers are told what there is until they are closed."""

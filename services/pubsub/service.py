@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
+from functools import partial
 
 from protos.pubsub import LF, encode_error
 from services.kit.metrics import Metrics
+from services.kit.readiness import Readiness
 from services.kit.tally import Tally
 from services.pubsub import measures
 from services.pubsub.backlogs import Backlogs
@@ -45,6 +47,7 @@ class PubsubService:
         self.laggards = Laggards(self.log, self.fanout, self.recent, self.backlogs, self._overtaken)
         self.bridge = Bridge(self.log)
         self.feed: Feed | None = None
+        self.readiness = Readiness(store=partial(store.fault_of, LOG_DOMAIN), log=self._log_fault)
         self.opened = asyncio.Event()  # the log can be used
         self.subscriptions = 0  # of all connections, with those whose OK is still to come
         self._closed_for = "the log is not open yet"
@@ -91,13 +94,11 @@ class PubsubService:
         self.laggards.start()
         self.opened.set()
 
-    def ready(self) -> str | None:
-        trouble = self.store.trouble
-        if trouble is None and self.feed is None:
+    def _log_fault(self) -> str | None:
+        """Return why the log is not open or not followed, or None."""
+        if self.feed is None:
             return self._closed_for
-        if trouble is None and self.feed is not None:
-            trouble = self.feed.trouble
-        return None if trouble is None else str(trouble)
+        return None if self.feed.trouble is None else str(self.feed.trouble)
 
     async def close(self) -> None:
         for task in self._tasks:

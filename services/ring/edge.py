@@ -17,10 +17,8 @@ class RunningRing:
     def __init__(self, service: RingService, node: RunningNode | None) -> None:
         """node: none where the listener `ring` is off."""
         self._service = service
+        self.readiness = service.readiness
         self._node = node
-
-    def ready(self) -> str | None:
-        return self._service.ready()
 
     async def stop_taking(self) -> None:
         """Clients are served what they ask for: for them the drain of their sessions is enough."""

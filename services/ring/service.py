@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from services.kit.metrics import Metrics
+from services.kit.readiness import Readiness
 from services.kit.tally import Tally
 from services.ring.asking import Asker
 from services.ring.settings import RingSettings
@@ -23,6 +26,7 @@ class RingService:
         self.metrics = metrics
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
+        self.readiness = Readiness(store=partial(store.fault_of, settings.clients.create.domain))
         self.asker: Asker | None = None  # the node, if this process is one
 
     def pipe(self, queue: Queue) -> Pipe:
@@ -32,10 +36,6 @@ class RingService:
         """Messages go back to their places, in nobody's sequence. failed: it counts towards max_deliveries."""
         for d in deliveries:
             self.pipe(d.queue).release(Source(OURSELVES), [d], failed=failed, error=error)
-
-    def ready(self) -> str | None:
-        trouble = self.store.trouble
-        return None if trouble is None else str(trouble)
 
     async def close(self) -> None:
         await self.errands.close()

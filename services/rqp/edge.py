@@ -17,9 +17,7 @@ from services.rqp.settings import RqpSettings
 class RunningRqp:
     def __init__(self, service: RqpService) -> None:
         self._service = service
-
-    def ready(self) -> str | None:
-        return self._service.ready()
+        self.readiness = service.readiness
 
     async def stop_taking(self) -> None:
         await self._service.stop_taking()

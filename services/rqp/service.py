@@ -6,6 +6,7 @@ import asyncio
 from typing import Protocol
 
 from services.kit.metrics import Metrics
+from services.kit.readiness import Readiness
 from services.kit.tally import Tally
 from services.rqp import measures
 from services.rqp.clock import StoreClock
@@ -44,6 +45,7 @@ class RqpService:
         self.name = session_name(metrics.edge)  # of this process, for whatever it holds in the store
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
+        self.readiness = Readiness(store=store.fault_of)
         self.clock = StoreClock(store)
         self.names = Names(look_up, settings.lookup_s, metrics)
         self.registered = KnownPeers(store, metrics.local_errors.inc)
@@ -66,10 +68,6 @@ class RqpService:
         self.registered.start()
         for agent in self.agents:
             agent.start()
-
-    def ready(self) -> str | None:
-        trouble = self.store.trouble
-        return None if trouble is None else str(trouble)
 
     async def stop_taking(self) -> None:
         await asyncio.gather(*(agent.stop_taking() for agent in self.agents))

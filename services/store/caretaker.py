@@ -63,14 +63,21 @@ class Caretaker:
                 log.info("no upkeep: %s", error, extra={"action": "upkeep_failed"})
 
     async def tidy_all(self) -> None:
-        """One step of upkeep for every queue there is, whether anybody here has opened it or not."""
+        """Do one step of upkeep for every queue of the catalogue.
+
+        The queues of a domain that cannot be reached are left out until the next time; those of others are not.
+        """
+        unreachable: set[str] = set()
         async for queue in self._store.queues():
+            if queue.domain in unreachable:
+                continue
             try:
                 await self._store.look_at(queue.domain).tidy(queue)
-            except StoreUnavailable:
-                raise
             except StoreError as error:
-                log.info("no upkeep: %s", error, extra={"action": "upkeep_failed", "queue": queue.name})
+                if isinstance(error, StoreUnavailable):
+                    unreachable.add(queue.domain)
+                fields = {"action": "upkeep_failed", "queue": queue.name, "domain": queue.domain}
+                log.info("upkeep failed: %s", error, extra=fields)
 
     # news
 

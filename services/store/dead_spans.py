@@ -63,20 +63,26 @@ class DeadSpans:
                 log.exception("dead letters are not traced", extra={"action": "dead_untraced"})
 
     async def look(self) -> None:
-        """At all letters that are new, of the domains that are ours to look at. Raises StoreError."""
+        """Trace all new dead letters of the domains that this process reads. Raises StoreError for the catalogue.
+
+        A domain that cannot be reached is left out until the next time, and is read on from the same place.
+        """
         ours: dict[str, bool] = {}
         seen: dict[str, str] = {}
         async for queue in self._store.queues():
             domain = self._store.look_at(queue.domain)
-            if queue.domain not in ours:
-                ours[queue.domain] = await self._is_ours(domain)
-            if ours[queue.domain]:
-                try:
+            try:
+                if queue.domain not in ours:
+                    ours[queue.domain] = await self._is_ours(domain)
+                if ours[queue.domain]:
                     seen[queue.qid] = await self._look_at(domain, queue)
-                except StoreUnavailable:
-                    raise
-                except StoreError as error:
-                    log.debug("not traced: %s", error, extra={"action": "dead_untraced", "queue": queue.name})
+            except StoreError as error:
+                if isinstance(error, StoreUnavailable):
+                    ours[queue.domain] = False
+                if queue.qid in self._read:
+                    seen[queue.qid] = self._read[queue.qid]
+                fields = {"action": "dead_untraced", "queue": queue.name, "domain": queue.domain}
+                log.debug("dead letters are not traced: %s", error, extra=fields)
         self._read = seen  # queues come and go
 
     async def _is_ours(self, domain: Domain) -> bool:

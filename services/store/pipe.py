@@ -134,8 +134,8 @@ class Pipe(Verbs):
 
     @property
     def trouble(self) -> StoreError | None:
-        """Why the store cannot be used now, or None."""
-        return None if self._down_since is None else self._down_reason
+        """Why the store cannot be used now, or None. A pipe that was not started has no trouble."""
+        return None if self._down_since is None or self._task is None else self._down_reason
 
     async def close(self, timeout: float = 5.0) -> None:
         """Finishes what was asked for, then ends the session; what it still holds is swept by the others."""

@@ -22,7 +22,6 @@ from services.store.edge_tally import Shell
 from services.store.errors import (
     DatasetLost,
     NotInitialised,
-    StoreError,
     domain_lost,
 )
 from services.store.following import MOST_BACK, Following
@@ -192,19 +191,23 @@ class Store(Catalogue, Company):
             await self._reception.close()
         await self.stop_looking()
         await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
-        away = self.trouble is not None
+        is_away = any(domain.pipe.trouble is not None for domain in self._domains.values())
         await asyncio.gather(*(domain.finish(timeout) for domain in self._domains.values()))
-        if self._sampler is not None and not away:
+        if self._sampler is not None and not is_away:
             await self._sampler.flush()
-        if self._reception is not None and not away:
+        if self._reception is not None and not is_away:
             await self._reception.presence.leave()
         await asyncio.gather(*(domain.close() for domain in self._domains.values()))
         await self.registry.close()
 
-    @property
-    def trouble(self) -> StoreError | None:
-        """Why the store cannot be used now, or None."""
-        return next((d.pipe.trouble for d in self._domains.values() if d.pipe.trouble is not None), None)
+    def fault_of(self, domain: str = DEFAULT_DOMAIN) -> str | None:
+        """Return why this domain cannot be used now, or None.
+
+        Each domain has a fault of its own: in a Cluster it may be on a shard that is away. A domain that this process
+        has only looked at, and has not started, has none.
+        """
+        found = self._domains.get(domain)
+        return None if found is None or found.pipe.trouble is None else str(found.pipe.trouble)
 
     def client(self, peer: Known | None = None) -> Client:
         """Somebody who came to this edge; None: nobody can know who it was."""

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 
 from services.kit.metrics import Metrics
+from services.kit.readiness import Readiness
 from services.store import Store, StoreUnavailable
 from services.sysv.claim import Claim
 from services.sysv.condition import Condition, Figures
@@ -43,6 +44,7 @@ class Bridge:
         self._store = store
         self._metrics = metrics
         self._figures = Figures(metrics)
+        self.readiness = Readiness(store=self._store_fault)
         self._locals: dict[str, LocalQueue] = {}
         self._claims: list[Claim] = []
         self._journals: list[Journal] = []
@@ -117,9 +119,10 @@ class Bridge:
 
     # while it runs
 
-    def ready(self) -> str | None:
-        trouble = self._store.trouble
-        return None if trouble is None else str(trouble)
+    def _store_fault(self) -> str | None:
+        """Return why a domain that mappings use, or that of the catalogue, cannot be used now, or None."""
+        faults = (self._store.fault_of(domain.name) for domain in self._store.open_domains())
+        return next((fault for fault in faults if fault is not None), None)
 
     # the end
 

@@ -14,9 +14,7 @@ from services.tmq.settings import TmqListener, TmqSettings
 class RunningTmq:
     def __init__(self, service: TmqService) -> None:
         self._service = service
-
-    def ready(self) -> str | None:
-        return self._service.ready()
+        self.readiness = service.readiness
 
     async def stop_taking(self) -> None:
         """Nothing is taken but what a client asks for: the drain of the sessions is enough."""

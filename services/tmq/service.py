@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from services.kit.metrics import Metrics
+from services.kit.readiness import Readiness
 from services.kit.tally import Tally
 from services.store import OURSELVES, Client, Delivery, Pipe, Queue, Source, Store
 from services.store.errands import Errands
@@ -22,6 +25,7 @@ class TmqService:
         self.metrics = metrics
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
+        self.readiness = Readiness(store=partial(store.fault_of, settings.create.domain))
 
     def pipe(self, queue: Queue) -> Pipe:
         return self.store.domain(queue.domain).pipe
@@ -46,10 +50,6 @@ class TmqService:
     async def open(self, name: str, client: Client) -> Queue:
         """OPEN. Raises QueueUnknown, AccessDenied, StoreUnavailable."""
         return (await self.store.find(name)).admit(client)
-
-    def ready(self) -> str | None:
-        trouble = self.store.trouble
-        return None if trouble is None else str(trouble)
 
     async def close(self) -> None:
         await self.errands.close()

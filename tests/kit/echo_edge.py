@@ -19,6 +19,7 @@ from protos.types import PeerError
 from services.kit.dialler import DialSettings
 from services.kit.edge import Edge, EdgeContext, EdgeSettings, Flag
 from services.kit.listener import ListenerSettings
+from services.kit.readiness import Readiness
 from services.kit.run import main
 from services.kit.session import Wire
 
@@ -129,8 +130,9 @@ class EchoSession:
 class RunningEcho:
     def __init__(self, settings: EchoSettings) -> None:
         self._settings = settings
+        self.readiness = Readiness(flag=self._flag_fault)
 
-    def ready(self) -> str | None:
+    def _flag_fault(self) -> str | None:
         flag = self._settings.unready_while
         return "the flag is up" if flag is not None and flag.exists() else None
 

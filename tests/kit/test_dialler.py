@@ -11,6 +11,7 @@ import pytest
 from services.kit import reach as reaching
 from services.kit.dialler import DialSettings
 from services.kit.drain import drain
+from services.kit.readiness import Readiness
 from services.kit.session import Wire
 from services.kit.settings import DrainSettings
 from tests.kit.calls import CallingSession, Calls, deaf, mute
@@ -176,8 +177,7 @@ async def test_who_gives_up_leaves_nothing_behind() -> None:
 class Nothing:
     """An edge that has only connections."""
 
-    def ready(self) -> str | None:
-        return None
+    readiness = Readiness()
 
     async def stop_taking(self) -> None: ...
 

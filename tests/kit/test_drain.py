@@ -10,6 +10,7 @@ import time
 import pytest
 
 from services.kit.drain import drain
+from services.kit.readiness import Readiness
 from services.kit.settings import DrainSettings
 from tests.kit.echo_edge import frame
 from tests.kit.harness import PATIENCE_S, Program, Server, eventually, exchange, receive, until
@@ -130,8 +131,7 @@ def test_told_to_stop_while_it_starts(workers: int) -> None:
 class Stubborn:
     """An edge whose own steps fail."""
 
-    def ready(self) -> str | None:
-        return None
+    readiness = Readiness()
 
     async def stop_taking(self) -> None:
         raise RuntimeError("no")
@@ -154,9 +154,7 @@ class Busy:
 
     def __init__(self) -> None:
         self.ended: list[str] = []
-
-    def ready(self) -> str | None:
-        return None
+        self.readiness = Readiness()
 
     async def stop_taking(self) -> None:
         try:

@@ -23,7 +23,7 @@ async def test_a_level_that_the_store_cannot_keep_is_told(server: Server) -> Non
         answer = await client.ask(b"SEND t x\n")
         assert answer.startswith(b"ERROR ")
         assert b"replica" in answer
-        await until(lambda: "replica" in ((edge.running and edge.running.ready()) or ""))
+        await until(lambda: "replica" in ((edge.running and edge.running.readiness.unready()) or ""))
         assert await client.ask(b"PING\n") == b"OK\n"
     finally:
         await edge.close()

@@ -47,7 +47,7 @@ async def test_a_subscriber_stays_while_the_store_dies_and_comes_back(
             await sender.publish(b"t", text)
             sent.append(text)
         server.kill9()
-        await until(lambda: edge.service.store.trouble)
+        await until(lambda: edge.service.store.fault_of())
         assert await sender.ask(b"SEND t lost\n") == AWAY
         assert await sender.ask(b"SUBSCRIBE 1 t\n") == AWAY
         server.start()
@@ -63,7 +63,7 @@ async def test_a_stranger_is_not_told_where_the_store_is(
     """3.1: whoever runs the edge is: by its log."""
     server, edge = await one(new_server, start)
     server.kill9()
-    await until(lambda: edge.service.store.trouble)
+    await until(lambda: edge.service.store.fault_of())
     place = urlsplit(server.url).path or str(urlsplit(server.url).port)
     assert await (await edge.client()).ask(b"SEND t lost\n") == AWAY
     refused = [one for one in caplog.records if vars(one).get("action") == "refused"]
@@ -109,7 +109,7 @@ async def test_what_somebody_else_put_into_the_log_is_told(new_server: NewServer
     assert place is not None
     stream = edge.service.log.keys.log[0]
     foreign = server.call("XADD", stream, f"{place.era}-{place.serial}9", "what", "is this")
-    await until(lambda: "no entry" in (edge.service.ready() or ""))
+    await until(lambda: "no entry" in (edge.service.readiness.unready() or ""))
     server.call("XDEL", stream, foreign)
     await until(edge.is_ready)
 

@@ -62,7 +62,7 @@ async def test_an_empty_store_waits_for_its_set_up(own_server: Server) -> None:
             with pytest.raises(NotInitialised, match="penstock store init"):
                 await ask
         async with Desk(own_server):
-            await until(lambda: edge.store.trouble is None)
+            await until(lambda: edge.store.fault_of() is None)
     finally:
         await edge.close()
 
@@ -77,3 +77,16 @@ async def test_a_domain_that_was_only_looked_at_is_not_away_when_it_is_first_use
         assert pipe is looked_at
         assert pipe.refuses() is None
         await pipe.ready()
+
+
+async def test_upkeep_of_another_domain_leaves_this_one_without_a_fault(desk: Desk) -> None:
+    """A queue in a domain of its own must not take every edge out of service."""
+    await desk.queue("elsewhere", domain="second")
+    async with desk.another(timing=Timing(upkeep_s=0.01)) as edge:
+        edge.store.look_after()
+        await until(lambda: "second" in [domain.name for domain in edge.store.open_domains()])
+        assert edge.store.fault_of() is None
+        assert edge.store.fault_of("second") is None
+        pipe = edge.store.domain("second").pipe
+        await pipe.ready()
+        assert edge.store.fault_of("second") is None

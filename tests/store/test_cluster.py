@@ -9,6 +9,7 @@ import pytest
 
 from services.store import Outcome, Part, PipeSettings, Queue
 from services.store.audit import Entry
+from services.store.domain import Timing
 from services.store.errors import AckLevelRefused, DomainMismatch
 from services.store.keys import RegistryKeys
 from services.store.looking import NAMED
@@ -24,6 +25,7 @@ from tests.store.traffic import Traffic
 from tests.topologies import Cluster
 
 PATIENT = PipeSettings(patience_s=15.0)
+HASTY = PipeSettings(patience_s=0.2, reply_timeout_s=0.3)
 
 
 @pytest.fixture(scope="module", params=list(PROGRAMS))
@@ -127,6 +129,29 @@ async def test_a_shard_that_is_away_hides_no_other(
     assert vars(line)["queues"] == [queue.name for queue in gone[:NAMED]]
     assert vars(line)["reason"] == "store_unavailable"
     assert f"'gone{NAMED - 1:02}' and 2 more: " in line.getMessage()
+
+
+async def test_a_shard_that_is_away_holds_up_neither_readiness_nor_upkeep_of_the_others(
+    own_cluster: Cluster,
+) -> None:
+    home = own_cluster.holder(RegistryKeys().epoch)
+    away = next(node for node in own_cluster.nodes if node is not home)
+    own, others = own_cluster.domain_on(home), own_cluster.domain_on(away)
+    async with Desk(own_cluster.url) as desk:
+        await desk.queue("a", domain=others, ack_level="memory")
+        queue = await desk.queue("b", domain=own, ack_level="memory", message_ttl="50ms")
+        async with desk.another(domain=own, timing=Timing(upkeep_s=0.05), pipe=HASTY) as edge:
+            await edge.put(queue, *numbered(3))
+            await edge.store.domain(others).pipe.ready()
+            away.kill9()
+            await until(lambda: edge.store.fault_of(others))
+            edge.store.look_after(own)
+
+            async def expired() -> bool:
+                return (await edge.stats(queue))["expired"] == 3
+
+            await until(expired)
+            assert edge.store.fault_of(own) is None
 
 
 async def test_it_is_as_full_as_the_fullest_of_its_servers(cluster: Cluster) -> None:

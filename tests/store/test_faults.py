@@ -225,7 +225,7 @@ async def test_data_that_vanish_under_an_idle_process_are_missed(own_server: Ser
     async with Desk(own_server, pipe=HASTY) as desk:
         own_server.call("FLUSHALL")
         await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))
-        assert desk.store.trouble is desk.pipe.trouble
+        assert desk.store.fault_of() == str(desk.pipe.trouble)
 
 
 async def test_other_data_raises_an_alarm(own_server: Server) -> None:

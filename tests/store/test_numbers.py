@@ -157,7 +157,7 @@ async def test_nothing_is_remembered_while_the_store_is_away(own_server: Server)
         own_server.kill9()
         await until(lambda: desk.store.numbers.held("rqp-mca", 7) is None)
         own_server.restart()
-        await until(lambda: desk.store.trouble is None)
+        await until(lambda: desk.store.fault_of() is None)
         await until(remembered)
 
 

@@ -54,7 +54,7 @@ async def test_it_goes_on_when_the_store_comes_back(own_server: Server) -> None:
         async with asyncio.timeout(2 * POLL_S):
             await event.wait()
         own_server.restart()
-        await until(lambda: desk.store.trouble is None)
+        await until(lambda: desk.store.fault_of() is None)
         await until(lambda: subscribers(desk))
         await told_at_once(desk, desk.store.wakes(), queue.name, event)
 

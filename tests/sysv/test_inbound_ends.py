@@ -140,13 +140,13 @@ async def test_a_store_that_goes_away_and_comes_back(
     await bridge.put(requests, b"before")
     await until(lambda: existing(into_key).current_messages)
     own_server.kill9()
-    await until(lambda: opened.ready() is not None)
+    await until(lambda: opened.readiness.unready() is not None)
     for number in range(5):
         existing(out_key).send(b"%d" % number)
     await until(lambda: bridge.log.events("sysv_waits", reason="store_unavailable", mapping="replies"))
     assert existing(out_key).current_messages == 4
     own_server.restart()
-    await until(lambda: opened.ready() is None)
+    await until(lambda: opened.readiness.unready() is None)
     tools = Store(own_server.url, "test")
     await until(lambda: bridge.value(CARRIED, mapping="replies") == 5)
     assert await bridge.bodies(replies) == [b"%d" % number for number in range(5)]

@@ -204,7 +204,7 @@ class LinkSession:
         blind = 0
         while True:
             await asyncio.sleep(self._hub.settings.beat_s)
-            blind = blind + 1 if self._greeting is not None and self._hub.service.ready() else 0
+            blind = blind + 1 if self._greeting is not None and self._hub.service.readiness.unready() else 0
             await self._check_greeting()
             if blind >= BLIND_BEATS:
                 log.info("a link is let go: no store here", extra={"action": "link_blind"})

@@ -48,7 +48,7 @@ class Member:
         )
         self._service = service
         self._identity = identity
-        self._trouble = trouble or service.ready
+        self._trouble = trouble or service.readiness.unready
         self._trouble_since: float | None = None
         self._peers = KnownPeers(service.store, service.metrics.local_errors.inc)
         self._peers.on_change.append(self._follow_peers)

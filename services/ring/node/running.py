@@ -43,7 +43,7 @@ async def start_node(context: EdgeContext[RingSettings], service: RingService) -
     )
 
     def trouble() -> str | None:
-        return service.ready() or users.trouble
+        return service.readiness.unready() or users.trouble
 
     dialler = context.dial(DIALLER, settings.dial)
     member = Member(

@@ -47,9 +47,7 @@ class RunningNode:
         self.service = service
         self.member = member
         self.carrier = carrier
-
-    def ready(self) -> str | None:
-        return self.service.ready()
+        self.readiness = service.readiness
 
     async def stop_taking(self) -> None:
         await self.member.stop_taking()

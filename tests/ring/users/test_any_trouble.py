@@ -79,7 +79,7 @@ class World:
                     link.cut(lost=self.random.randrange(6))  # 4.7
                 self.servers[place].restart()
                 member = self.members[place]
-                await until(lambda: member.store.trouble is None)
+                await until(lambda: member.store.fault_of() is None)
                 for link in (self.links[place], self.links[place - 1]):
                     link.mend()
 
