@@ -9,18 +9,18 @@ from services.store.call import Call
 from services.store.client import OURSELVES
 from services.store.errors import StoreError
 from services.store.keys import DomainKeys
-from services.store.library import source
 from services.store.operations import Source
 from services.store.queues import Queue
 from services.store.verbs import Verbs
 from tests.servers import Client
+from tests.store.checked_library import checked_source
 
 DATASET = "dataset.1"
 
 
 def begin(client: Client, *queues: Queue) -> None:
     """A dataset on an empty server, with these queues."""
-    client.call("FUNCTION", "LOAD", "REPLACE", source())
+    client.call("FUNCTION", "LOAD", "REPLACE", checked_source())
     for queue in queues:
         keys = DomainKeys(queue.domain)
         client.call("SET", keys.epoch, DATASET)

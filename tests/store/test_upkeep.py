@@ -141,3 +141,18 @@ async def test_how_old_the_oldest_is(desk: Desk) -> None:
     assert 0 <= stats["oldest_age_ms"] < 60_000
     await desk.settle(got[:1])
     assert (await desk.stats(queue))["oldest_age_ms"] == 0
+
+
+async def test_an_empty_message_leaves_a_queue_that_is_being_counted(desk: Desk) -> None:
+    """Its 0 octets are taken off what the count has found so far."""
+    empty = await desk.queue("empty")
+    await asyncio.gather(*(desk.publishing(empty, b"", origin=f"t {i}") for i in range(RECONCILE_STEP + 1)))
+    assert await desk.domain.tidy(empty) is None
+    got = singles(await desk.take(empty, 3))
+    await desk.settle(got[:1])
+    await desk.release(got[1:2], to_end=True)
+    await desk.reject(got[2:])
+    while (wrong := await desk.domain.tidy(empty)) is None:
+        pass
+    assert wrong == RIGHT
+    assert (await desk.stats(empty))["ready"] == RECONCILE_STEP - 1

@@ -85,8 +85,13 @@ local function begin()
   bor, band, shl, tobit = bit.bor, bit.band, bit.lshift, bit.tobit
 end
 
--- Redis turns numbers over 1e14 into floating point notation unless told not to.
-local function num(x) return string.format('%.0f', x) end
+-- A number as Redis takes it: decimal digits. Redis and '..' write numbers over 1e14 with an exponent, '%.0f' writes -0 for
+-- what rounds to 0 from below, and HINCRBY refuses both.
+local function num(x)
+  if x - x ~= 0 then error('NUMBER ' .. tostring(x)) end  -- nan, or an infinity
+  local text = string.format('%.0f', x)
+  return text == '-0' and '0' or text
+end
 
 local function now_ms()
   local t = redis.call('TIME')
