@@ -9,10 +9,11 @@ from itertools import compress
 
 from services.store import redrive_spans
 from services.store.domain import Domain
-from services.store.errors import DomainMismatch, QueueUnknown, StoreError, StoreFault, refusal
+from services.store.errors import DomainMismatch, QueueFull, QueueUnknown, StoreError, StoreFault, refusal
 from services.store.letter import MAX_PART, DeadLetter, Filter, age_of, is_id, is_last_id
 from services.store.queues import Queue
 from services.store.searching import SEARCH_S, try_on
+from services.store.spec import Overflow
 
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
 LOOK = 100  # that one call compares with a filter: those who wait for the store meanwhile should not feel it
@@ -185,7 +186,7 @@ class DeadLetters:
         moved, missing, reason, *told = reply
         if self._recorder is not None:
             redrive_spans.tell(self._recorder, goal, told, start_ns)
-        return Redriven(moved, missing, refusal(reason) if reason else None)
+        return Redriven(moved, missing, _stopped(reason, goal) if reason else None)
 
     def check_target(self, target: Queue) -> None:
         """Raises DomainMismatch for one in another domain."""
@@ -213,6 +214,17 @@ class DeadLetters:
         """Removes up to PAGE dead letters for good; answers how many there were."""
         keys = [self._queue.keys[1], self._key]
         return int(await self._domain.function("purge", keys, *ids[:PAGE]))
+
+
+def _stopped(reason: bytes, target: Queue) -> StoreError:
+    """Return why a redrive into this target stopped, and for a full one what to do."""
+    error = refusal(reason)
+    if not isinstance(error, QueueFull):
+        return error
+    way_out = "raise its maxLength or maxBytes, or redrive to another target"
+    if target.spec.overflow is Overflow.DEAD_LETTER_OLDEST:
+        return QueueFull(f"the queue is full, and a redrive displaces no messages as a put does: {way_out}")
+    return QueueFull(f"the queue is full: take messages out of it, {way_out}")
 
 
 def _read(identifier: bytes, size: int, flat: list[bytes]) -> DeadLetter:

@@ -119,23 +119,25 @@ async def test_redriven_into_another_queue(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "moved", "why"),
+    ("spec", "moved", "why", "text"),
     [
-        ({"max_length": 2}, 2, QueueFull),
-        ({"max_bytes": 7}, 1, QueueFull),
-        ({"paused": True}, 0, QueuePaused),
+        ({"max_length": 2}, 2, QueueFull, "take messages out of it, raise its maxLength"),
+        ({"max_bytes": 7}, 1, QueueFull, "take messages out of it, raise its maxLength"),
+        ({"max_length": 2, "overflow": "dead_letter_oldest"}, 2, QueueFull, "displaces no messages"),
+        ({"paused": True}, 0, QueuePaused, "paused"),
     ],
 )
 async def test_a_redrive_stops_where_its_target_does(
-    desk: Desk, spec: dict[str, object], moved: int, why: type
+    desk: Desk, spec: dict[str, object], moved: int, why: type, text: str
 ) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(4))
     await desk.reject(await desk.take(queue))
-    await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
+    target, _ = await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
     ids = [d.id async for d in desk.dead(queue).matching()]
-    told = await desk.dead(queue).redrive(ids)
+    told = await desk.dead(queue).redrive(ids, target)
     assert (told.moved, told.missing, type(told.stopped)) == (moved, 0, why)
+    assert text in str(told.stopped)
     assert [d.body async for d in desk.dead(queue).matching()] == numbered(4 - moved, moved)
     assert await desk.count(queue) == moved
 

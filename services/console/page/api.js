@@ -24,6 +24,11 @@ const ADVICE = {
   507: "The store has no room left. Let consumers take messages, or give it more memory.",
 };
 
+/** What to do about what the status alone does not tell, by the problem's label. */
+const ADVICE_FOR = {
+  queue_full: "Let consumers take messages out of the queue, or raise its bounds.",
+};
+
 export class Problem extends Error {
   /** told: a problem+json document, or what we know ourselves. */
   constructor(told) {
@@ -34,7 +39,7 @@ export class Problem extends Error {
     this.label = told.label ?? "";
     this.instance = this.status >= 500 ? (told.instance ?? "") : "";
     this.errors = told.errors ?? []; // [{at, message}]
-    this.advice = told.advice ?? ADVICE[this.status] ?? "";
+    this.advice = told.advice ?? ADVICE_FOR[this.label] ?? ADVICE[this.status] ?? "";
   }
 }
 
