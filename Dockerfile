@@ -84,10 +84,14 @@ FROM runtime AS analytics
 LABEL org.opencontainers.image.title="penstock-analytics" \
       org.opencontainers.image.description="The analytics job of Penstock: what happened and what died, by Apache Spark"
 USER 0:0
-# what a base has of Java is taken, if it is one that Spark runs on
-RUN java -version 2>&1 | grep -q 'version "\(17\|21\)\.' || { \
+# what a base has of Java is taken, if it is one that Spark runs on; libnss-wrapper names a user id that has no name, as Java
+# asks for one (services/analytics/nameless.py)
+RUN missing=; \
+    java -version 2>&1 | grep -q 'version "\(17\|21\)\.' || missing=openjdk-17-jre-headless; \
+    ls /usr/lib/*/libnss_wrapper.so >/dev/null 2>&1 || missing="$missing libnss-wrapper"; \
+    [ -z "$missing" ] || { \
       apt-get update -qq \
-      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless \
+      && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing \
       && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/* /usr/share/doc/* /usr/share/man/*; }
 USER 10001:10001
 # workers of Spark are this Python; where it is found, and that of drivers and executors alike

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from services.kit.early import end_at_sigterm
+from services.kit.startup import prepare
 
 EXIT_FAILED = 1
 EXIT_UNUSABLE = 2
@@ -14,6 +15,7 @@ EXIT_UNUSABLE = 2
 def main(words: list[str]) -> int:
     if "uninstall" not in words:  # that goes on, and ends by itself: what it leaves undone would hang
         end_at_sigterm(0)
+    prepare()
     return _run(words)
 
 

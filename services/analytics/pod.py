@@ -14,7 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from services.analytics.ending import TERMINATED
+from services.analytics.nameless import name_user
 from services.kit.early import end_at_sigterm
+from services.kit.startup import prepare
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 OPTION = "SPARK_JAVA_OPT_"  # and a number from 0 on
@@ -69,6 +71,7 @@ def _spark() -> Path:
 
 
 def main(words: list[str]) -> None:
+    name_user()
     if words and words[0] in ("executor", "driver"):
         try:
             command = executor(os.environ) if words[0] == "executor" else driver(words[1:], os.environ)
@@ -76,6 +79,7 @@ def main(words: list[str]) -> None:
             sys.exit(f"penstock: {words[0]}: Spark starts it, and says {missing.args[0]} in the environment")
         os.execvp(command[0], command)  # Java handles SIGTERM itself
     end_at_sigterm(TERMINATED)  # until there is a run that can be given up
+    prepare()
     from services.analytics.__main__ import analytics
 
     analytics(words)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 
 from services.kit.early import end_at_sigterm
+from services.kit.startup import prepare
 
-SERVING = ("serve", "up", "sysv")  # to end is what they are asked for, and no failure
+SERVING = ("serve", "up", "sysv", "console")  # to end is what they are asked for, and no failure
 TERMINATED = 143  # as in `exits`, which brings the store along
 
 
 def main() -> None:
     """The entry point: ends the process with one of `Exit`."""
-    end_at_sigterm(0 if sys.argv[1:2] and sys.argv[1] in SERVING else TERMINATED)
+    is_service = bool(sys.argv[1:2]) and sys.argv[1] in SERVING
+    end_at_sigterm(0 if is_service else TERMINATED)
+    prepare(is_service=is_service)
     from services.cli.main import main as commands
 
     commands()

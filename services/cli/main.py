@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import importlib
 import logging
 import os
@@ -106,6 +107,8 @@ def _ending(error: BaseException) -> Failure:
             return Failure(Exit.TERMINATED, "terminated", "")
         case BrokenPipeError():
             return Failure(Exit.BROKEN_PIPE, "broken_pipe", "")
+        case OSError(errno=errno.EBADF):
+            return Failure(Exit.IO, "io_error", "standard output is closed, so the result cannot be written")
         case OSError():
             return Failure(Exit.IO, "io_error", error.strerror or str(error))
         case _:

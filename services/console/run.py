@@ -11,11 +11,13 @@ from services.console.settings import ConsoleSettings
 from services.kit.layers import SettingsError, read_flags
 from services.kit.run import complain
 from services.kit.settings import load
+from services.kit.startup import prepare
 
 SECTION = "console"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    prepare()
     parser = argparse.ArgumentParser(description="Serve the console and its HTTP API.")
     parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if there is one")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.FIELD=VALUE")

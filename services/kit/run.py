@@ -15,6 +15,7 @@ from services.kit.flags import Given
 from services.kit.layers import SettingsError, read_flags
 from services.kit.process import EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
 from services.kit.settings import GlobalSettings, load
+from services.kit.startup import prepare
 from services.kit.workers import Supervisor
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ def run_edge(edge: Edge[SettingsT], settings: GlobalSettings, *, workers: int | 
 
 def main(edge: Edge[Any], arguments: Sequence[str] | None = None) -> int:
     """The command line of one edge's own program: `python -m services.tmq --set health.port=0`."""
+    prepare()
     parser = argparse.ArgumentParser(description=f"Serve {edge.name} from the queue store.")
     parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if there is one")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.FIELD=VALUE")

@@ -21,6 +21,7 @@ from tests.servers import eventually
 
 END_S = 60.0
 STARTING_S = (0.0, 0.1, 0.2, 0.4)  # Python imports for some tenths of a second
+NAMELESS = ("--user=123456:123456", "--passwd=false")  # flags: a user id that the image knows nothing of
 LONGEST_S = 300  # it ends by itself then, if the test that would end it was killed
 CONFINED = (
     "--read-only",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.analytics.spark.entries import Entries
 from tests.e2e.images import Images
-from tests.images.container import Container
+from tests.images.container import NAMELESS, Container
 from tests.servers import Server, eventually
 
 OWN = ("--tmpfs=/tmp:rw,exec,nosuid,size=512m",)  # Spark loads libraries from there
@@ -40,9 +40,9 @@ def output(tmp_path: Path) -> Path:
     return folder
 
 
-def job(images: Images, folder: Path, output: Path, store: str) -> Container:
+def job(images: Images, folder: Path, output: Path, store: str, more: Sequence[str] = ()) -> Container:
     words = ("--store", store, "--output", "/output", "--run-id", "r1", "--master", "local[2]")
-    flags = (*OWN, f"--volume={output}:/output:rw")
+    flags = (*OWN, f"--volume={output}:/output:rw", *more)
     return Container(images.of("analytics"), folder, *words, flags=flags)
 
 
@@ -55,13 +55,15 @@ def test_it_runs_to_its_end(images: Images, tmp_path: Path, output: Path, letter
     assert '"level": "ERROR"' not in container.log()
 
 
-def test_told_to_end_it_ends_soon_and_the_next_finishes_it(
+def test_told_to_end_it_ends_soon_and_the_next_finishes_it_as_any_user(
     images: Images, tmp_path: Path, output: Path, letters: Entries
 ) -> None:
     with job(images, tmp_path, output, letters.server.url) as container:
         eventually(lambda: (output / "runs" / "r1" / "plan.json").exists(), RUNNING_S)
         assert container.terminate() in (TERMINATED, 0), container.log()
-    with job(images, tmp_path, output, letters.server.url) as container:
+    for path in (output, *output.rglob("*")):
+        os.chown(path, 123456, 123456)
+    with job(images, tmp_path, output, letters.server.url, NAMELESS) as container:
         assert container.wait(RUNNING_S) == 0, container.log()
     assert (output / "runs" / "r1" / "done.json").exists()
 

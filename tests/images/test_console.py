@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -12,7 +13,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.e2e.images import Images
-from tests.images.container import STARTING_S, Container, inspect, once, started, stopped
+from tests.images.container import NAMELESS, STARTING_S, Container, inspect, once, started, stopped
 from tests.servers import Server, eventually
 
 MAX_BYTES = 110_000_000  # over its base
@@ -21,7 +22,7 @@ TOKEN = "abc"
 ANY_PORT = {"PENSTOCK_CONSOLE__PORT": "0", "PENSTOCK_HEALTH__PORT": "0"}
 
 
-def serve(images: Images, folder: Path, store_url: str) -> Container:
+def serve(images: Images, folder: Path, store_url: str, flags: Sequence[str] = ()) -> Container:
     """With one token, said as the chart says it: in a file."""
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
     told = {"console": {"tokens": [{"name": "ann", "role": "admin", "sha256": digest}]}}
@@ -29,7 +30,7 @@ def serve(images: Images, folder: Path, store_url: str) -> Container:
     (folder / "penstock.yaml").chmod(0o644)
     environment = {**ANY_PORT, "REDIS_URL": store_url, "PENSTOCK_CONFIG": CONFIG}
     files = {CONFIG: folder / "penstock.yaml"}
-    return Container(images.of("console"), folder, environment=environment, files=files)
+    return Container(images.of("console"), folder, environment=environment, files=files, flags=flags)
 
 
 def ask(container: Container, path: str, action: str = "listening", **headers: str) -> tuple[int, bytes]:
@@ -71,8 +72,8 @@ def test_it_gets_ready_and_page_and_api_answer_and_it_ends_with_0(
         assert container.terminate() == 0, container.log()
 
 
-def test_without_a_store_it_lives_and_is_not_ready(images: Images, tmp_path: Path) -> None:
-    with serve(images, tmp_path, "redis://127.0.0.1:1") as container:
+def test_without_a_store_it_lives_and_is_not_ready_as_any_user(images: Images, tmp_path: Path) -> None:
+    with serve(images, tmp_path, "redis://127.0.0.1:1", NAMELESS) as container:
         eventually(lambda: ask(container, "/readyz", "health_listening")[0] == 503)
         assert ask(container, "/healthz", "health_listening")[0] == 200
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -15,7 +16,7 @@ from protos.tmq.wire import MQID_BYTES
 from services.kit.edge import edges
 from tests.cli.shell import ANY_PORT
 from tests.e2e.images import Images
-from tests.images.container import STARTING_S, Container, once, started, stopped
+from tests.images.container import NAMELESS, STARTING_S, Container, once, started, stopped
 from tests.servers import Server, eventually
 
 EDGES = sorted(edges())
@@ -28,9 +29,9 @@ def store_url(images: Images, store: Server) -> str:
     return store.url
 
 
-def serve(images: Images, folder: Path, edge: str, store_url: str) -> Container:
+def serve(images: Images, folder: Path, edge: str, store_url: str, flags: Sequence[str] = ()) -> Container:
     environment = {**ANY_PORT, "REDIS_URL": store_url}
-    return Container(images.of("edge"), folder, "serve", edge, environment=environment)
+    return Container(images.of("edge"), folder, "serve", edge, environment=environment, flags=flags)
 
 
 def page(container: Container, path: str) -> int:
@@ -44,14 +45,16 @@ def page(container: Container, path: str) -> int:
             return refusal.code
 
 
-@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize(
+    ("edge", "user", "flags"), [*((edge, 10001, ()) for edge in EDGES), ("rqp", 123456, NAMELESS)]
+)
 def test_an_edge_gets_ready_and_ends_with_0(
-    images: Images, tmp_path: Path, store_url: str, edge: str
+    images: Images, tmp_path: Path, store_url: str, edge: str, user: int, flags: Sequence[str]
 ) -> None:
-    with serve(images, tmp_path, edge, store_url) as container:
+    with serve(images, tmp_path, edge, store_url, flags) as container:
         eventually(lambda: page(container, "/readyz") == 200)
         assert page(container, "/healthz") == 200
-        assert container.run("sh", "-c", "grep ^Uid: /proc/1/status").split() == ["Uid:", *["10001"] * 4]
+        assert container.run("sh", "-c", "grep ^Uid: /proc/1/status").split() == ["Uid:", *[str(user)] * 4]
         assert container.terminate() == 0, container.log()
 
 
@@ -72,7 +75,8 @@ def test_what_a_client_has_begun_is_finished_before_the_end(
             assert tmq.parse_status(Dialect.DOCUMENT, Operation.ENQ, client.recv(1))
             assert container.terminate() == 0, container.log()
             assert client.recv(1) == b""
-    found = once(images.of("edge"), ["penstock", "get", "kept"], REDIS_URL=store_url)
+    once(images.of("edge"), ["penstock", "put", "kept", "more"], *NAMELESS, REDIS_URL=store_url)
+    found = once(images.of("edge"), ["penstock", "get", "kept"], *NAMELESS, REDIS_URL=store_url)
     assert found == "body"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -10,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.e2e.images import Images
-from tests.images.container import STARTING_S, Container, started, stopped
+from tests.images.container import NAMELESS, STARTING_S, Container, started, stopped
 from tests.kubernetes.cluster import Cluster
 from tests.servers import Server, eventually, free_port
 
@@ -23,6 +24,7 @@ def told(
 ) -> tuple[dict[str, str], dict[str, Path]]:
     """Environment and files, for one with the rights of an administrator."""
     shutil.copyfile(cluster.kubeconfig, folder / "kubeconfig")
+    (folder / "kubeconfig").chmod(0o644)
     environment = {
         "KUBECONFIG": KUBECONFIG,
         "PENSTOCK_STORE__URL": store_url,
@@ -43,17 +45,26 @@ def is_ready(port: int) -> bool:
         return False
 
 
+@pytest.mark.parametrize(("user", "flags"), [(10001, ()), (123456, NAMELESS)])
 def test_it_gets_ready_declares_a_queue_and_ends_with_0(
-    images: Images, tmp_path: Path, defined: Cluster, namespace: str, store: Server
+    images: Images,
+    tmp_path: Path,
+    defined: Cluster,
+    namespace: str,
+    store: Server,
+    user: int,
+    flags: Sequence[str],
 ) -> None:
     port = free_port()
     environment, files = told(tmp_path, defined, namespace, store.url, port)
-    with Container(images.of("operator"), tmp_path, environment=environment, files=files) as container:
+    with Container(
+        images.of("operator"), tmp_path, environment=environment, files=files, flags=flags
+    ) as container:
         eventually(lambda: is_ready(port))
         defined.apply([QUEUE], "--namespace", namespace)
         waited = ("--for=condition=Ready", "queue.penstock.dev/orders", "--timeout=20s")
         defined.kubectl("wait", *waited, "--namespace", namespace)
-        assert container.run("sh", "-c", "grep ^Uid: /proc/1/status").split() == ["Uid:", *["10001"] * 4]
+        assert container.run("sh", "-c", "grep ^Uid: /proc/1/status").split() == ["Uid:", *[str(user)] * 4]
         assert container.terminate() == 0, container.log()
 
 

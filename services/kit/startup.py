@@ -1,0 +1,43 @@
+"""What a process is given when it starts, made fit to work with: standard streams and the user's name.
+
+A process may be started with any standard stream closed (`>&-`, some cron and service managers), in an encoding that
+cannot show a queue's name, and as a user id without a line in /etc/passwd (`docker run -u 123456`, OpenShift).
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+
+STREAMS = ("stdin", "stdout", "stderr")  # by their descriptor
+
+
+def prepare(*, is_service: bool = True) -> None:
+    """Open closed standard streams, escape what outputs cannot encode, name a user id that has no name.
+
+    To be called once, before anything else is opened. A closed input is empty. What a service writes to a closed output
+    is dropped. Of a command, messages to a closed standard error are dropped, and results to a closed standard output
+    are refused (EBADF), so that its exit status can tell.
+    """
+    for descriptor, name in enumerate(STREAMS):
+        if getattr(sys, name) is None:
+            _open(descriptor, name, is_dropped=is_service or name == "stderr")
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["USER"] = str(os.getuid())  # where getpass, and so libraries, look first
+
+
+def _open(descriptor: int, name: str, *, is_dropped: bool) -> None:
+    """Give the descriptor to its stream: else the next file or socket gets it, and all that is printed."""
+    flags = os.O_WRONLY if is_dropped and name != "stdin" else os.O_RDONLY
+    opened = os.open(os.devnull, flags)
+    if opened != descriptor:
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    os.set_inheritable(descriptor, True)
+    mode = "r" if name == "stdin" else "w"
+    setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115 - open as long as the process
