@@ -55,6 +55,7 @@ def test_it_gets_ready_declares_a_queue_and_ends_with_0(
     user: int,
     flags: Sequence[str],
 ) -> None:
+    store.clear()
     port = free_port()
     environment, files = told(tmp_path, defined, namespace, store.url, port)
     with Container(
