@@ -8,10 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 from services.analytics.columns import WHOLE
 from services.analytics.schema import Kind
+from services.outside.url import BadUrl
 from services.store.reading import BEGINNING, LAST_NUMBER
 from services.store.url import StoreUrl
 
@@ -117,7 +118,7 @@ def _url(given: Mapping[str, str]) -> str:
         )
     try:
         StoreUrl.parse(url)
-    except ValueError as error:
+    except BadUrl as error:
         raise OptionError(f"option url: {error}") from None
     return _with_login(url, given.get("username", ""), _password(given))
 
@@ -138,11 +139,10 @@ def _with_login(url: str, username: str, password: str) -> str:
         return url
     if not password:
         raise OptionError("option username needs a password, or a passwordFile")
-    parts = urlsplit(url)
-    if "@" in parts.netloc:
+    if StoreUrl.parse(url).credentials:
         raise OptionError("the url has a login of its own: leave options username and password out")
-    login = f"{quote(username, safe='')}:{quote(password, safe='')}@"
-    return urlunsplit(parts._replace(netloc=login + parts.netloc))
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{quote(username, safe='')}:{quote(password, safe='')}@{rest}"
 
 
 def _names(name: str, given: Mapping[str, str]) -> tuple[str, ...]:

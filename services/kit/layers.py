@@ -15,11 +15,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
-from services.kit.secret import is_secret, mask_url
+from services.kit.secret import SECRET_FAULT, is_secret
+from services.outside.url import mask_url
 
 PREFIX = "PENSTOCK_"
 SEPARATOR = "__"
 LONGEST_SHOWN = 80  # characters of a bad value
+_NAME = re.compile(r"[A-Za-z0-9_.-]*=?")  # the rest may be a secret
 _BEGINNING = re.compile(r"^(Input|String) should")  # of pydantic's own messages
 
 Tree = dict[str, Any]
@@ -111,7 +113,7 @@ def read_flags(pairs: Sequence[str]) -> Tree:
     for pair in pairs:
         path, equals, text = pair.partition("=")
         if not equals or not all(path.split(".")):
-            raise SettingsError([f"{pair}: must be SECTION.FIELD=VALUE"])
+            raise SettingsError([f"{_NAME.match(pair)[0]}: must be SECTION.FIELD=VALUE"])  # type: ignore[index]
         tree = merge(tree, nested(path.split("."), _flag_value(text)))
     return tree
 
@@ -179,7 +181,7 @@ def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: P
         return "must be a mapping of fields"
     text = _BEGINNING.sub("must", str(fault["msg"]).removeprefix("Value error, "))
     shown = mask_url(repr(fault["input"]))
-    if any(is_secret(name) for name in inner) or isinstance(fault["input"], Mapping):
+    if kind == SECRET_FAULT or any(is_secret(name) for name in inner) or isinstance(fault["input"], Mapping):
         return text
     return f"{text}, not {shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + '...'}"
 

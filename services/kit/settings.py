@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -18,6 +17,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from services.kit.flags import Given, names_of, tree_of
@@ -31,7 +31,8 @@ from services.kit.layers import (
     read_file,
 )
 from services.kit.lists import split_lists
-from services.kit.secret import SecretText, SecretUrl, mask
+from services.kit.secret import SECRET_FAULT, SecretText, SecretUrl, mask
+from services.outside.url import parse_url
 
 if TYPE_CHECKING:
     from services.kit.edge import Edge, EdgeSettings
@@ -104,7 +105,7 @@ _URL = re.compile(r"[!-~]+")  # what else would be escaped
 class TracingSettings(Section):
     """Traces of single messages, by OTLP over HTTP (docs/tracing.md)."""
 
-    endpoint: str | None = Field(
+    endpoint: SecretUrl | None = Field(
         default=None, description="the collector, as http://host:4318; none: nothing is traced"
     )
     ratio: float = Field(
@@ -136,15 +137,12 @@ class TracingSettings(Section):
 
     @field_validator("endpoint")
     @classmethod
-    def _is_http(cls, endpoint: str | None) -> str | None:
-        try:
-            parts = urlsplit(endpoint or "http://unset")
-            is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-            is_good = is_good and (endpoint is None or _URL.fullmatch(endpoint) is not None)
-        except ValueError:  # of brackets, and of a port that is none
-            is_good = False
-        if not is_good:
-            raise ValueError("must be a URL such as http://collector:4318, its port from 1 to 65535")
+    def _is_http(cls, endpoint: SecretUrl | None) -> SecretUrl | None:
+        if endpoint is not None:
+            url = parse_url(endpoint.reveal())
+            is_visible = _URL.fullmatch(endpoint.reveal()) is not None
+            if url.scheme not in ("http", "https") or len(url.hosts) != 1 or not is_visible:
+                raise PydanticCustomError(SECRET_FAULT, "must be a URL such as http://collector:4318")
         return endpoint
 
     @field_validator("headers")

@@ -12,11 +12,11 @@ import http.client
 import ssl
 import threading
 import time
-from urllib.parse import unquote, urlsplit
 
 from services.kit.layers import SettingsError
 from services.kit.settings import TracingSettings
 from services.kit.tracing.clocked import Clocked, connect
+from services.outside.url import parse_url
 
 PATH = "/v1/traces"
 AGAIN = (429, 502, 503, 504)  # OTLP/HTTP, Failures: may be tried again
@@ -43,21 +43,21 @@ class Poster:
     def __init__(self, settings: TracingSettings) -> None:
         """Raises SettingsError."""
         assert settings.endpoint is not None
-        parts = urlsplit(settings.endpoint)
-        path = PATH if parts.path in ("", "/") else parts.path
-        self._path = path + (f"?{parts.query}" if parts.query else "")
+        url = parse_url(settings.endpoint.reveal())
+        path = PATH if url.path in ("", "/") else url.path
+        self._path = path + (f"?{url.query}" if url.query else "")
         self._timeout_s = settings.timeout_s
         self._headers = {name: value.reveal() for name, value in settings.headers.items()}
-        if parts.username:
-            told = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        if url.user:
+            told = f"{url.user}:{url.password or ''}".encode()
             self._headers.setdefault("authorization", f"Basic {base64.b64encode(told).decode()}")
         self._headers |= {"content-type": "application/x-protobuf", "content-encoding": "gzip"}
-        self._tls = _context(settings) if parts.scheme == "https" else None
-        host = parts.hostname or ""
+        self._tls = _context(settings) if url.scheme == "https" else None
+        ((host, port),) = url.hosts
         self._connection = (
-            http.client.HTTPConnection(host, parts.port)
+            http.client.HTTPConnection(host, port)
             if self._tls is None
-            else http.client.HTTPSConnection(host, parts.port, context=self._tls)
+            else http.client.HTTPSConnection(host, port, context=self._tls)
         )
         self._clocked: Clocked | None = None  # its socket, as long as it has one
         self._not_before = 0.0  # as it asked, by time.monotonic
