@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from urllib.parse import quote
 
 from services.analytics.columns import WHOLE
 from services.analytics.schema import Kind
+from services.outside.document import read_json
 from services.outside.url import BadUrl
 from services.store.reading import BEGINNING, LAST_NUMBER
 from services.store.url import StoreUrl
@@ -151,7 +151,7 @@ def _names(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
     if not value.startswith("["):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     try:
-        found = json.loads(value)
+        found = read_json(value)
     except ValueError as error:
         raise OptionError(f"option {name} is no JSON list: {error}") from None
     if not all(isinstance(each, str) for each in found):
@@ -166,7 +166,7 @@ def _ids(name: str, given: Mapping[str, str], usual: str) -> str | dict[str, str
     if not value.lstrip().startswith("{"):
         return _id(name, value)
     try:
-        found = json.loads(value)
+        found = read_json(value)
     except ValueError as error:
         raise OptionError(f"option {name} is no JSON object: {error}") from None
     return {key: _id(name, each) for key, each in found.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
-from services.outside.url import BadUrl, mask_url, parse_url
+from services.outside.url import MASK, BadUrl, mask_url, parse_url
 
 HADOOPS = "s3a://"  # the same buckets, as users of Spark and Hadoop write them
 SCHEMES = ("file", "s3", "s3a")  # Arrow knows more, with which nothing of this has ever been tried
@@ -33,8 +33,8 @@ def as_url(output: str) -> str:
 
 
 def shown(output: str) -> str:
-    """Return the URL with its login and everything behind `?` masked."""
-    return mask_url(as_url(output))
+    """Return the URL without its login and everything behind `?`."""
+    return mask_url(as_url(output)).replace(f"{MASK}@", "").partition("?")[0]
 
 
 def opened(output: str) -> tuple[FileSystem, str]:

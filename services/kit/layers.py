@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import pydantic_settings
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from services.kit.secret import SECRET_FAULT, is_secret
+from services.outside.document import BadDocument, read_yaml
 from services.outside.url import mask_url
 
+BAD_DOCUMENT = "bad_document"  # the label of a file that cannot be read as YAML
 PREFIX = "PENSTOCK_"
 SEPARATOR = "__"
 LONGEST_SHOWN = 80  # characters of a bad value
@@ -33,9 +34,10 @@ MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of th
 class SettingsError(Exception):
     """Settings that cannot be used: one line for each fault. A program that gets it exits with status 2."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: list[str], label: str = "bad_settings") -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
+        self.label = label
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +77,16 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 def read_file(path: Path) -> Tree:
     """The mapping in a YAML file; an empty section may be left empty. Raises SettingsError."""
     try:
-        content = yaml.safe_load(path.read_text())
+        documents = [each for each in read_yaml(path.read_bytes()) if each is not None]
     except OSError as error:
         raise SettingsError([f"{path}: cannot be read: {error.strerror}"]) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SettingsError([f"{path}: not YAML: {' '.join(str(error).split())}"]) from None
-    if content is None:
+    except BadDocument as error:
+        raise SettingsError([f"{path}: {error}"], BAD_DOCUMENT) from None
+    if not documents:
         return {}
+    content = documents[0]
+    if len(documents) > 1:
+        raise SettingsError([f"{path}: must be one document: remove the line ---"])
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise SettingsError([f"{path}: must be a mapping of sections such as store:, edges:"])
     return {key: {} if value is None else value for key, value in content.items()}
@@ -102,6 +107,8 @@ def read_environment(model: type[BaseSettings]) -> Tree:
         said = EnvSettingsSource(model)()
     except pydantic_settings.SettingsError as error:
         raise SettingsError([f"environment: {error}"]) from None
+    except RecursionError:
+        raise SettingsError(["environment: a value is nested too deeply"]) from None
     if url := os.environ.get("REDIS_URL"):
         said = merge({"store": {"url": url}}, said)
     return said
@@ -129,8 +136,8 @@ def nested(path: Sequence[str], value: Any) -> Tree:
 def _flag_value(text: str) -> Any:
     """`8080`, `off`, `[a, b]`; but `::` and `redis://host` are text, whatever YAML makes of them."""
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = next(iter(read_yaml(text)), None)
+    except BadDocument:
         return text
     return text if isinstance(value, dict) and not text.startswith("{") else value
 
