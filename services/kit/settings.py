@@ -106,7 +106,13 @@ class TracingSettings(Section):
     """Traces of single messages, by OTLP over HTTP (docs/tracing.md)."""
 
     endpoint: SecretUrl | None = Field(
-        default=None, description="the collector, as http://host:4318; none: nothing is traced"
+        default=None,
+        description="the collector, as http://host:4318; /v1/traces is appended to its path, as OpenTelemetry does "
+        "for OTEL_EXPORTER_OTLP_ENDPOINT; none: nothing is traced",
+    )
+    traces_endpoint: SecretUrl | None = Field(
+        default=None,
+        description="instead of `endpoint`: the whole URL, used as it is, as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     )
     ratio: float = Field(
         default=1.0, ge=0, le=1, description="how many of the messages that bring no context begin a trace"
@@ -135,7 +141,7 @@ class TracingSettings(Section):
         default=5.0, gt=0, le=MAX_SECONDS, description="for one request, tried again or not"
     )
 
-    @field_validator("endpoint")
+    @field_validator("endpoint", "traces_endpoint")
     @classmethod
     def _is_http(cls, endpoint: SecretUrl | None) -> SecretUrl | None:
         if endpoint is not None:
@@ -158,10 +164,16 @@ class TracingSettings(Section):
                 )
         return headers
 
+    @property
+    def is_on(self) -> bool:
+        return self.endpoint is not None or self.traces_endpoint is not None
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.batch > self.queue:
             raise ValueError("batch must be at most queue")
+        if self.endpoint is not None and self.traces_endpoint is not None:
+            raise ValueError("give endpoint or traces_endpoint, not both")
         return self
 
 

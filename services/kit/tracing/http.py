@@ -12,11 +12,12 @@ import http.client
 import ssl
 import threading
 import time
+from dataclasses import replace
 
 from services.kit.layers import SettingsError
 from services.kit.settings import TracingSettings
 from services.kit.tracing.clocked import Clocked, connect
-from services.outside.url import parse_url
+from services.outside.url import Url, parse_url
 
 PATH = "/v1/traces"
 AGAIN = (429, 502, 503, 504)  # OTLP/HTTP, Failures: may be tried again
@@ -42,10 +43,8 @@ class Poster:
 
     def __init__(self, settings: TracingSettings) -> None:
         """Raises SettingsError."""
-        assert settings.endpoint is not None
-        url = parse_url(settings.endpoint.reveal())
-        path = PATH if url.path in ("", "/") else url.path
-        self._path = path + (f"?{url.query}" if url.query else "")
+        url = _traces_url(settings)
+        self._path = url.path + (f"?{url.query}" if url.query else "")
         self._timeout_s = settings.timeout_s
         self._headers = {name: value.reveal() for name, value in settings.headers.items()}
         if url.user:
@@ -124,6 +123,21 @@ def pause_of(retry_after: str | None) -> float:
         return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - time.time())
     except (ValueError, OverflowError, OSError):
         return 0.0
+
+
+def _traces_url(settings: TracingSettings) -> Url:
+    """Return the URL that traces are posted to, as OpenTelemetry makes it.
+
+    https://opentelemetry.io/docs/specs/otel/protocol/exporter/#endpoint-urls-for-otlphttp: of a base URL that ends with
+    the path already (older versions took it as it was) the path is not appended twice.
+    """
+    if settings.traces_endpoint is not None:
+        url = parse_url(settings.traces_endpoint.reveal())
+        return replace(url, path=url.path or "/")
+    assert settings.endpoint is not None
+    url = parse_url(settings.endpoint.reveal())
+    base = url.path.rstrip("/").removesuffix(PATH)
+    return replace(url, path=base + PATH)
 
 
 def _context(settings: TracingSettings) -> ssl.SSLContext:
