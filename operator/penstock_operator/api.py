@@ -18,6 +18,7 @@ from typing import Any
 import aiohttp
 
 from penstock_operator.resources import SINGULAR, Key, Kind, Resource
+from services.outside.document import BadDocument, read_json
 from services.store.document import API_VERSION
 
 FIELD_MANAGER = "penstock-operator"
@@ -73,8 +74,8 @@ def _written(document: Any) -> str:
 def _read(text: str) -> dict[str, Any] | None:
     """None: it is no object of JSON, as where a proxy answers or nobody serves the path."""
     try:
-        told = json.loads(text)
-    except ValueError:
+        told = read_json(text)
+    except BadDocument:
         return None
     return told if isinstance(told, dict) else None
 

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from services.kit.settings import TracingSettings
+from services.outside.url import BadUrl
 from services.store.url import StoreUrl
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -131,9 +132,10 @@ def is_store_told() -> bool:
 
 def store_url() -> str:
     """As the edges are told it. Raises SettingsError."""
-    url = next(filter(None, map(os.environ.get, STORE_NAMES)), DEFAULT_STORE)
+    name = next(filter(os.environ.get, STORE_NAMES), None)
+    url = os.environ[name] if name else DEFAULT_STORE
     try:
         StoreUrl.parse(url)
-    except ValueError as error:
-        raise SettingsError(f"REDIS_URL: {error}") from None
+    except BadUrl as error:
+        raise SettingsError(f"{name}: {error}") from None
     return url

@@ -7,7 +7,6 @@ runs that it has begun are found by their folders, and asked.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -17,6 +16,7 @@ from services.analytics.places import OutputError
 from services.analytics.plan import Plan
 from services.analytics.publish import RUNS, folder, plan_file
 from services.analytics.summaries import Summaries
+from services.outside.document import read_json
 
 BEGUN = f"{RUNS}/begun.json"
 VERSION = 1
@@ -73,7 +73,7 @@ def limit_of(plan: Plan) -> int:
 def _told(octets: bytes) -> Begun | None:
     """None: it is not what a run writes."""
     try:
-        told = json.loads(octets)
+        told = read_json(octets)
         known = Begun({str(run): int(now_ms) for run, now_ms in told["planned"].items()}, str(told["last"]))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -86,7 +86,7 @@ def _planned_ms(files: Files, ended: Summaries, run: str) -> int:
     if octets is None:
         octets = files.octets_if_there(plan_file(run))
     try:
-        told: Any = json.loads(octets) if octets is not None else None
+        told: Any = read_json(octets) if octets is not None else None
     except ValueError:
         return 0
     now_ms = told.get("now_ms", 0) if isinstance(told, dict) else 0

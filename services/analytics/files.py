@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
 from services.analytics.places import OutputError, has_folders, in_one_line, make_folder_of, opened, shown
+from services.outside.document import BadDocument, read_json
 
 PARQUET = ".parquet"
 TEMPORARY = ".writing"  # behind the name of a file that is not whole yet
@@ -73,8 +74,8 @@ class Files:
 
     def read_json(self, path: str) -> Any:
         try:
-            return json.loads(self.read_octets(path))
-        except ValueError as error:
+            return read_json(self.read_octets(path))
+        except BadDocument as error:
             raise OutputError(f"{self.uri(path)} is no JSON: {error}") from None
 
     def read_octets(self, path: str) -> bytes:

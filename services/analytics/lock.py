@@ -6,7 +6,6 @@ system without exclusive creation (s3a) leaves a moment in which two may take it
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import secrets
@@ -19,6 +18,7 @@ from typing import Any, Self
 
 from services.analytics.files import Files
 from services.analytics.places import OutputError
+from services.outside.document import read_json
 
 LOCK = "runs/lock.json"
 LOOK_S = 0.2
@@ -117,7 +117,7 @@ class Lock:
 def _told(octets: bytes | None) -> dict[str, Any]:
     """Nothing, where it is not what a run writes."""
     try:
-        found = json.loads(octets or b"")
+        found = read_json(octets or b"")
         float(found.get("lock_s", 0)), int(found.get("pid", 0))
     except (ValueError, TypeError, AttributeError):
         return {}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 from services.analytics.columns import WHOLE
 from services.analytics.schema import Kind
+from services.outside.document import read_json
+from services.outside.url import BadUrl
 from services.store.reading import BEGINNING, LAST_NUMBER
 from services.store.url import StoreUrl
 
@@ -117,7 +118,7 @@ def _url(given: Mapping[str, str]) -> str:
         )
     try:
         StoreUrl.parse(url)
-    except ValueError as error:
+    except BadUrl as error:
         raise OptionError(f"option url: {error}") from None
     return _with_login(url, given.get("username", ""), _password(given))
 
@@ -138,11 +139,10 @@ def _with_login(url: str, username: str, password: str) -> str:
         return url
     if not password:
         raise OptionError("option username needs a password, or a passwordFile")
-    parts = urlsplit(url)
-    if "@" in parts.netloc:
+    if StoreUrl.parse(url).credentials:
         raise OptionError("the url has a login of its own: leave options username and password out")
-    login = f"{quote(username, safe='')}:{quote(password, safe='')}@"
-    return urlunsplit(parts._replace(netloc=login + parts.netloc))
+    scheme, mark, rest = url.partition("://")
+    return f"{scheme}{mark}{quote(username, safe='')}:{quote(password, safe='')}@{rest}"
 
 
 def _names(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def _names(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
     if not value.startswith("["):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     try:
-        found = json.loads(value)
+        found = read_json(value)
     except ValueError as error:
         raise OptionError(f"option {name} is no JSON list: {error}") from None
     if not all(isinstance(each, str) for each in found):
@@ -166,7 +166,7 @@ def _ids(name: str, given: Mapping[str, str], usual: str) -> str | dict[str, str
     if not value.lstrip().startswith("{"):
         return _id(name, value)
     try:
-        found = json.loads(value)
+        found = read_json(value)
     except ValueError as error:
         raise OptionError(f"option {name} is no JSON object: {error}") from None
     return {key: _id(name, each) for key, each in found.items()}

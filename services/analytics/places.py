@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow.fs import FileSystem, FileType, LocalFileSystem
 
+from services.outside.url import MASK, BadUrl, mask_url, parse_url
+
 HADOOPS = "s3a://"  # the same buckets, as users of Spark and Hadoop write them
 SCHEMES = ("file", "s3", "s3a")  # Arrow knows more, with which nothing of this has ever been tried
 WITHOUT_FOLDERS = "s3"  # there what begins alike is listed together
@@ -31,15 +33,8 @@ def as_url(output: str) -> str:
 
 
 def shown(output: str) -> str:
-    """The URL without what may be secret: the name and password before the bucket, and what is behind `?`."""
-    scheme, mark, rest = as_url(output).partition("://")
-    _, slash, path = rest.partition("?")[0].partition("/")
-    return f"{scheme}{mark}{_place(as_url(output))}{slash}{path}"
-
-
-def _place(url: str) -> str:
-    """The bucket or machine, without a login."""
-    return url.partition("://")[2].partition("?")[0].partition("/")[0].rpartition("@")[2]
+    """Return the URL without its login and everything behind `?`."""
+    return mask_url(as_url(output)).replace(f"{MASK}@", "").partition("?")[0]
 
 
 def opened(output: str) -> tuple[FileSystem, str]:
@@ -56,8 +51,13 @@ def opened(output: str) -> tuple[FileSystem, str]:
         )
     if url.startswith(HADOOPS):
         url = f"s3://{url.removeprefix(HADOOPS)}"
-    if url.startswith("s3://") and not _place(url):  # Arrow's own words for it help nobody
-        raise NoOutput(f"output {shown(output)}: name a bucket, as in s3a://bucket/folder")
+    if url.startswith("s3://"):  # Arrow's own words repeat the URL
+        try:
+            has_bucket = bool(parse_url(url).hosts)
+        except BadUrl as error:
+            raise NoOutput(f"output {shown(output)}: {error}") from None
+        if not has_bucket:
+            raise NoOutput(f"output {shown(output)}: name a bucket, as in s3a://bucket/folder")
     try:
         files, root = FileSystem.from_uri(url)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ImportError) as error:
@@ -126,4 +126,4 @@ def make_folder_of(files: FileSystem, path: str) -> None:
 
 
 def in_one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return mask_url(" ".join(str(error).split())) or type(error).__name__

@@ -6,7 +6,6 @@ from its beginning, however often it was begun.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
@@ -18,6 +17,7 @@ from services.analytics.lock import Lock
 from services.analytics.places import OutputError
 from services.analytics.plan import READ, VERSION, Plan
 from services.analytics.state import STATE, State
+from services.outside.document import read_json
 
 RUNS = "runs"
 Move = tuple[str, str]
@@ -68,7 +68,7 @@ def read_plan(files: Files, run: str) -> Plan:
     """Raises OutputError where it cannot be carried out. Nothing is lost with it: the next plan reads the same."""
     octets = files.read_octets(plan_file(run))
     try:
-        return Plan.from_json(json.loads(octets))
+        return Plan.from_json(read_json(octets))
     except ValueError as error:
         raise OutputError(
             f"{files.uri(plan_file(run))} cannot be carried out: {error}; give that run up, and remove the folder "
@@ -80,7 +80,7 @@ def read_ready(files: Files, run: str) -> Ready:
     """Raises OutputError. What has been moved already is known by this list alone."""
     octets = files.read_octets(ready_file(run))
     try:
-        return Ready.from_json(json.loads(octets))
+        return Ready.from_json(read_json(octets))
     except ValueError as error:
         raise OutputError(
             f"{files.uri(ready_file(run))} cannot be carried out: {error}; bring back that file, or the output of a "
@@ -101,7 +101,7 @@ def read_state(files: Files) -> State:
         return State()
     octets = files.read_octets(STATE)
     try:
-        return State.from_json(json.loads(octets))
+        return State.from_json(read_json(octets))
     except ValueError as error:
         raise OutputError(
             f"{files.uri(STATE)} cannot be used: {error}; bring back the one of a backup, or give another --output"

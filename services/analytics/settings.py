@@ -9,6 +9,7 @@ from typing import Any
 
 from services.analytics.documents import NOTHING_ELSE
 from services.analytics.redaction import trouble
+from services.outside.url import BadUrl
 from services.store.url import StoreUrl
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -123,7 +124,7 @@ class Settings:
             )
         try:
             StoreUrl.parse(self.store)
-        except ValueError as error:
+        except BadUrl as error:
             raise SettingsError(f"store: {error}") from None
         if not self.output:
             raise SettingsError("output is empty: a folder, or s3a://bucket/path")

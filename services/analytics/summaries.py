@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from services.analytics.files import Files
 from services.analytics.places import OutputError
 from services.analytics.publish import done_file
+from services.outside.document import read_json
 
 
 class Summaries:
@@ -30,6 +30,6 @@ class Summaries:
         """None: it has not ended."""
         octets = self.octets(run)
         try:
-            return None if octets is None else json.loads(octets)
+            return None if octets is None else read_json(octets)
         except ValueError as error:
             raise OutputError(f"{self._files.uri(done_file(run))} is no JSON: {error}") from None

@@ -18,13 +18,15 @@ from services.cli.exits import Exit, Failure
 from services.cli.folder import Folder
 from services.cli.output import Output
 from services.kit.flags import Given
-from services.kit.layers import merge, read_flags
+from services.kit.layers import SettingsError, merge, read_flags
 from services.kit.secret import SecretUrl
 from services.kit.settings import GlobalSettings, load
 from services.kit.tracing import tracing
+from services.outside.url import BadUrl
 from services.store import PipeSettings, Store
 from services.store.domain import Timing
 from services.store.spans import Observer
+from services.store.url import StoreUrl
 
 NAME = "cli"  # in session ids and origins, and of what is traced
 TIMEOUT_S = 30.0
@@ -103,7 +105,18 @@ def options_from(values: Tree) -> Options:
     if url is not None:
         flags = merge(flags, {"store": {"url": url}})
     given = given_flags()
-    return Options(load(file, flags, given), file, pairs, values.pop("as_json"), given)
+    settings = load(file, flags, given)
+    _check_store(settings)
+    return Options(settings, file, pairs, values.pop("as_json"), given)
+
+
+def _check_store(settings: GlobalSettings) -> None:
+    """Check the store URL, also where the command does not need the store. Raises SettingsError."""
+    try:
+        StoreUrl.parse(settings.store_url)
+    except BadUrl as error:
+        origin = settings.origin("store", "url")
+        raise SettingsError([f"store.url: {error} (from {origin})"]) from None
 
 
 _SHARED = (
@@ -186,8 +199,5 @@ def _waits(timeout_s: float, silence_s: float) -> PipeSettings:
 
 
 def open_store(url: str, waits: PipeSettings | None = None, observer: Observer | None = None) -> Store:
-    """Nothing is connected yet. Raises Failure for a URL that is none."""
-    try:
-        return Store(url, NAME, pipe=waits, timing=Timing(beat_s=BEAT_S), observe=observer or Observer())
-    except ValueError as error:
-        raise Failure(Exit.USAGE, "bad_store_url", str(error)) from None
+    """Nothing is connected yet."""
+    return Store(url, NAME, pipe=waits, timing=Timing(beat_s=BEAT_S), observe=observer or Observer())

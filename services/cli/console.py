@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from services.cli.addresses import check_places
-from services.cli.command import Options, open_store, plain_command
+from services.cli.command import Options, plain_command
 from services.cli.exits import Exit, Failure
 from services.console.settings import ConsoleSettings
 from services.kit.acceptor import open_bound
@@ -33,7 +33,6 @@ def console(options: Options, parent: int | None) -> int:
         die_with_parent(parent)
         settings = _where_there_is_room(options, settings)
     process = _process()
-    open_store(options.store_url)  # not connected yet: only its URL is looked at
     shared = options.beside_others(HEALTH_PORT)
     try:
         check_places(

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from services.cli.exits import Exit, Failure
 from services.kit.layers import explain
+from services.outside.document import BadDocument, read_yaml
 from services.store import QueueDocument, QueueSpec
 from services.store.peer import PeerDocument, PeerSpec
 
 KINDS = ("Queue", "Peer")
+LISTS = ("List", *(f"{kind}List" for kind in KINDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +32,6 @@ class Wanted:
         return "Queue" if isinstance(self.spec, QueueSpec) else "Peer"
 
 
-class _Loader(yaml.SafeLoader):
-    """A key that is there twice is a mistake; YAML's own loader takes the second one in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is there twice", key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
 def read_documents(path: Path) -> list[Wanted]:
     """Every document of the file ('-' = standard input). Raises Failure with a line for each fault."""
     wanted: list[Wanted] = []
@@ -52,15 +39,24 @@ def read_documents(path: Path) -> list[Wanted]:
     for number, content in enumerate(_load(path), 1):
         if content is None:  # nothing between two ---
             continue
-        place = _place(path, number, content)
-        try:
-            wanted.append(_read(place, content))
-        except Failure as failure:
-            faults += [f"{place}: {line}" for line in failure.message.split("\n")]
+        for item, one in _unwrapped(content):
+            place = _place(path, number, item, one)
+            try:
+                wanted.append(_read(place, one))
+            except Failure as failure:
+                faults += [f"{place}: {line}" for line in failure.message.split("\n")]
     faults += _twice(wanted)
     if faults:
         raise Failure(Exit.USAGE, "bad_document", "\n".join(faults))
     return wanted
+
+
+def _unwrapped(content: Any) -> list[tuple[int, Any]]:
+    """The documents in a List, as `kubectl get` prints one, from 1 on; (0, itself) for any other document."""
+    if not isinstance(content, dict) or content.get("kind") not in LISTS:
+        return [(0, content)]
+    items = content.get("items")
+    return list(enumerate(items, 1)) if isinstance(items, list) else [(0, content)]
 
 
 def _read(place: str, content: Any) -> Wanted:
@@ -69,6 +65,8 @@ def _read(place: str, content: Any) -> Wanted:
     if kind not in KINDS:
         raise Failure(Exit.USAGE, "bad_document", f"kind: must be 'Queue' or 'Peer', not {kind!r}")
     model = PeerDocument if kind == "Peer" else QueueDocument
+    if isinstance(content, dict):  # the API server's, as is everything of metadata but the name
+        content = {key: value for key, value in content.items() if key != "status"}
     try:
         document = model.model_validate(content)
     except ValidationError as error:
@@ -81,19 +79,17 @@ def _read(place: str, content: Any) -> Wanted:
 def _load(path: Path) -> list[Any]:
     try:
         text = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        return list(yaml.load_all(text, _Loader))
+        return read_yaml(text)
     except OSError as error:
         raise Failure(Exit.USAGE, "bad_document", f"{path} cannot be read: {error.strerror}") from None
-    except yaml.YAMLError as error:
-        raise Failure(
-            Exit.USAGE, "bad_document", f"{path} is not YAML: {' '.join(str(error).split())}"
-        ) from None
+    except BadDocument as error:
+        raise Failure(Exit.USAGE, "bad_document", f"{path}: {error}") from None
 
 
-def _place(path: Path, number: int, content: Any) -> str:
+def _place(path: Path, number: int, item: int, content: Any) -> str:
     metadata = content.get("metadata") if isinstance(content, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return f"{path}: document {number}" + (f" ({name})" if name else "")
+    return f"{path}: document {number}" + (f", item {item}" if item else "") + (f" ({name})" if name else "")
 
 
 def _twice(wanted: list[Wanted]) -> list[str]:

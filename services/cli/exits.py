@@ -61,6 +61,6 @@ _EXITS: tuple[tuple[type[StoreError], Exit], ...] = (
 def failure_of(error: StoreError | SettingsError) -> Failure:
     """How an error of the parts below ends a command."""
     if isinstance(error, SettingsError):
-        return Failure(Exit.USAGE, "bad_settings", "; ".join(error.lines))
+        return Failure(Exit.USAGE, error.label, "; ".join(error.lines))
     code = next(code for kind, code in _EXITS if isinstance(error, kind))
     return Failure(code, error.reason, str(error))

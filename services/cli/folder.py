@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from services.cli.exits import Exit, Failure
+from services.outside.document import read_json
 
 DYING_S = 20.0  # a dead `up` takes its server along; how long to wait for that
 LOOK_AGAIN_S = 0.05
@@ -95,7 +96,7 @@ class Folder:
 
     def _read(self) -> Tenant | None:
         with suppress(OSError, ValueError, TypeError):
-            return Tenant(**json.loads(self._lock.read_text()))
+            return Tenant(**read_json(self._lock.read_text()))
         return None
 
     # Which data

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from services.cli.addresses import Place, check_places
-from services.cli.command import open_store
 from services.cli.exits import Exit, Failure
 from services.kit import logs
 from services.kit.edge import Edge, EdgeSettings
@@ -24,7 +23,6 @@ def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None) -
     """Until it is told to end: 0, or 1 if that was not in order. Raises SettingsError, Failure."""
     logs.configure(settings.log, edge=edge.name)
     edge_settings = settings.edge(edge)
-    open_store(settings.store_url)  # not connected yet: only its URL is looked at
     check(edge.name, settings, edge_settings)
     try:
         status = _run(edge, settings, edge_settings, workers or edge_settings.workers)

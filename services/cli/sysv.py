@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from services.cli.addresses import check_places
-from services.cli.command import Options, open_store, plain_command
+from services.cli.command import Options, plain_command
 from services.cli.exits import Exit, Failure, usage
 from services.kit.layers import merge
 from services.sysv.settings import Direction, Format, SysvSettings
@@ -34,7 +34,6 @@ def sysv(options: Options, **given: Any) -> int:
     """
     settings = _settings(options, _said(given))
     process = _process()
-    open_store(options.store_url)  # not connected yet: only its URL is looked at
     shared = options.beside_others(HEALTH_PORT)
     check_places([("health.port", shared.health.host, shared.health.port)])
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_origin
 from urllib.parse import parse_qsl
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from services.console.problems import Fault, Problem, bad_request
 from services.console.room import Share
+from services.outside.document import BadDocument, read_json
 
 DEEPEST = 32  # lists and objects in one another
 MOST_PARTS = 20_000  # values of a document: a text may be long, but what is made of many costs far more than its octets
@@ -84,12 +84,8 @@ def parse(body: bytes) -> Any:
     if has_more_parts(body, MOST_PARTS):
         raise bad_request(f"the body has more than {MOST_PARTS:,} values")
     try:
-        found = json.loads(body.decode("utf-8"), parse_constant=_no_number)
-    except UnicodeDecodeError:
-        raise bad_request("the body is no UTF-8") from None
-    except RecursionError:
-        raise bad_request("the body is nested too deeply") from None
-    except ValueError as error:
+        found = read_json(body)
+    except BadDocument as error:
         raise bad_request(f"the body is no JSON: {error}") from None
     _check(found, DEEPEST)
     return found
@@ -106,10 +102,6 @@ def has_more_parts(body: bytes, most: int) -> bool:
         return True
     outside = b"".join(bare.split(b'"')[::2])
     return sum(map(outside.count, OPENING)) > most
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _check(value: Any, left: int) -> None:

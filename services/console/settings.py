@@ -21,8 +21,8 @@ from services.console.roles import Role
 from services.kit.gate import Networks
 from services.kit.layers import MAX_SECONDS
 from services.kit.listener import BindAddress
-from services.kit.secret import MASK
 from services.kit.tls import TlsSettings
+from services.outside.url import MASK
 from services.store.waits import StoreWaits
 
 OFF_REFUSED = (

@@ -14,6 +14,7 @@ log = logging.getLogger(__name__)
 
 BATCH = 64  # connections accepted in a row, before others get a turn
 REST_S = 0.2  # pause after the system had no descriptor or memory for one more connection
+QUIET_S = 60.0  # between two log lines about that, where it comes and goes
 EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 Accepted = Callable[[socket.socket, str, int], None]  # the connection, the peer's address and port
@@ -48,9 +49,20 @@ def bind(host: str, port: int, reuse_port: bool) -> socket.socket:
 class Acceptor:
     """Accepts on one socket and hands the connections on. Calls `on_accept` only from the loop."""
 
-    def __init__(self, sock: socket.socket, backlog: int, on_accept: Accepted) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        backlog: int,
+        on_accept: Accepted,
+        on_exhausted: Callable[[], None] = lambda: None,
+    ) -> None:
+        """on_exhausted: called for each attempt that failed, to count it."""
         self._loop = asyncio.get_running_loop()
         self._on_accept = on_accept
+        self._on_exhausted = on_exhausted
+        self._failures = 0  # in a row
+        self._told = False  # the log says that there are some
+        self._quiet_until = 0.0  # by the loop's clock
         self._rest: asyncio.TimerHandle | None = None
         self._sock = sock
         sock.listen(backlog)
@@ -80,6 +92,7 @@ class Acceptor:
             try:
                 sock, address = self._sock.accept()
             except BlockingIOError:
+                self._recovered()
                 return False
             except OSError as error:
                 # Others are one connection's own misfortune: it was reset while it waited (accept(2)).
@@ -90,9 +103,28 @@ class Acceptor:
             self._on_accept(sock, address[0], address[1])
         return True
 
+    def _recovered(self) -> None:
+        """No connection waits any more."""
+        if self._told:
+            fields = {"action": "accept_resumed", "attempts": self._failures, **self._fields()}
+            log.info("connections are accepted again", extra=fields)
+        self._told, self._failures = False, 0
+
+    def _fields(self) -> dict[str, object]:
+        host, port = self.address
+        return {"host": host, "port": port}
+
     def _exhausted(self, error: OSError) -> None:
         """Trying again at once would only burn the processor: those who wait stay in the backlog."""
-        log.error("cannot accept: %s", error.strerror, extra={"action": "accept_failed"})
+        self._on_exhausted()
+        self._failures += 1
+        now = self._loop.time()
+        if not self._told and now >= self._quiet_until:
+            self._told, self._quiet_until = True, now + QUIET_S
+            text = (
+                "cannot accept connections: %s; clients wait until others leave; raise the limit (ulimit -n)"
+            )
+            log.error(text, error.strerror, extra={"action": "accept_failed", **self._fields()})
         self._loop.remove_reader(self._sock)
         if self._rest is not None:
             self._rest.cancel()

@@ -19,6 +19,7 @@ from services.kit import sockets
 from services.kit.alarm import MIN_DELAY_S
 from services.kit.gate import plain_address
 from services.kit.host import NOBODY, Host
+from services.kit.proxy_header import proxy_fault, proxy_version
 from services.kit.refusals import Refusal
 from services.kit.session import Peer
 from services.kit.stream import Phase, Stream
@@ -73,6 +74,10 @@ class Connection(Stream):
         self.received += octets
         host.traffic.received += octets
         if self._phase is not Phase.OPEN:
+            return
+        if self.received == octets and (version := proxy_version(data)) is not None:
+            self.refuse(Refusal.PROXY_HEADER, proxy_fault(version))
+            self.close()
             return
         now = host.now()
         try:

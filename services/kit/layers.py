@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import pydantic_settings
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
-from services.kit.secret import is_secret, mask_url
+from services.kit.secret import SECRET_FAULT, is_secret
+from services.outside.document import BadDocument, read_yaml
+from services.outside.url import mask_url
 
+BAD_DOCUMENT = "bad_document"  # the label of a file that cannot be read as YAML
 PREFIX = "PENSTOCK_"
 SEPARATOR = "__"
 LONGEST_SHOWN = 80  # characters of a bad value
+_NAME = re.compile(r"[A-Za-z0-9_.-]*=?")  # the rest may be a secret
 _BEGINNING = re.compile(r"^(Input|String) should")  # of pydantic's own messages
 
 Tree = dict[str, Any]
@@ -31,9 +34,10 @@ MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of th
 class SettingsError(Exception):
     """Settings that cannot be used: one line for each fault. A program that gets it exits with status 2."""
 
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: list[str], label: str = "bad_settings") -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
+        self.label = label
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +77,16 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 def read_file(path: Path) -> Tree:
     """The mapping in a YAML file; an empty section may be left empty. Raises SettingsError."""
     try:
-        content = yaml.safe_load(path.read_text())
+        documents = [each for each in read_yaml(path.read_bytes()) if each is not None]
     except OSError as error:
         raise SettingsError([f"{path}: cannot be read: {error.strerror}"]) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise SettingsError([f"{path}: not YAML: {' '.join(str(error).split())}"]) from None
-    if content is None:
+    except BadDocument as error:
+        raise SettingsError([f"{path}: {error}"], BAD_DOCUMENT) from None
+    if not documents:
         return {}
+    content = documents[0]
+    if len(documents) > 1:
+        raise SettingsError([f"{path}: must be one document: remove the line ---"])
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise SettingsError([f"{path}: must be a mapping of sections such as store:, edges:"])
     return {key: {} if value is None else value for key, value in content.items()}
@@ -100,6 +107,8 @@ def read_environment(model: type[BaseSettings]) -> Tree:
         said = EnvSettingsSource(model)()
     except pydantic_settings.SettingsError as error:
         raise SettingsError([f"environment: {error}"]) from None
+    except RecursionError:
+        raise SettingsError(["environment: a value is nested too deeply"]) from None
     if url := os.environ.get("REDIS_URL"):
         said = merge({"store": {"url": url}}, said)
     return said
@@ -111,7 +120,7 @@ def read_flags(pairs: Sequence[str]) -> Tree:
     for pair in pairs:
         path, equals, text = pair.partition("=")
         if not equals or not all(path.split(".")):
-            raise SettingsError([f"{pair}: must be SECTION.FIELD=VALUE"])
+            raise SettingsError([f"{_NAME.match(pair)[0]}: must be SECTION.FIELD=VALUE"])  # type: ignore[index]
         tree = merge(tree, nested(path.split("."), _flag_value(text)))
     return tree
 
@@ -127,8 +136,8 @@ def nested(path: Sequence[str], value: Any) -> Tree:
 def _flag_value(text: str) -> Any:
     """`8080`, `off`, `[a, b]`; but `::` and `redis://host` are text, whatever YAML makes of them."""
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
+        value = next(iter(read_yaml(text)), None)
+    except BadDocument:
         return text
     return text if isinstance(value, dict) and not text.startswith("{") else value
 
@@ -179,7 +188,7 @@ def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: P
         return "must be a mapping of fields"
     text = _BEGINNING.sub("must", str(fault["msg"]).removeprefix("Value error, "))
     shown = mask_url(repr(fault["input"]))
-    if any(is_secret(name) for name in inner) or isinstance(fault["input"], Mapping):
+    if kind == SECRET_FAULT or any(is_secret(name) for name in inner) or isinstance(fault["input"], Mapping):
         return text
     return f"{text}, not {shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + '...'}"
 

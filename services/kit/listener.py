@@ -17,6 +17,7 @@ from services.kit.connections import Connections
 from services.kit.gate import Gate, Networks, plain_address
 from services.kit.layers import MAX_SECONDS
 from services.kit.metrics import Metrics
+from services.kit.refusals import Refusal
 from services.kit.session import Peer, Session, SessionFactory, Wire
 from services.kit.tls import TlsFilter, TlsKeeper, TlsSettings
 
@@ -93,7 +94,9 @@ class Listener(Connections):
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
         sock = bind(self.settings.host, self.settings.port, self._reuse_port)
-        self._acceptor = Acceptor(sock, self.settings.backlog, self._accepted)
+        self._acceptor = Acceptor(
+            sock, self.settings.backlog, self._accepted, lambda: self.on_refusal(Refusal.NO_DESCRIPTORS)
+        )
         host, port = self._acceptor.address
         self.address = str(Peer(host, port))
         fields = {"action": "listening", "edge": self._metrics.edge, "listener": self.name}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from services.kit.layers import Tree
+from services.outside.document import BadDocument, read_json
 
 LISTS = (list, tuple, set, frozenset)
 
@@ -38,8 +38,8 @@ def _read(text: str, lists: list[Any]) -> Any:
     """JSON, else parts between commas if texts are wanted; anything else is left to the settings to refuse."""
     if text.startswith("["):
         try:
-            return json.loads(text)
-        except ValueError:  # perhaps an IPv6 address in its brackets
+            return read_json(text)
+        except BadDocument:  # perhaps an IPv6 address in its brackets
             pass
     wants_texts = any(_plain(get_args(kind)[0]) is str for kind in lists)
     return [part.strip() for part in text.split(",") if part.strip()] if wants_texts else text

@@ -64,7 +64,7 @@ class EdgeProcess(Generic[SettingsT]):
             self._metrics.meter_queues(
                 settings.metrics.max_queues, latencies=settings.metrics.queue_latencies
             )
-        count = None if settings.tracing.endpoint is None else self._count_spans()
+        count = self._count_spans() if settings.tracing.is_on else None
         self._recorder = tracing(settings.tracing, edge.name, count)
         self._metrics.count_store_event.recorder = self._recorder
         self._budget = Budget(settings.limits.max_input_bytes // share)

@@ -17,6 +17,7 @@ from services.kit.process import EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_pr
 from services.kit.settings import GlobalSettings, load
 from services.kit.startup import prepare
 from services.kit.workers import Supervisor
+from services.outside.url import BadUrl
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ def run_edge(edge: Edge[SettingsT], settings: GlobalSettings, *, workers: int | 
         return run_process(EdgeProcess(edge, settings, edge_settings))
     except SettingsError as error:
         return complain(error)
+    except BadUrl as error:
+        return complain(SettingsError([f"store.url: {error}"]))
     except Exception as error:
         log.critical("cannot run: %r", error, exc_info=error, extra={"action": "failed"})
         return EXIT_FAILED

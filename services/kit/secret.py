@@ -7,24 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-MASK = "***"
-_PASSWORD_IN_URL = re.compile(r"(://[^/@:]*:)[^/]*(@)")
-_QUERY_IN_URL = re.compile(
-    r"""(https?://[^?\s'"]*\?).+?(['"]?)$""", re.IGNORECASE | re.DOTALL
-)  # all that follows
+from services.outside.url import MASK, BadUrl, mask_url, parse_url
+
+SECRET_FAULT = "secret"  # the type of a pydantic error whose input must not be shown
 _SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential|^headers$", re.IGNORECASE)
 
 
 def is_secret(name: str) -> bool:
     """Does a field of this name hold a secret?"""
     return _SECRET_NAME.search(name) is not None
-
-
-def mask_url(text: str) -> str:
-    """The same URL with `***` for its password, and for what one of HTTP has behind a question mark: keys, often."""
-    return _QUERY_IN_URL.sub(rf"\1{MASK}\2", _PASSWORD_IN_URL.sub(rf"\1{MASK}\2", text))
 
 
 def mask(value: Any, name: str = "") -> Any:
@@ -39,7 +32,7 @@ def mask(value: Any, name: str = "") -> Any:
 
 
 class SecretUrl:
-    """A URL whose password shows only where it is asked for, by `reveal`."""
+    """A URL whose login and query show only where they are asked for, by `reveal`."""
 
     __slots__ = ("_url",)
 
@@ -65,8 +58,12 @@ class SecretUrl:
     def _of(cls, value: object) -> SecretUrl:
         if isinstance(value, SecretUrl):
             return value
-        if not isinstance(value, str) or "://" not in value:
-            raise ValueError("must be a URL such as redis://user:password@host:6379/0")
+        try:
+            if not isinstance(value, str):
+                raise BadUrl("must be a URL such as redis://user:password@host:6379/0")
+            parse_url(value)
+        except BadUrl as error:
+            raise PydanticCustomError(SECRET_FAULT, "{why}", {"why": str(error)}) from None
         return cls(value)
 
     @classmethod

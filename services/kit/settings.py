@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import (
     BaseModel,
@@ -18,6 +17,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from services.kit.flags import Given, names_of, tree_of
@@ -31,7 +31,8 @@ from services.kit.layers import (
     read_file,
 )
 from services.kit.lists import split_lists
-from services.kit.secret import SecretText, SecretUrl, mask
+from services.kit.secret import SECRET_FAULT, SecretText, SecretUrl, mask
+from services.outside.url import parse_url
 
 if TYPE_CHECKING:
     from services.kit.edge import Edge, EdgeSettings
@@ -104,8 +105,14 @@ _URL = re.compile(r"[!-~]+")  # what else would be escaped
 class TracingSettings(Section):
     """Traces of single messages, by OTLP over HTTP (docs/tracing.md)."""
 
-    endpoint: str | None = Field(
-        default=None, description="the collector, as http://host:4318; none: nothing is traced"
+    endpoint: SecretUrl | None = Field(
+        default=None,
+        description="the collector, as http://host:4318; /v1/traces is appended to its path, as OpenTelemetry does "
+        "for OTEL_EXPORTER_OTLP_ENDPOINT; none: nothing is traced",
+    )
+    traces_endpoint: SecretUrl | None = Field(
+        default=None,
+        description="instead of `endpoint`: the whole URL, used as it is, as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     )
     ratio: float = Field(
         default=1.0, ge=0, le=1, description="how many of the messages that bring no context begin a trace"
@@ -134,17 +141,14 @@ class TracingSettings(Section):
         default=5.0, gt=0, le=MAX_SECONDS, description="for one request, tried again or not"
     )
 
-    @field_validator("endpoint")
+    @field_validator("endpoint", "traces_endpoint")
     @classmethod
-    def _is_http(cls, endpoint: str | None) -> str | None:
-        try:
-            parts = urlsplit(endpoint or "http://unset")
-            is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-            is_good = is_good and (endpoint is None or _URL.fullmatch(endpoint) is not None)
-        except ValueError:  # of brackets, and of a port that is none
-            is_good = False
-        if not is_good:
-            raise ValueError("must be a URL such as http://collector:4318, its port from 1 to 65535")
+    def _is_http(cls, endpoint: SecretUrl | None) -> SecretUrl | None:
+        if endpoint is not None:
+            url = parse_url(endpoint.reveal())
+            is_visible = _URL.fullmatch(endpoint.reveal()) is not None
+            if url.scheme not in ("http", "https") or len(url.hosts) != 1 or not is_visible:
+                raise PydanticCustomError(SECRET_FAULT, "must be a URL such as http://collector:4318")
         return endpoint
 
     @field_validator("headers")
@@ -160,10 +164,16 @@ class TracingSettings(Section):
                 )
         return headers
 
+    @property
+    def is_on(self) -> bool:
+        return self.endpoint is not None or self.traces_endpoint is not None
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.batch > self.queue:
             raise ValueError("batch must be at most queue")
+        if self.endpoint is not None and self.traces_endpoint is not None:
+            raise ValueError("give endpoint or traces_endpoint, not both")
         return self
 
 

@@ -13,6 +13,7 @@ from typing import cast
 from services.kit.alarm import Alarm
 from services.kit.connection import Connection
 from services.kit.host import Host
+from services.kit.proxy_header import proxy_fault, proxy_version
 from services.kit.refusals import Refusal
 from services.kit.tls import TlsFilter
 
@@ -45,8 +46,11 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._raw.write(greeting)
 
     def data_received(self, data: bytes) -> None:
-        self._heard = True
+        is_first, self._heard = not self._heard, True
         if self._deaf:
+            return
+        if is_first and (version := proxy_version(data)) is not None:
+            self._refuse(proxy_fault(version), Refusal.PROXY_HEADER)
             return
         tls = self._filter
         was_established = tls.established
@@ -90,9 +94,9 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         else:
             self._refuse(detail)
 
-    def _refuse(self, detail: str) -> None:
+    def _refuse(self, detail: str, reason: Refusal = Refusal.TLS_HANDSHAKE) -> None:
         self._deaf = True
-        self._connection.refuse(Refusal.TLS_HANDSHAKE, detail)
+        self._connection.refuse(reason, detail)
         self._connection.close()  # in order, so that TLS's own alert arrives
 
     # Towards the connection

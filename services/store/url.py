@@ -1,20 +1,34 @@
-"""Where a store is: its URL taken apart.
+"""Parse a store's URL.
 
-redis://[user:password@]host:port/db          rediss:// for TLS       unix:///path/to/socket
+redis://[user:password@]host:port/db          rediss:// for TLS       unix://[user:password@]/path/to/socket[?db=N]
 redis+sentinel://[user:password@]host:port,host:port/service          rediss+sentinel:// for TLS
 redis+cluster://[user:password@]host:port,host:port                   rediss+cluster:// for TLS
-query: ssl_ca_certs, ssl_certfile, ssl_keyfile, sentinel_username, sentinel_password
+query: with TLS ssl_ca_certs, ssl_certfile, ssl_keyfile; with Sentinel sentinel_username, sentinel_password
+Special characters in every part are percent-encoded. What is unknown or ambiguous is refused.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote, urlsplit
+
+from services.outside.url import BadUrl, Url, decoded, parse_url
 
 SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster")
 STORE_PORT = 6379
 SENTINEL_PORT = 26379
 TLS_OPTIONS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
+_DATABASE = re.compile(r"[0-9]{1,9}", re.ASCII)
+_LOGIN = "write the user and password before the host, as in redis://user:password@host:6379"
+_TLS = "TLS is chosen by the scheme, as in rediss://host:6379"
+HINTS = {
+    **dict.fromkeys(("db", "database"), "the database is the path, as in redis://host:6379/3"),
+    **dict.fromkeys(("user", "username", "password", "auth"), _LOGIN),
+    **dict.fromkeys(("ssl", "tls"), _TLS),
+    **dict.fromkeys(TLS_OPTIONS, f"options that begin with ssl_ need TLS: {_TLS}"),
+    **dict.fromkeys(SENTINEL_OPTIONS, "options that begin with sentinel_ need redis+sentinel://"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,55 +42,65 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
-    """A store URL taken apart. Raises ValueError, saying what to write, from `parse`."""
+    """The parts of a store URL; its representation has no secret."""
 
     mode: str  # single | unix | sentinel | cluster
     addresses: tuple[Address, ...]
     path: str = ""  # of the socket, or the Sentinel service's name
     db: int = 0
     tls: bool = False
-    options: dict[str, str] = field(default_factory=dict)
-    credentials: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict, repr=False)
+    credentials: dict[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, url: str) -> StoreUrl:
-        parts = urlsplit(url)
-        if parts.scheme not in SCHEMES:
-            raise ValueError(f"a store URL begins with one of {', '.join(s + '://' for s in SCHEMES)}")
-        options = dict(parse_qsl(parts.query))
-        login, _, places = parts.netloc.rpartition("@")
-        user, _, password = login.partition(":")
-        credentials = {k: unquote(v) for k, v in (("username", user), ("password", password)) if v}
-        tls = parts.scheme.startswith("rediss")
-        if parts.scheme == "unix":
-            if not parts.path:
-                raise ValueError("a unix URL names the socket, as in unix:///run/store.sock")
-            db = _database(options.pop("db", ""))
-            return cls("unix", (), unquote(parts.path), db, False, options, credentials)
-        mode = parts.scheme.partition("+")[2] or "single"
+    def parse(cls, text: str) -> StoreUrl:
+        """Raises BadUrl, which says what to write and repeats no part of the URL."""
+        if text.partition("://")[0].lower() not in SCHEMES or "://" not in text:
+            raise BadUrl(f"a store URL begins with one of {', '.join(s + '://' for s in SCHEMES)}")
+        url = parse_url(text)
+        credentials = _credentials(url)
+        if url.scheme == "unix":
+            db = _database(url.options(("db",), HINTS).get("db", ""))
+            return cls("unix", (), _socket(url), db, credentials=credentials)
+        mode = url.scheme.partition("+")[2] or "single"
+        tls = url.scheme.startswith("rediss")
+        if not url.hosts:
+            raise BadUrl("a store URL names at least one host, as in redis://127.0.0.1:6379")
+        if mode == "single" and len(url.hosts) > 1:
+            raise BadUrl("several hosts need redis+sentinel:// or redis+cluster://")
         port = SENTINEL_PORT if mode == "sentinel" else STORE_PORT
-        addresses = tuple(_address(place, port) for place in places.split(",") if place)
-        if not addresses:
-            raise ValueError("a store URL names at least one host, as in redis://127.0.0.1:6379")
-        path = unquote(parts.path.strip("/"))
-        if mode == "sentinel" and not path:
-            raise ValueError(
+        addresses = tuple(Address(host, own or port) for host, own in url.hosts)
+        allowed = (*(TLS_OPTIONS if tls else ()), *(SENTINEL_OPTIONS if mode == "sentinel" else ()))
+        options = url.options(allowed, HINTS)
+        path = decoded(url.path).removeprefix("/")
+        if mode == "sentinel" and (not path or "/" in path):
+            raise BadUrl(
                 "a Sentinel URL ends with the service's name, as in redis+sentinel://host:26379/mymaster"
             )
+        if mode == "cluster" and path not in ("", "0"):
+            raise BadUrl("a Cluster has only database 0: leave out the path of redis+cluster://")
         db = _database(path) if mode == "single" else 0
         return cls(mode, addresses, path, db, tls, options, credentials)
 
 
+def _credentials(url: Url) -> dict[str, str]:
+    if url.user is None:
+        return {}
+    if url.password is None:
+        raise BadUrl(
+            "there is a user without a password: write user:password@host, or :password@host for the default user"
+        )
+    return {name: text for name, text in (("username", url.user), ("password", url.password)) if text}
+
+
+def _socket(url: Url) -> str:
+    path = decoded(url.path)
+    if url.hosts or not path or "\0" in path:
+        raise BadUrl("a unix URL has no host and names the socket, as in unix:///run/store.sock")
+    return path
+
+
 def _database(number: str) -> int:
-    if number and not number.isdecimal():
-        raise ValueError(f"a store URL ends with the number of a database, not with {number!r}")
+    if number and not _DATABASE.fullmatch(number):
+        raise BadUrl("a store URL ends with the number of a database, as in redis://host:6379/3")
     return int(number or "0")
-
-
-def _address(place: str, usual_port: int) -> Address:
-    host, _, port = place.rpartition(":") if ":" in place and not place.endswith("]") else (place, "", "")
-    if not host:
-        raise ValueError(f"a store URL names at least one host; {place!r} has none")
-    if port and not (port.isdecimal() and 0 < int(port) < 1 << 16):
-        raise ValueError(f"{place!r} is no host:port")
-    return Address(host.strip("[]"), int(port or usual_port))

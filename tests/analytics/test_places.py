@@ -93,3 +93,13 @@ def test_a_bucket_has_to_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_working_directory_is_no_output_that_is_not_named() -> None:
     with pytest.raises(SettingsError, match="output is empty"):
         Settings("redis://127.0.0.1", "", "r1")
+
+
+@pytest.mark.parametrize(
+    "url", ["s3a://KEY:hun/ter2@b/f", "s3://KEY:hunter2#@b/f", "s3a://KEY:hunter2@b/f?x=1#"]
+)
+def test_an_output_with_an_unescaped_secret_is_refused_without_it(url: str) -> None:
+    with pytest.raises(NoOutput) as refused:
+        check(url)
+    assert "ter2" not in str(refused.value)
+    assert "KEY" not in str(refused.value)

@@ -54,14 +54,19 @@ def test_the_operator_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         if "TRACING" in name:
             monkeypatch.setenv(name, told["value"])
     told = tracing_settings()
-    assert (told.endpoint, told.most_followed_per_s) == (ENDPOINT, 70)
+    assert (str(told.endpoint), told.most_followed_per_s) == (ENDPOINT, 70)
 
 
 @pytest.mark.parametrize("who", ["tmq", "ring", "rqp", "pubsub", "console"])
 def test_edges_and_the_console_are_told(who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7, "mostFollowedPerSecond": 70}})
     told = as_it_reads_it(rendered, who, tmp_path, monkeypatch)
-    assert (told.endpoint, told.ratio, told.most_per_s, told.most_followed_per_s) == (ENDPOINT, 0.25, 7, 70)
+    assert (str(told.endpoint), told.ratio, told.most_per_s, told.most_followed_per_s) == (
+        ENDPOINT,
+        0.25,
+        7,
+        70,
+    )
     assert told.headers == {}
 
 

@@ -227,7 +227,7 @@ def test_a_store_that_is_not_there(alone: Shell, tmp_path: Path) -> None:
     for url in (f"redis://127.0.0.1:{free_port()}", f"unix://{tmp_path}/nothing.sock"):
         for command in (["doctor"], ["queue", "list"], ["put", "q", "x"], ["store", "init"]):
             assert alone.fails(*command, "--store", url, code=3).startswith("store_unavailable: ")
-    assert alone.fails("doctor", "--store", "http://x", code=2).startswith("bad_store_url: ")
+    assert alone.fails("doctor", "--store", "http://x", code=2).startswith("bad_settings: store.url: ")
 
 
 def test_a_store_nobody_named(alone: Shell) -> None:

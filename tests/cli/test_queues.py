@@ -163,7 +163,9 @@ def test_documents_are_applied_and_applied_again(shell: Shell) -> None:
         ("kind: [Peer]", "document 2: kind: must be 'Queue' or 'Peer', not ['Peer']"),
         ("spec: {}", "document 2: metadata: missing"),
         ("- a list", "document 2: must be a mapping of fields"),
-        ("metadata: {name: [}", "is not YAML"),
+        ("metadata: {name: [}", "bad.yaml: line 3, column 19: expected the node content"),
+        ("metadata: {name: {{ .Values.name }}}", "bad.yaml: line 3, column 19: a key must be plain text"),
+        ("kind: List", "document 2: kind: must be 'Queue' or 'Peer', not 'List'"),
     ],
 )
 def test_one_bad_document_stops_all(shell: Shell, document: str, says: str) -> None:

@@ -100,7 +100,7 @@ def test_a_health_page_that_only_a_worker_finds_unusable_is_told(alone: Shell) -
 
 
 def test_a_url_that_is_none_is_told_as_by_every_command(alone: Shell) -> None:
-    assert alone.fails("serve", "tmq", "--store", "http://x", code=2).startswith("bad_store_url: ")
+    assert alone.fails("serve", "tmq", "--store", "http://x", code=2).startswith("bad_settings: store.url: ")
 
 
 FAULTY = """

@@ -28,7 +28,7 @@ def test_config_says_what_counts_and_who_said_so(alone: Shell) -> None:
 def test_config_masks_passwords(alone: Shell) -> None:
     told = alone.run("config", REDIS_URL="redis://user:hunter2@host:1/0").text
     assert "hunter2" not in told
-    assert "redis://user:***@host:1/0" in told
+    assert "redis://***@host:1/0" in told
     assert "hunter2" not in alone.run("config", "--json", "--store", "redis://:hunter2@host").text
 
 
@@ -92,7 +92,7 @@ def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
         ),
         (["config", "--config", "missing.yaml"], "", "missing.yaml: cannot be read"),
         (["config", "--set", "nonsense"], "", "must be SECTION.FIELD=VALUE"),
-        (["queue", "list", "--store", "nonsense"], "", "store.url: must be a URL"),
+        (["queue", "list", "--store", "nonsense"], "", "store.url: a URL begins with a scheme"),
     ],
 )
 def test_bad_settings_say_what_is_allowed(alone: Shell, arguments: list[str], file: str, says: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import resource
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,12 +16,17 @@ from services.kit.gate import Gate, plain_address
 from services.kit.layers import SettingsError
 from services.kit.listener import ListenerSettings
 from services.kit.refusals import Refusal, Throttle
+from tests.kit.authority import Authority
 from tests.kit.echo_edge import frame
 from tests.kit.harness import Server, until
 
 
 def refusal_records(caplog: pytest.LogCaptureFixture, reason: str) -> list[dict[str, object]]:
     return [vars(record) for record in caplog.records if vars(record).get("reason") == reason]
+
+
+def actions(caplog: pytest.LogCaptureFixture, action: str) -> list[dict[str, Any]]:
+    return [vars(record) for record in caplog.records if vars(record).get("action") == action]
 
 
 async def test_the_listeners_cap(caplog: pytest.LogCaptureFixture) -> None:
@@ -94,6 +100,7 @@ def descriptor_limits() -> Iterator[tuple[int, int]]:
 async def test_without_descriptors_those_who_wait_are_served_later(
     descriptor_limits: tuple[int, int], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     async with Server() as server:
         strangers = [socket.socket() for _ in range(4)]
         with socket.socket() as probe:  # room for two more
@@ -102,13 +109,16 @@ async def test_without_descriptors_those_who_wait_are_served_later(
         for stranger in strangers:
             stranger.setblocking(False)
             await loop.sock_connect(stranger, (server.host, server.port))
-        await until(lambda: sum(vars(r).get("action") == "accept_failed" for r in caplog.records) >= 2)
+        await until(lambda: server.refusals("no_descriptors") >= 2)
         assert len(server.sessions) < 4
         processor_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime
         await asyncio.sleep(2 * REST_S)  # two of its rests: it must not spin meanwhile
         assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - processor_s < REST_S
         resource.setrlimit(resource.RLIMIT_NOFILE, descriptor_limits)
         await server.session(3)
+        await until(lambda: actions(caplog, "accept_resumed"))
+        assert len(actions(caplog, "accept_failed")) == 1
+        assert actions(caplog, "accept_resumed")[0]["attempts"] == server.refusals("no_descriptors")
         for stranger in strangers:
             stranger.close()
 
@@ -131,8 +141,31 @@ async def test_closing_without_descriptors_ends_the_rests(
         over = asyncio.Event()
         loop.call_later(1.5 * REST_S, over.set)
         await over.wait()
-    assert sum(vars(r).get("action") == "accept_failed" for r in caplog.records) == 1 + rests
+    assert len(actions(caplog, "accept_failed")) == 1
     assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("header", "version"),
+    [
+        (b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 6161\r\n", 1),
+        (b"PROXY TCP6 2001:db8::7 ::1 40000 6161\r\n", 1),
+        (b"PROXY UNKNOWN\r\n", 1),
+        (b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + bytes(12), 2),
+    ],
+)
+async def test_a_proxy_header_is_refused_by_its_name(
+    header: bytes, version: int, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    for tls in ({}, {"tls": authority.listener()}):
+        async with Server(**tls) as server:
+            client = await server.client()
+            client.send(header + frame(b"E", b"behind it"))
+            await client.ended()
+            assert server.refusals("proxy_header") == 1
+            assert [session.buffered for session in server.sessions] == [0] * len(server.sessions)
+    for record in refusal_records(caplog, "proxy_header"):
+        assert f"a PROXY protocol header (version {version})" in str(record["detail"])
 
 
 async def test_stopping_lets_in_who_has_connected_already() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from services.outside.url import BadUrl
 from services.store.connect import Connector
 from services.store.embedded import EmbeddedSettings, EmbeddedStore
 from services.store.url import Address, StoreUrl
@@ -57,9 +58,33 @@ def test_credentials_are_unquoted(login: str, credentials: dict[str, str]) -> No
         ("http://host", "begins with one of redis://"),
         ("redis://", "names at least one host"),
         ("redis+cluster:///", "names at least one host"),
-        ("redis://:6379", "names at least one host"),
-        ("redis://host:many", "'host:many' is no host:port"),
-        ("redis://host:70000", "'host:70000' is no host:port"),
+        ("redis://:6379", "each host must be host or host:port"),
+        ("redis://host:many", "its port from 1 to 65535"),
+        ("redis://host:70000", "its port from 1 to 65535"),
+        ("redis://::1", "an IPv6 address in brackets"),
+        ("redis://a,b", "several hosts need"),
+        ("redis://host/" + "9" * 5000, "ends with the number of a database"),
+        ("redis://host?db=3", "the database is the path, as in redis://host:6379/3"),
+        ("redis://host?ssl=true", "TLS is chosen by the scheme"),
+        ("redis://host?ssl_ca_certs=/x", "TLS is chosen by the scheme"),
+        ("redis://host?password=zzz", "write the user and password before the host"),
+        ("redis://host?timeout=1", "allowed here: none"),
+        ("rediss://host?ssl_ca_cert=/x", "allowed here: ssl_ca_certs, ssl_certfile, ssl_keyfile"),
+        ("rediss://host?ssl_ca_certs=", "the option ssl_ca_certs is empty"),
+        ("redis://host?sentinel_password=x", "need redis.sentinel://"),
+        ("redis+sentinel://host/m?sentinel_pasword=x", "allowed here: sentinel_username, sentinel_password"),
+        ("redis+sentinel://host/m?sentinel_password=a+b", "write %2B for a plus sign"),
+        ("redis+sentinel://host/m/0", "ends with the service's name"),
+        ("redis+cluster://host/3", "only database 0"),
+        ("unix://host/s", "has no host"),
+        ("redis://token@host", "a user without a password"),
+        ("redis://edge:abc/def+g=@h", "percent-encode special characters"),
+        ("redis://edge:12345#x@h", "percent-encode special characters"),
+        ("redis://ann@corp:secret@h", "percent-encode special characters"),
+        ("redis://edge:abc?def@h", "percent-encode special characters"),
+        ("redis://edge:50%@h", "percent-encode special characters"),
+        ("redis://edge:%ff@h", "not UTF-8"),
+        ("redis://host\n", "a line end"),
         ("redis://host/one", "ends with the number of a database"),
         ("unix:///store.sock?db=one", "ends with the number of a database"),
         ("redis+sentinel://host:1", "ends with the service's name"),
@@ -67,7 +92,7 @@ def test_credentials_are_unquoted(login: str, credentials: dict[str, str]) -> No
     ],
 )
 def test_what_is_no_store_url_says_what_to_write(url: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(BadUrl, match=message):
         Connector(url)
 
 

@@ -46,11 +46,11 @@ class TracedStore(Store):
 
 
 @asynccontextmanager
-async def traced_store(url: str, endpoint: str | None, **settings: Any) -> AsyncIterator[TracedStore]:
+async def traced_store(url: str, endpoint: str | None, /, **settings: Any) -> AsyncIterator[TracedStore]:
     """endpoint: None for one that is not traced."""
-    said = {"interval_s": 0.02, "most_per_s": 100_000, **settings}
+    said = {"endpoint": endpoint, "interval_s": 0.02, "most_per_s": 100_000, **settings}
     metrics = Metrics(NAME)
-    recorder = tracing(TracingSettings(endpoint=endpoint, **said), NAME, _counting(metrics, endpoint))
+    recorder = tracing(TracingSettings(**said), NAME, _counting(metrics))
     store = TracedStore(url, recorder, metrics)
     if recorder is not None:
         recorder.start()
@@ -62,8 +62,6 @@ async def traced_store(url: str, endpoint: str | None, **settings: Any) -> Async
             await recorder.close()
 
 
-def _counting(metrics: Metrics, endpoint: str | None) -> Callable[[str, int], None] | None:
-    if endpoint is None:
-        return None
+def _counting(metrics: Metrics) -> Callable[[str, int], None]:
     spans = metrics.counter(SPANS)
     return lambda result, number: spans.labels(NAME, result).inc(number)

@@ -113,8 +113,19 @@ async def test_nobody_is_followed_elsewhere(server: Server) -> None:
     assert elsewhere == []
 
 
-async def test_what_stands_behind_a_question_mark_is_asked_for(server: Server) -> None:
-    """Of an endpoint without a path, too: a key may stand there."""
+@pytest.mark.parametrize(
+    ("setting", "written", "posted"),
+    [
+        ("endpoint", "?key=of-mine", "/v1/traces?key=of-mine"),
+        ("endpoint", "/otlp/?key=of-mine", "/otlp/v1/traces?key=of-mine"),
+        ("endpoint", "/otlp/v1/traces", "/otlp/v1/traces"),
+        ("traces_endpoint", "/my%2Fown/traces/", "/my%2Fown/traces/"),
+        ("traces_endpoint", "", "/"),
+    ],
+)
+async def test_traces_are_posted_to_the_path_that_opentelemetry_specifies(
+    server: Server, setting: str, written: str, posted: str
+) -> None:
     asked: list[bytes] = []
 
     async def asking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -124,8 +135,8 @@ async def test_what_stands_behind_a_question_mark_is_asked_for(server: Server) -
 
     async with (
         listening(asking) as endpoint,
-        traced_store(server.url, f"{endpoint}?key=of-mine") as store,
+        traced_store(server.url, None, **{setting: f"{endpoint}{written}"}) as store,
     ):
         await store.put(await store.queue("q"), b"a pump")
         await until(lambda: store.counted("exported") == 1)
-    assert asked[0].startswith(b"POST /v1/traces?key=of-mine HTTP/1.1\r\n")
+    assert asked[0].startswith(f"POST {posted} HTTP/1.1\r\n".encode())

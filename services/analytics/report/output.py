@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 
 from services.analytics.files import Files
@@ -15,6 +14,7 @@ from services.analytics.report.figures import Of, make
 from services.analytics.report.page import page
 from services.analytics.report.period import Gone, read_tables
 from services.analytics.settings import LATEST, Settings
+from services.outside.document import read_json
 from services.store.errors import StoreError
 from services.store.reports import write_report
 
@@ -52,7 +52,7 @@ def give(files: Files, settings: Settings) -> None:
         return  # all that is done was done before there were reports
     octets = files.read_octets(path)
     try:
-        told = json.loads(octets)
+        told = read_json(octets)
         run, now_ms = str(told["run"]), int(told["now_ms"])
     except (ValueError, TypeError, KeyError) as error:
         raise OutputError(f"{files.uri(path)} is no report: remove it, and the next run makes one") from error

@@ -26,7 +26,7 @@ def tracing(
     count(result, number): told of spans, and of messages that could not be traced (`measures`). Raises SettingsError
     where the extra is missing.
     """
-    if settings.endpoint is None:
+    if not settings.is_on:
         return None
     if not is_installed():
         raise SettingsError(

@@ -12,11 +12,12 @@ import http.client
 import ssl
 import threading
 import time
-from urllib.parse import unquote, urlsplit
+from dataclasses import replace
 
 from services.kit.layers import SettingsError
 from services.kit.settings import TracingSettings
 from services.kit.tracing.clocked import Clocked, connect
+from services.outside.url import Url, parse_url
 
 PATH = "/v1/traces"
 AGAIN = (429, 502, 503, 504)  # OTLP/HTTP, Failures: may be tried again
@@ -42,22 +43,20 @@ class Poster:
 
     def __init__(self, settings: TracingSettings) -> None:
         """Raises SettingsError."""
-        assert settings.endpoint is not None
-        parts = urlsplit(settings.endpoint)
-        path = PATH if parts.path in ("", "/") else parts.path
-        self._path = path + (f"?{parts.query}" if parts.query else "")
+        url = _traces_url(settings)
+        self._path = url.path + (f"?{url.query}" if url.query else "")
         self._timeout_s = settings.timeout_s
         self._headers = {name: value.reveal() for name, value in settings.headers.items()}
-        if parts.username:
-            told = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        if url.user:
+            told = f"{url.user}:{url.password or ''}".encode()
             self._headers.setdefault("authorization", f"Basic {base64.b64encode(told).decode()}")
         self._headers |= {"content-type": "application/x-protobuf", "content-encoding": "gzip"}
-        self._tls = _context(settings) if parts.scheme == "https" else None
-        host = parts.hostname or ""
+        self._tls = _context(settings) if url.scheme == "https" else None
+        ((host, port),) = url.hosts
         self._connection = (
-            http.client.HTTPConnection(host, parts.port)
+            http.client.HTTPConnection(host, port)
             if self._tls is None
-            else http.client.HTTPSConnection(host, parts.port, context=self._tls)
+            else http.client.HTTPSConnection(host, port, context=self._tls)
         )
         self._clocked: Clocked | None = None  # its socket, as long as it has one
         self._not_before = 0.0  # as it asked, by time.monotonic
@@ -124,6 +123,21 @@ def pause_of(retry_after: str | None) -> float:
         return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - time.time())
     except (ValueError, OverflowError, OSError):
         return 0.0
+
+
+def _traces_url(settings: TracingSettings) -> Url:
+    """Return the URL that traces are posted to, as OpenTelemetry makes it.
+
+    https://opentelemetry.io/docs/specs/otel/protocol/exporter/#endpoint-urls-for-otlphttp: of a base URL that ends with
+    the path already (older versions took it as it was) the path is not appended twice.
+    """
+    if settings.traces_endpoint is not None:
+        url = parse_url(settings.traces_endpoint.reveal())
+        return replace(url, path=url.path or "/")
+    assert settings.endpoint is not None
+    url = parse_url(settings.endpoint.reveal())
+    base = url.path.rstrip("/").removesuffix(PATH)
+    return replace(url, path=base + PATH)
 
 
 def _context(settings: TracingSettings) -> ssl.SSLContext:

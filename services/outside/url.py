@@ -1,0 +1,134 @@
+"""The one reader of URLs: splits one strictly, and masks what may be secret before it is shown.
+
+A password that was not percent-encoded moves the end of the host. So a URL in which the parts are ambiguous is refused
+instead of guessed at, and no error repeats any part of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+MASK = "***"
+LARGEST_PORT = 65_535
+ENCODE = "percent-encode special characters in the user and password: % as %25, / as %2F, ? as %3F, # as %23, @ as %40"
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_PARTS = re.compile(r"([^/?]*)([^?]*)(?:\?(.*))?", re.DOTALL)
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%[^\[\]]+)?\]|[^\s\[\]@:%\\]+)(?::([0-9]{1,5}))?")
+
+
+class BadUrl(ValueError):
+    """The text is not a usable URL. The message says what to write, and repeats no part of the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """The parts of a URL. User, password and options are decoded."""
+
+    scheme: str  # in lower case
+    hosts: tuple[tuple[str, int | None], ...]  # an IPv6 address without its brackets
+    path: str = ""  # as it was given, and so is the query
+    query: str = field(default="", repr=False)
+    user: str | None = field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)  # None: there was no ':'
+
+    def options(self, allowed: Collection[str], hints: dict[str, str] | None = None) -> dict[str, str]:
+        """Return the options of the query. Raises BadUrl for an option that is unknown, repeated or empty.
+
+        hints: for names that are not allowed but likely, what to write instead.
+        """
+        found: dict[str, str] = {}
+        for pair in self.query.split("&") if self.query else ():
+            name, _, value = pair.partition("=")
+            if name not in allowed:
+                hint = (hints or {}).get(name)
+                names = ", ".join(allowed) or "none"
+                raise BadUrl(hint or f"an option after '?' is unknown; allowed here: {names}")
+            if not value or name in found:
+                raise BadUrl(f"the option {name} is " + ("given twice" if name in found else "empty"))
+            if "+" in value:
+                raise BadUrl(f"the value of {name} has a '+': write %2B for a plus sign, %20 for a space")
+            found[name] = decoded(value)
+        return found
+
+
+def parse_url(text: str) -> Url:
+    """Split a URL. Raises BadUrl, and nothing else."""
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        raise BadUrl("a URL begins with a scheme, as in redis://host:6379")
+    if _CONTROL.search(text):
+        raise BadUrl("there is a line end or another control character in the URL")
+    if "#" in text:
+        raise BadUrl(f"there is a '#' in the URL: {ENCODE}")
+    parts = _PARTS.fullmatch(text, scheme.end())
+    assert parts is not None  # the pattern takes any text
+    authority, path, query = parts[1], parts[2], parts[3] or ""
+    login, at, places = authority.rpartition("@")
+    if "@" in login + path + query:
+        raise BadUrl(f"it is unclear where the user and password end: {ENCODE}")
+    user, colon, password = login.partition(":")
+    return Url(
+        scheme[1].lower(),
+        tuple(_host(place) for place in places.split(",")) if places else (),
+        path,
+        query,
+        decoded(user) if at else None,
+        decoded(password) if colon else None,
+    )
+
+
+def mask_url(text: str) -> str:
+    """Return a URL, or a text with URLs, with `***` for each login and for everything after a `?` or `#`.
+
+    Where the login cannot be told from the rest, everything behind the scheme is masked.
+    """
+    scheme = _SCHEME.search(text)
+    if scheme is None:
+        return text
+    rest = text[scheme.end() :]
+    login, at, behind = rest.rpartition("@")
+    if at and not (scheme.start() == 0 and _is_url(text)):
+        return f"{text[: scheme.end()]}{MASK}{_quote(rest)}"
+    place, mark, query = re.fullmatch(r"([^?#]*)([?#]?)(.*)", behind, re.DOTALL).groups()  # type: ignore[union-attr]
+    shown = f"{mark}{MASK}{_quote(query)}" if mark else ""
+    return f"{text[: scheme.end()]}{MASK + at if login else ''}{place}{shown}"
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parse_url(text)
+    except BadUrl:
+        return False
+    return True
+
+
+def _quote(text: str) -> str:
+    """The quotation mark at the end, where a text quotes a URL."""
+    return text[-1] if text.endswith(("'", '"')) else ""
+
+
+def decoded(text: str) -> str:
+    """Return the text without percent-encoding. Raises BadUrl."""
+    if _BAD_ESCAPE.search(text):
+        raise BadUrl(f"there is a '%' that begins no escape: {ENCODE}")
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise BadUrl("an escape such as %FF is not UTF-8") from None
+
+
+def _host(place: str) -> tuple[str, int | None]:
+    found = _HOST.fullmatch(place)
+    port = int(found[2]) if found is not None and found[2] else None
+    if found is None or (port is not None and not 0 < port <= LARGEST_PORT):
+        raise BadUrl(
+            "each host must be host or host:port, its port from 1 to 65535, an IPv6 address in brackets; "
+            f"if the URL has a user or password: {ENCODE}"
+        )
+    return found[1].strip("[]"), port

@@ -1,0 +1,51 @@
+"""Secrets in URLs: no command prints any."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.cli.shell import Shell
+
+SECRET = "hunter2"
+BAD = [
+    f"redis://edge:{SECRET}/def+g=@h",
+    f"redis://edge:{SECRET}#x@h",
+    f"redis://ann@corp:{SECRET}@h",
+    f"redis://{SECRET}@h",
+    f"redis://h/{SECRET}",
+    f"redis://h:{SECRET}",
+    f"redis://h?{SECRET}",
+    f"redis://h?password={SECRET}",
+    f"redis+cluster://h/{SECRET}",
+    f"edge:{SECRET}@h",
+]
+
+
+@pytest.mark.parametrize("url", BAD)
+def test_commands_refuse_a_bad_url_in_one_line_without_any_part_of_it(alone: Shell, url: str) -> None:
+    for said in (
+        alone.run("config", "--store", url, code=2).err,
+        alone.run("queue", "list", "--set", f"store.url={url}", code=2).err,
+        alone.run("config", url, code=2).err if re.search("://.*[@?]", url) else "",
+    ):
+        assert SECRET not in said
+        assert said.count("\n") <= 1
+    told = alone.run("doctor", code=2, REDIS_URL=url).err
+    assert re.match(r"penstock: bad_settings: store.url: .* \(from REDIS_URL\)\n$", told)
+    assert SECRET not in told
+
+
+def test_config_shows_a_url_without_its_secrets(alone: Shell) -> None:
+    url = f"redis+sentinel://e:{SECRET}@h:26379/m?sentinel_password={SECRET}"
+    assert "redis+sentinel://***@h:26379/m?***" in alone.run("config", "--store", url).text
+    shown = alone.run("config", "--set", f"tracing.endpoint=https://{SECRET}@h/otlp?key={SECRET}").text
+    assert "https://***@h/otlp?***" in shown
+
+
+def test_a_store_that_is_away_is_logged_without_its_secrets(alone: Shell) -> None:
+    url = f"redis+sentinel://u:{SECRET}@127.0.0.1:1/m?sentinel_password={SECRET}"
+    result = alone.run("queue", "list", "--store", url, "--timeout", "0.2", code=3, PENSTOCK_DEBUG="1")
+    assert SECRET not in result.err + result.text
+    assert "no Sentinel knows" in result.err

@@ -1,0 +1,125 @@
+"""Documents from outside: only the documented exception leaves the readers."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from services.outside.document import BadDocument, read_json, read_yaml
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(8)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "problem"),
+    [
+        (
+            "metadata: {name: {{ .Values.name }}}",
+            (1, 19),
+            "a template such as {{ ... }} must be rendered first",
+        ),
+        ("a:\n  - " + "[" * 5000, (2, 67), "nested more than 64 levels deep"),
+        ("a: b\nname: 2026-13-45", (2, 7), "there is no such date"),
+        ("name: !!int xx", (1, 7), "the value is no int"),
+        ("name: !!float ''", (1, 7), "the value is no float"),
+        ("name: !!bool xx", (1, 7), "the value is no bool"),
+        ("name: !!timestamp xx", (1, 7), "there is no such date"),
+        ("name: !!binary aGk=", (1, 7), "the tag 'binary' is not known here"),
+        ("name: !!set {a}", (1, 7), "the tag 'set' is not known here"),
+        ("name: !!python/name:os.system x", (1, 7), "is not known here"),
+        ("name: !Ref x", (1, 7), "the tag '!Ref' is not known here"),
+        ("name: !!map x", (1, 7), "expected a mapping node"),
+        ("name: " + "9" * 5000, (1, 7), "the number is too long"),
+        ('name: "\\ud800"', (1, 7), "half a character"),
+        ('name: "\\U00110000"', (1, 10), "is not YAML"),
+        ("a: &a [*a]", (1, 8), "an alias stands inside of what it stands for"),
+        (BOMB, (6, 4), "the document has more than 200,000 values"),
+        ("a: 1\na: 2", (2, 1), "the key 'a' is there twice"),
+        ("a: [", (1, 5), ""),
+        ("a: \x07", (1, 4), "a character that YAML does not allow"),
+        (b"a: \xff", (1, 4), "the text is not UTF-8"),
+    ],
+)
+def test_bad_yaml_has_a_line_and_a_column(text: str | bytes, place: tuple[int, int], problem: str) -> None:
+    with pytest.raises(BadDocument) as caught:
+        read_yaml(text)
+    assert (caught.value.line, caught.value.column) == place
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("[" * 200_000, (1, 64)),
+        ('{"a": 1,\n "b": x}', (2, 7)),
+        ("[\nNaN]", (2, 1)),
+        ("[1,\n" + "9" * 5000 + "]", (2, 1)),
+        (b'"\xff"', (1, 2)),
+    ],
+)
+def test_bad_json_has_a_line_and_a_column(text: str | bytes, place: tuple[int, int]) -> None:
+    with pytest.raises(BadDocument) as caught:
+        read_json(text)
+    assert (caught.value.line, caught.value.column) == place
+
+
+def test_yaml_is_read_as_kubernetes_reads_it() -> None:
+    text = (
+        "\ufeffday: 2026-11-28\nat: 2026-11-28T10:00:00Z\nbase: &b {a: 1}\nmore: {<<: *b, c: =}\n"
+        'e: "\\ud83d\\ude00"\n---\n---\n- 1\n'
+    )
+    assert read_yaml(text.encode()) == [
+        {
+            "day": "2026-11-28",
+            "at": "2026-11-28T10:00:00Z",
+            "base": {"a": 1},
+            "more": {"a": 1, "c": "="},
+            "e": "\U0001f600",
+        },
+        None,
+        [1],
+    ]
+
+
+SNIPPETS = st.sampled_from(
+    ["{{ .x }}", "!!int ", "!!float ", "!!bool ", "!!null ", "!!timestamp ", "!!merge ", "!!value ", "!x ", "&a ",
+     "*a", "<<: ", "? ", "- ", ": ", "[", "]", "{", "}", ", ", "\n", "\n  ", "---\n", "...\n", "%YAML 1.1\n",
+     "%TAG ! x\n", "|\n", ">-\n", "'", '"', "\\u12", "\\U00110000", "2026-13-45", "0x", "0b_", "1:61", "-", "+.inf",
+     "_", "1e", "#", "\t", "\0", "\ud800", "a: ", "key"]
+)  # fmt: skip
+VALUES: Any = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.text() | st.binary() | st.lists(SNIPPETS, max_size=12).map("".join))
+@example("? [" * 400)
+@example("- " * 3000)
+@example("{a: " * 3000)
+def test_only_the_documented_exception_leaves_the_readers(text: str | bytes) -> None:
+    with suppress(BadDocument):
+        json.dumps(read_yaml(text))
+    with suppress(BadDocument):
+        read_json(text)
+
+
+@given(VALUES)
+def test_whatever_json_holds_is_read_from_both(value: Any) -> None:
+    with suppress(UnicodeEncodeError):
+        json.dumps(value, ensure_ascii=False).encode()
+        assert read_json(json.dumps(value)) == value
+        assert read_yaml(yaml.safe_dump(value, allow_unicode=False)) == [value]
