@@ -19,6 +19,7 @@ from services.kit.metrics import Metrics
 from services.kit.session import SessionFactory
 from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
+from services.store.internal import is_internal
 from tests.servers import Server
 from tests.topologies import Cluster, Replicated
 
@@ -196,6 +197,7 @@ class Live(Generic[SettingsT]):
 
     async def declare(self, name: str, owner: str = "test", **spec: Any) -> Queue:
         """A queue that somebody else than the edge made; spec as in its document, or with Python's names."""
-        queue, new = await self.tools.declare(name, QueueSpec.model_validate(spec), owner)
+        document, internal = QueueSpec.model_validate(spec), is_internal(name)
+        queue, new = await self.tools.declare(name, document, owner, internal=internal)
         assert new
         return queue

@@ -12,7 +12,7 @@ import contextlib
 from penstock_operator.metrics import Metrics
 from services.store import Store, StoreError
 from services.store.errors import QueueUnknown, StoreFault
-from services.store.ring_nodes import QUEUE_OWNER, QUEUES
+from services.store.internal import PREFIX
 
 
 class Stranded:
@@ -31,9 +31,7 @@ class Stranded:
     async def _look(self) -> dict[str, int]:
         """Messages by queue. Raises StoreError."""
         found = {}
-        async for queue in self._store.queues(QUEUES):
-            if queue.owner != QUEUE_OWNER:
-                continue
+        async for queue in self._store.queues(PREFIX):
             # deleted meanwhile, or damaged, which PenstockQueuesUnseen tells: it hides no other
             with contextlib.suppress(QueueUnknown, StoreFault):
                 stats = await self._store.stats(queue)

@@ -10,6 +10,7 @@ from services.cli.documents import Wanted
 from services.cli.exits import Exit, Failure
 from services.store import Queue, QueueSpec, Store
 from services.store.errors import AckLevelRefused, QueueUnknown, StoreFault
+from services.store.internal import RESERVED, is_internal
 from services.store.peer import PeerSpec
 from services.store.probe import Promises
 from services.store.registry import claim_taken
@@ -37,7 +38,7 @@ async def plan(store: Store, wanted: list[Wanted], owner: str = OWNER) -> list[C
             continue
         there = await _find(store, one.name)
         changes.append(_change(one.spec, there, owner))
-        if fault := _fault(one.spec, there, promises) or claims.claim(one.name, one.spec):
+        if fault := _fault(one.name, one.spec, there, promises) or claims.claim(one.name, one.spec):
             refused.append(f"{one.place}: {fault}")
     if refused:
         raise Failure(Exit.REFUSED, "document_refused", "\n".join(refused))
@@ -104,7 +105,9 @@ def _change(spec: QueueSpec, there: Queue | None, owner: str) -> Change:
     return Change.UNCHANGED if there.spec == spec and there.owner == owner else Change.CHANGED
 
 
-def _fault(spec: QueueSpec, there: Queue | None, promises: Promises) -> str:
+def _fault(name: str, spec: QueueSpec, there: Queue | None, promises: Promises) -> str:
+    if is_internal(name):
+        return f"metadata.name: {RESERVED}; choose another name"
     if there is not None and there.domain != spec.domain:
         return f"spec.domain: the queue is in {there.domain!r} and cannot move: keep it there, or delete it first"
     try:

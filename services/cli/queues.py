@@ -19,8 +19,8 @@ from services.cli.spec_options import Given, spec_from, spec_options
 from services.cli.text import age, count
 from services.store import Queue, Store
 from services.store.errors import QueueNotEmpty, QueueUnknown, StoreFault
+from services.store.internal import is_internal
 from services.store.queues import Listed, is_of_a_resource
-from services.store.ring_nodes import QUEUE_OWNER, QUEUES
 from services.store.spec import check_name, to_document
 
 OWNER = "cli"
@@ -81,8 +81,8 @@ async def _stats(store: Store, queue: Queue) -> dict[str, Any] | None:
 
 
 def _is_asked_for(one: Queue, pattern: str) -> bool:
-    if one.owner == QUEUE_OWNER and one.name.startswith(QUEUES) and not pattern.startswith(QUEUES):
-        return False  # a node's (ring.md 5.3)
+    if is_internal(one.name) and not is_internal(pattern):
+        return False
     return fnmatch.fnmatchcase(one.name, pattern)
 
 

@@ -75,6 +75,7 @@ STATUSES: tuple[tuple[type[StoreError], int], ...] = (
     (errors.OutcomeUnknown, 504),
     (errors.QueueUnknown, 404),
     (errors.AccessDenied, 403),
+    (errors.NameReserved, 403),
     (errors.MessageTooLarge, 413),
     (errors.QueueFull, 429),
     (errors.StoreFull, 507),

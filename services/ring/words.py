@@ -27,6 +27,7 @@ REFUSED: dict[type[StoreError], str] = {
     errors.QueueUnknown: UNSERVED,
     errors.AccessDenied: "queue is not for this client: its operator says who may use it",
     errors.QueueExists: "queue exists already",
+    errors.NameReserved: OF_NODES,
     errors.QueueFull: "queue is full: pull from it, or push later",
     errors.QueuePaused: "queue is paused: try again later",
     errors.QueueReserved: "queue is reserved by another sender: try again later",

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from services.store.client import OURSELVES
+from services.store.client import OURSELVES, Client
 from services.store.commits import KEEP_TRANSACTIONS_MS
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
@@ -21,10 +21,10 @@ AnswerT = TypeVar("AnswerT")
 class Asker:
     """One source of requests to a domain: each is answered before the next is made. Every verb raises StoreError."""
 
-    def __init__(self, pipe: Pipe, *, begins_traces: bool = True) -> None:
-        """begins_traces: as of a `Source`."""
+    def __init__(self, pipe: Pipe, *, client: Client = OURSELVES, begins_traces: bool = True) -> None:
+        """client, begins_traces: as of a `Source`."""
         self._pipe = pipe
-        self._source = Source(OURSELVES, begins_traces=begins_traces)
+        self._source = Source(client, begins_traces=begins_traces)
 
     async def publish(self, queue: Queue, records: list[bytes], origin: str) -> Refusals:
         """1 to 1,000 records: [] once all are stored, else (index, why) of those that are not."""

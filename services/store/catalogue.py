@@ -13,12 +13,14 @@ from services.store.decided import decided
 from services.store.domain import Domain
 from services.store.errors import (
     DatasetLost,
+    NameReserved,
     QueueExists,
     QueueNotEmpty,
     QueueUnknown,
     QueueUnreadable,
     domain_lost,
 )
+from services.store.internal import RESERVED, is_internal
 from services.store.listing import Listing
 from services.store.numbers import Numbers
 from services.store.outcomes import tell
@@ -167,13 +169,23 @@ class Catalogue(Listing):
             self.peers.changed(name)
 
     async def declare(
-        self, name: str, spec: QueueSpec, owner: str, *, replace: bool = False, seen: bytes = b""
+        self,
+        name: str,
+        spec: QueueSpec,
+        owner: str,
+        *,
+        replace: bool = False,
+        seen: bytes = b"",
+        internal: bool = False,
     ) -> tuple[Queue, bool]:
         """The queue, and whether it is new. replace=True changes an existing one to this document.
 
-        seen: only if what there is, is still this `Registry.document`. Raises QueueExists (without replace),
-        QueueChanged (with seen), DomainMismatch, AckLevelRefused, NumberTaken, StoreUnavailable, OutcomeUnknown.
+        seen: only if what there is, is still this `Registry.document`. internal: it is one of Penstock's own. Raises
+        QueueExists (without replace), QueueChanged (with seen), NameReserved (without internal), DomainMismatch,
+        AckLevelRefused, NumberTaken, StoreUnavailable, OutcomeUnknown.
         """
+        if is_internal(name) and not internal:
+            raise NameReserved(f"queue {name!r}: {RESERVED}; choose another name")
         (await self.promises()).check(spec.ack_level)
         maker = secrets.token_hex(8)
         made: Any = b"GONE"

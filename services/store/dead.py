@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import compress
 
 from services.store import redrive_spans
+from services.store.client import OURSELVES
 from services.store.domain import Domain
 from services.store.errors import DomainMismatch, QueueFull, QueueUnknown, StoreError, StoreFault, refusal
 from services.store.letter import MAX_PART, DeadLetter, Filter, age_of, is_id, is_last_id
@@ -189,7 +190,9 @@ class DeadLetters:
         return Redriven(moved, missing, _stopped(reason, goal) if reason else None)
 
     def check_target(self, target: Queue) -> None:
-        """Raises DomainMismatch for one in another domain."""
+        """Raises DomainMismatch for one in another domain, AccessDenied for another queue that is internal."""
+        if target.qid != self._queue.qid:
+            target.admit(OURSELVES)
         if target.domain != self._queue.domain:
             raise DomainMismatch(
                 f"queue {target.name!r} is in another domain: dead letters cannot move there in one step"

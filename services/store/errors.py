@@ -109,6 +109,12 @@ class QueueExists(StoreError):
     reason = "queue_exists"
 
 
+class NameReserved(StoreError):
+    """this name is reserved for Penstock's own queues: choose another one"""
+
+    reason = "reserved_name"
+
+
 class QueueChanged(StoreError):
     """the queue's document was changed meanwhile"""
 

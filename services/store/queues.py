@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from services.store.client import Admission, Client, admission
 from services.store.errors import AccessDenied
+from services.store.internal import KEEPER_ONLY, is_internal
 from services.store.keys import DomainKeys
 from services.store.spec import Delivery, QueueSpec
 
@@ -57,7 +58,9 @@ class Queue:
         self.owner = owner
         self.replicas = spec.replicas()
         self.at_most_once = spec.delivery is Delivery.AT_MOST_ONCE
-        if self.admission is None or self.admission.access != spec.access:
+        if is_internal(self.name):
+            self.admission = KEEPER_ONLY
+        elif self.admission is None or self.admission.access != spec.access:
             self.admission = admission(spec.access)
 
     def refusal(self, client: Client) -> AccessDenied | None:

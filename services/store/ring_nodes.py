@@ -9,8 +9,6 @@ from typing import Any
 from services.store.errors import StoreFault
 from services.store.registry import Registry, decode_name, encode_name
 
-QUEUES = "ring/"  # how the names of queues begin in which nodes keep what they have to send
-QUEUE_OWNER = "edge:ring"  # whose these are
 KEEP_MS = 24 * 3600 * 1000  # a node that has not written for so long is forgotten
 
 

@@ -12,7 +12,7 @@ from services.store import Delivery, Queue, StoreError, records
 from services.store.errors import OutcomeUnknown
 from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
-from services.tmq.transaction import Transactions
+from services.tmq.transactions import Transactions
 from services.tmq.unsettled import Unsettled
 
 

@@ -37,7 +37,8 @@ async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
 
 
 def make_session(service: TmqService, listener: TmqListener, wire: Wire) -> Session:
-    return TmqSession(wire, service, listener.dialect, service.settings.limits(listener))
+    limits = service.settings.limits(listener)
+    return TmqSession(wire, service, listener.dialect, listener.transaction_kind, limits)
 
 
 def example(settings: TmqSettings) -> list[str]:

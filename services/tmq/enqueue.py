@@ -13,7 +13,7 @@ from services.store.errors import OutcomeUnknown
 from services.store.operations import Refusals
 from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
-from services.tmq.transaction import Transactions
+from services.tmq.transactions import Transactions
 
 STATUS = {  # of an ENQ: well, failed
     dialect: (
@@ -46,7 +46,7 @@ class Enqueues:
         if handle is None:
             talk.wire.refuse("mqid_not_open")
             self._answer(slot, 0, len(run))
-        elif (transaction := self._transactions.current) is not None:
+        elif (transaction := self._transactions.buffering) is not None:
             fits = transaction.put(handle.queue, run)
             if fits < len(run):
                 talk.wire.refuse(transaction.why_not(handle.queue))

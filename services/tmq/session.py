@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
 from protos import tmq
@@ -12,13 +13,20 @@ from services.kit.session import Wire
 from services.tmq.conversation import TmqConversation
 from services.tmq.dequeue import Dequeues
 from services.tmq.enqueue import Enqueues
+from services.tmq.original import OriginalTransactions
 from services.tmq.queues import Queues
 from services.tmq.service import TmqService
-from services.tmq.transaction import Transactions
+from services.tmq.settings import TransactionKind
+from services.tmq.transaction import AtomicTransactions
+from services.tmq.transactions import Transactions
 from services.tmq.unsettled import Unsettled
 
 RUN_PART = 32  # this many requests of a run are as much work as one request alone
 NOT_OF_THE_PIPE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these go another way to the store than ENQs
+TRANSACTIONS: dict[TransactionKind, Callable[[TmqConversation, Inflow[tmq.Event]], Transactions]] = {
+    TransactionKind.ATOMIC: AtomicTransactions,
+    TransactionKind.ORIGINAL: OriginalTransactions,
+}
 
 
 class TmqSession:
@@ -35,11 +43,13 @@ class TmqSession:
         "_unsettled",
     )
 
-    def __init__(self, wire: Wire, service: TmqService, dialect: Dialect, limits: tmq.Limits) -> None:
+    def __init__(
+        self, wire: Wire, service: TmqService, dialect: Dialect, kind: TransactionKind, limits: tmq.Limits
+    ) -> None:
         self._talk = talk = TmqConversation(wire, service, dialect)
         self._inflow = inflow = Inflow(talk, tmq.Connection(dialect, limits), self)
         self._queues = Queues(talk, inflow)
-        self._transactions = Transactions(talk, inflow)
+        self._transactions = TRANSACTIONS[kind](talk, inflow)
         self._unsettled = Unsettled(talk)
         handles = self._queues.handles
         self._enqueues = Enqueues(talk, inflow, handles, self._transactions)
@@ -66,10 +76,10 @@ class TmqSession:
         if self._ending is not None and (look := self._ending.deadline) is not None:
             return look
         due = self._inflow.deadline()  # a lone 5's TS comes after what is under way (1.2, 3.1)
-        transaction = self._transactions.current
-        if transaction is None or transaction.deadline is None:
+        limit = self._transactions.deadline
+        if limit is None:
             return due
-        return transaction.deadline if due is None else min(due, transaction.deadline)
+        return limit if due is None else min(due, limit)
 
     def on_time(self, now: float) -> None:
         if self._ending is not None and self._ending.deadline is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import enum
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from protos.tmq import Dialect, Limits
 from services.kit.edge import EdgeSettings
@@ -15,6 +16,13 @@ from services.store.waits import StoreWaits
 
 DOCUMENT_PORT = 6161  # [1.1]
 REFERENCE_PORT = 6162
+
+
+class TransactionKind(enum.Enum):
+    """What TS, TE and TA mean on a listener."""
+
+    ATOMIC = "atomic"  # ENQs and DNQs happen together at TE, or not at all (5.1-5.6)
+    ORIGINAL = "original"  # as on the author's own server: only DNQs belong to the transaction (5.7)
 
 
 class TmqListener(ListenerSettings):
@@ -30,10 +38,28 @@ class TmqListener(ListenerSettings):
         description="[3.1] silence after a lone 5 that makes it a TS; 0: it never is one",
     )
     code5_mqid: Literal["dnq", "select"] = Field(default="dnq", description="[3.1] what 5 and an MQID mean")
+    transactions: TransactionKind | None = Field(
+        default=None,
+        description="[5] ENQs and DNQs together or not at all, or DNQs alone as on the author's own server; "
+        "unset: `original` where `dialect` is `reference`, else `atomic`, which is all that `document` has",
+    )
+
+    @model_validator(mode="after")
+    def _fits_dialect(self) -> Self:
+        if self.dialect is Dialect.DOCUMENT and self.transactions is TransactionKind.ORIGINAL:
+            raise ValueError("transactions: original needs dialect: reference; say atomic, or leave it out")
+        return self
+
+    @property
+    def transaction_kind(self) -> TransactionKind:
+        """What TS, TE and TA mean here."""
+        if self.transactions is not None:
+            return self.transactions
+        return TransactionKind.ORIGINAL if self.dialect is Dialect.REFERENCE else TransactionKind.ATOMIC
 
 
 class TransactionSettings(BaseModel):
-    """[5.2, 5.4]"""
+    """[5.2, 5.4] Bounds of atomic transactions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""One connection's transaction (tmq.md 5): what it will put and what it has taken, and the TS, TE, TA around it."""
+"""Atomic transactions (tmq.md 5.1-5.6): what one will put and what it has taken, and the TS, TE, TA around it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from services.tmq.conversation import TmqConversation
 from services.tmq.settings import TransactionSettings
 
 HEAD_BYTES = 4  # of a record: its length
+# A consumer that aborts counts as a failed delivery: else one poisonous message would go round for ever.
+ABORTED = "the consumer aborted its transaction"
 
 
 class Transaction:
@@ -103,7 +105,7 @@ class Transaction:
         return leased
 
 
-class Transactions:
+class AtomicTransactions:
     """TS, TE and TA of one connection, and the time limit: one transaction at a time (5.1)."""
 
     __slots__ = ("_inflow", "_talk", "current")
@@ -112,6 +114,14 @@ class Transactions:
         self._talk = talk
         self._inflow = inflow
         self.current: Transaction | None = None
+
+    @property
+    def buffering(self) -> Transaction | None:
+        return self.current
+
+    @property
+    def deadline(self) -> float | None:
+        return None if self.current is None else self.current.deadline
 
     # TS, TE, TA
 
@@ -166,9 +176,7 @@ class Transactions:
         self._inflow.hold()
         pipe = talk.service.pipe(leased[0].queue)
         done = partial(self._aborted, slot)
-        # A consumer that aborts counts as a failed delivery: else one poisonous message would go round for ever.
-        error = "the consumer aborted its transaction"
-        pipe.release(talk.source, leased, failed=True, error=error, done=done)
+        pipe.release(talk.source, leased, failed=True, error=ABORTED, done=done)
         if pipe.trouble is not None:
             done(None)  # they go back as soon as the store is there again
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from services.store import OURSELVES, Delivery, Source, StoreError
 from services.store.errors import QueueUnknown
+from services.store.operations import MAX_MESSAGES, Done, together
 from services.tmq.conversation import TmqConversation
+from services.tmq.service import TmqService
 
 
 class Unsettled:
@@ -35,18 +39,44 @@ class Unsettled:
 
     def settle(self) -> None:
         """Settling is not part of the sequence of requests: it may go with any call, as soon as possible."""
-        by_domain: dict[str, list[Delivery]] = {}
-        for d in self.take_all():
-            by_domain.setdefault(d.queue.domain, []).append(d)
-        for deliveries in by_domain.values():
-            self._talk.service.pipe(deliveries[0].queue).settle(Source(OURSELVES), deliveries, self._settled)
+        settle_all(self._talk.service, self.take_all(), partial(reset_if_lost, self._talk))
 
-    def _settled(self, error: StoreError | None) -> None:
-        """A client must not go on as if a message had been its own that others are given too (6.1)."""
-        talk = self._talk
-        if error is None or talk.gone or isinstance(error, QueueUnknown):
-            return  # with its queue a message is gone for everybody
-        if not talk.closing:
-            talk.wire.refuse(error.reason, str(error))
-            talk.closing = True
-            talk.wire.abort()
+
+def settle_all(service: TmqService, deliveries: list[Delivery], done: Done) -> None:
+    """Settle deliveries of any queues. done: called once, with the first error or None."""
+    parts = [
+        domain[start : start + MAX_MESSAGES]
+        for domain in _by_domain(deliveries)
+        for start in range(0, len(domain), MAX_MESSAGES)
+    ]
+    each = together(done, len(parts))
+    for part in parts:
+        service.pipe(part[0].queue).settle(Source(OURSELVES), part, each)
+
+
+def release_all(service: TmqService, deliveries: list[Delivery], error: str, done: Done) -> None:
+    """Return failed deliveries of any queues to their places. done: called once, with the first error or None."""
+    parts = _by_domain(deliveries)
+    each = together(done, len(parts))
+    for part in parts:
+        service.pipe(part[0].queue).release(Source(OURSELVES), part, failed=True, error=error, done=each)
+
+
+def reset_if_lost(talk: TmqConversation, error: StoreError | None) -> None:
+    """Reset the connection if a settling failed.
+
+    A client must not go on as if a message had been its own that others are given too (6.1).
+    """
+    if error is None or talk.gone or isinstance(error, QueueUnknown):
+        return  # with its queue a message is gone for everybody
+    if not talk.closing:
+        talk.wire.refuse(error.reason, str(error))
+        talk.closing = True
+        talk.wire.abort()
+
+
+def _by_domain(deliveries: list[Delivery]) -> list[list[Delivery]]:
+    by_domain: dict[str, list[Delivery]] = {}
+    for d in deliveries:
+        by_domain.setdefault(d.queue.domain, []).append(d)
+    return list(by_domain.values())

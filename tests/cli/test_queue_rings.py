@@ -73,13 +73,3 @@ def test_groups_are_looked_at_before_the_first_document_is_declared(
     error = shell.run("queue", "apply", "-f", "-", code=1, stdin=both).err
     assert "document 2 (o3): spec.bindings: queue 'o1' is the outbox of ring group 21: each group" in error
     shell.fails("queue", "show", "o2", code=4)
-
-
-def test_a_queue_of_a_nodes_name_is_a_queue_like_others(shell: Shell, gone: Callable[[str], None]) -> None:
-    """The edge of rings keeps what a node has to send in such a queue."""
-    name = "ring/7/10.0.0.1:8085"
-    shell.run("queue", "create", name)
-    gone(name)
-    shell.run("put", name, "x")
-    assert name in shell.run("queue", "list", "ring/*").text
-    assert shell.stats(name)["ready"] == 1

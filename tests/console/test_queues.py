@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from services.store import QueueSpec
 from tests.console.live_console import LiveConsole
 from tests.live import until
 
@@ -31,6 +32,15 @@ async def test_make_look_change_delete(console: LiveConsole) -> None:
     assert gone.document == {"messages": 0}
     assert (await console.get("/queues/orders")).label == "queue_unknown"
     assert (await console.found("/queues"))["items"] == []
+
+
+async def test_an_internal_queue_is_neither_made_nor_changed(console: LiveConsole) -> None:
+    refused = await console.ask("PUT", "/queues/ring%2F1%2Fa:8085", SPEC)
+    assert (refused.status, refused.label) == (403, "reserved_name")
+    await console.tools.declare("ring/1/a:8085", QueueSpec(ack_level="memory"), "edge:ring", internal=True)
+    etag = await console.etag("/queues/ring%2F1%2Fa:8085")
+    changed = await console.ask("PUT", "/queues/ring%2F1%2Fa:8085", SPEC, headers=etag)
+    assert (changed.status, changed.label) == (403, "reserved_name")
 
 
 async def test_what_is_in_it_does_not_change_its_etag(console: LiveConsole) -> None:

@@ -197,6 +197,9 @@ ROWS = (
     Row(RQP, "Peers", Taken("docs/test_rqp_peers.py::test_the_page")),
     Row(RQP, "When nothing gets through", RQP_SYSTEMS),
     Row(RQP, "Two machines", Taken("docs/test_rqp_page.py::test_two_machines")),
+    Row("docs/tmq.md", "Differences from the original server", Elsewhere(
+        "tmq/test_original_server.py::test_the_page_has_what_penstock_answers_to_each_call",
+        "the original server is somebody else's program; the test asks Penstock the same calls")),
     Row(RQP, "When it does not get through", Taken("docs/test_cast_examples.py::test_what_is_held_is_looked_into")),
     Row("docs/start.md", "Try it", ENVIRONMENT, "make up"),
     Row("docs/start.md", "Try it", TUTORIAL, "make .venv/.ready"),

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from services.store import DeadLetters, Queue, QueueSpec
+from services.store import DeadLetters, Queue, QueueSpec, Source
 from services.store.errors import NotInitialised, QueueUnknown
+from services.store.internal import KEEPER, is_internal
 from services.store.peer import Peer, PeerSpec
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, numbered
@@ -47,7 +48,8 @@ class Keeper:
 
     def declare(self, name: str, owner: str = "file", **spec: Any) -> None:
         async def declare(desk: Desk) -> None:
-            await desk.store.declare(name, QueueSpec.model_validate(spec), owner, replace=True)
+            document, internal = QueueSpec.model_validate(spec), is_internal(name)
+            await desk.store.declare(name, document, owner, replace=True, internal=internal)
 
         self.do(declare, set_up=True)
 
@@ -65,6 +67,7 @@ class Keeper:
 
     def put(self, name: str, *messages: bytes) -> None:
         async def put(desk: Desk) -> None:
+            desk.source = Source(KEEPER)  # also into the queues that ring nodes keep
             await desk.put(await desk.store.find(name), *messages)
 
         self.do(put)

@@ -24,11 +24,9 @@ def test_messages_of_a_node_that_is_gone_are_told_until_it_is_there_again(
 ) -> None:
     for name in (LEFT, CLIENTS, *DAMAGED, "ring/7/nothing.example:8085"):
         keeper.declare(name, "edge:ring")
-    keeper.declare("ring/declared", "file")
     keeper.put(LEFT, b"one", b"two")
     keeper.do(_damage)
-    for name in (CLIENTS, "ring/declared"):
-        keeper.put(name, b"not a node's")
+    keeper.put(CLIENTS, b"not a node's")
     operator = new_operator(sweep_s=1).ready()
     eventually(lambda: operator.metric(METRIC, queue=LEFT) == 2)
     assert operator.metric(METRIC) == 2

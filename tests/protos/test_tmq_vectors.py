@@ -69,6 +69,9 @@ MEANING = {
     "lone five starts a transaction": "CREATE OPEN TS ENQ DNQ TE DNQ",
     "reference numbering and polarity": "CREATE OPEN ENQ SELECT TS DNQ TA DNQ TS ENQ TE DNQ DNQ",
     "reference nil": "OPEN",
+    "transactions as on the original server": (
+        "TE TA CREATE OPEN TS ENQ ENQ SELECT DNQ DNQ DNQ TA SELECT TS DNQ TE TE SELECT DNQ SELECT"
+    ),
 }
 
 every_vector = pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["name"])

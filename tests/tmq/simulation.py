@@ -9,7 +9,7 @@ from protos import tmq
 from protos.tmq import Dialect
 from services.store import Client, Queue, QueueSpec
 from services.tmq.session import TmqSession
-from services.tmq.settings import TmqListener, TmqSettings
+from services.tmq.settings import TmqListener, TmqSettings, TransactionKind
 from tests.chance import ChanceWorld
 
 NAMES = (b"a", b"b", b"c")
@@ -23,7 +23,10 @@ class Simulation(ChanceWorld):
         self.settings = TmqSettings(max_unsettled=rng.choice([3, 1024]))
         self.dialect = rng.choice(list(Dialect))
         limits = self.settings.limits(TmqListener(port=0))
-        self.session = TmqSession(self, self, self.dialect, limits)  # type: ignore[arg-type]
+        kind = (
+            TransactionKind.ATOMIC if self.dialect is Dialect.DOCUMENT else rng.choice(list(TransactionKind))
+        )
+        self.session = TmqSession(self, self, self.dialect, kind, limits)  # type: ignore[arg-type]
         self.session.received(b"".join(map(tmq.encode_open, NAMES)), self.now)
 
     # the service

@@ -119,3 +119,16 @@ async def test_who_is_in_the_certificate_counts(make_edge: MakeEdge, tmp_path: P
     (line,) = edge.log.events("refused", reason="access_denied")
     assert "does not name shop 8, shop.example.org" in line.detail  # type: ignore[attr-defined]
     assert (await edge.tools.stats(queue))["added"] == 1
+
+
+@pytest.mark.parametrize("listener", ["document", "reference"])
+async def test_an_internal_queue_is_nobodys(edge: LiveEdge, listener: str) -> None:
+    """docs/store.md: what a ring node has to send is neither opened nor made nor deleted by clients."""
+    name = b"ring/1/127.0.0.1:8085"
+    await edge.declare(name.decode(), "edge:ring")
+    client = await edge.client(listener)
+    assert await client.open(name) is None
+    assert not await client.create(name)
+    assert not await client.create(b"ring/1/another:8085")
+    assert not await client.delete(name)
+    assert dict(edge.refusals()) == {"access_denied": 1, "reserved_name": 2, "not_owner": 1}

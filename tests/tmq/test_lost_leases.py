@@ -77,6 +77,19 @@ async def puts(client: Client) -> bool:
     return await client.enq(KEPT, b"of another")
 
 
+async def test_te_as_on_the_original_server_is_not_answered(edge: LiveEdge, client: Client) -> None:
+    # 5.7, 6.1: its 0 would be a lie, and there is no other answer
+    reference = await edge.client("reference")
+    assert await reference.open(b"q") is not None
+    assert await reference.ts()
+    assert await reference.dnq(Q) == b"1"
+    await sweep(edge, ready=2)
+    await reference.send(tmq.encode_te(reference.dialect))
+    with pytest.raises((ConnectionResetError, EOFError)):
+        await reference.read(1)
+    assert await client.drain(Q) == [b"1", b"2"]
+
+
 async def test_what_another_took_meanwhile_is_not_given_back_by_ta(edge: LiveEdge, client: Client) -> None:
     # 5.4, 5.6: a late return is fenced
     other = await edge.client()

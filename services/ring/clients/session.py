@@ -26,9 +26,10 @@ from services.ring.clients.seeking import Seeking
 from services.ring.clients.unsettled import Unsettled
 from services.ring.service import RingService
 from services.ring.words import OF_NODES
+from services.store.internal import PREFIX
 
 RUN_PART = 32  # this many requests of a run are as much work as one request alone
-NODES = b"ring/"  # how the names of queues begin that nodes keep for themselves (5.8)
+RESERVED = PREFIX.encode()  # how the names of queues begin that clients may not use (5.8)
 
 
 class ClientSession:
@@ -93,7 +94,7 @@ class ClientSession:
             return
         if self._unsettled:
             self._unsettled.settle()  # the next complete valid request settles all earlier replies (tmq.md 6.1)
-        if event.queue.startswith(NODES):
+        if event.queue.startswith(RESERVED):
             self._not_for_clients(event)
             return
         match event:

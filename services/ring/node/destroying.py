@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 
 from protos.ring import NO_ID, Frame
-from services.ring.node.names import is_outgoing
 from services.ring.service import OWNER, decode_name
 from services.ring.words import NOT_OWNER
 from services.store import Queue, Store
 from services.store.errors import QueueUnknown
+from services.store.internal import is_internal
 
 KEEP_MS = 24 * 3600 * 1000
 DESTROY, REFUSED = "destroy ", "refused "  # what stands under the id begins so
@@ -22,7 +22,7 @@ DESTROY, REFUSED = "destroy ", "refused "  # what stands under the id begins so
 async def destroy(store: Store, frame: Frame) -> str | None:
     """'' once it is gone, else why it stays; None if there is no such queue here. Raises StoreError."""
     name = decode_name(frame.queue)
-    if is_outgoing(name):
+    if is_internal(name):
         return None
     said = None if frame.request_id == NO_ID else await store.registry.reply_of(frame.request_id)
     queue = await _find(store, name)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 
 from protos.ring.recent import Recent
-from services.ring.node.names import is_outgoing
 from services.ring.node.outgoing import AGAIN_S
 from services.ring.node.storing import PATIENCE_S
 from services.ring.service import RingService, decode_name
 from services.store import Queue, StoreError
 from services.store.errors import QueueUnknown
+from services.store.internal import is_internal
 from services.store.registry import EVERYTHING
 
 REMEMBERED = 10_000
@@ -64,7 +64,7 @@ class Lookups:
 
     def _ask(self, name: bytes, found: Found, until: float) -> None:
         text = decode_name(name)
-        if is_outgoing(text):
+        if is_internal(text):
             self._loop.call_soon(found, None)
             return
         self._service.errands.look(

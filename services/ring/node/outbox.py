@@ -21,6 +21,7 @@ from services.ring.service import RingService
 from services.store import Delivery, Part, Queue, StoreError, records
 from services.store.asking import Asker
 from services.store.errors import OutcomeUnknown
+from services.store.internal import KEEPER
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +171,8 @@ class Outbox:
 
     async def _copy(self, asker: Asker, goal: Queue, encoded: list[bytes], leased: list[Delivery]) -> None:
         """The outbox is in another domain: at least once."""
-        refused = await Asker(self._service.pipe(goal), begins_traces=False).publish(goal, encoded, BEGUN)
+        keeper = Asker(self._service.pipe(goal), client=KEEPER, begins_traces=False)
+        refused = await keeper.publish(goal, encoded, BEGUN)
         if refused:
             raise refused[0][1]
         if leased:

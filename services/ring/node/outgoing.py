@@ -20,6 +20,7 @@ from services.ring.node.settling import Settling
 from services.ring.node.underway import Underway
 from services.ring.service import RingService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store.internal import KEEPER
 
 BEGUN = "ring begun"  # origin in the store of what this node put on the ring
 PASSED = "ring passed"  # and of what it passes on
@@ -38,7 +39,7 @@ class Outgoing:
         self._loop = asyncio.get_running_loop()
         self._queue: Queue | None = None
         self._life = 0  # of what is leased
-        self.putting = Source(OURSELVES, begins_traces=False)  # of all that is put into the queue
+        self.putting = Source(KEEPER, begins_traces=False)  # of all that is put into the queue
         self._settling = Settling(service, self._top_up)
         self._ready: deque[Stored] = deque()
         self._underway = Underway()

@@ -159,5 +159,5 @@ class Ownership:
         # what waits here was promised to go on: however often it fails, it is never a dead letter
         spec = QueueSpec(max_deliveries=0)
         with contextlib.suppress(QueueExists):  # another one was faster
-            await store.declare(self._name, spec, OWNER)
+            await store.declare(self._name, spec, OWNER, internal=True)
         return await store.find(self._name)

@@ -16,9 +16,10 @@ from services.ring.node.passage import Parcel
 from services.ring.node.users import Users
 from services.ring.service import RingService
 from services.ring.settings import RingSettings
-from services.store import Queue, QueueSpec, Store, records
+from services.store import OURSELVES, Queue, QueueSpec, Store, records
 from services.store.asking import Asker
 from services.store.dead import DeadLetter, DeadLetters
+from services.store.internal import KEEPER, is_internal
 from tests.live import until
 
 QUICK_STORE = {
@@ -96,7 +97,8 @@ class Member:
     async def put(self, name: str, *bodies: bytes) -> None:
         queue = await self.store.find(name)
         encoded = [records.encode(body) for body in bodies]
-        asker = Asker(self.service.pipe(queue))
+        client = KEEPER if is_internal(name) else OURSELVES
+        asker = Asker(self.service.pipe(queue), client=client)
         for first in range(0, len(encoded), 500):
             assert await asker.publish(queue, encoded[first : first + 500], "test") == []
 

@@ -12,7 +12,8 @@ from services.ring.node import counts
 from services.ring.node.outgoing import BEGUN
 from services.ring.node.parcels import Stored
 from services.ring.node.passage import Parcel
-from services.store import OURSELVES, Part, Queue, Source, records
+from services.store import Part, Queue, Source, records
+from services.store.internal import KEEPER
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Start, is_mark
@@ -159,9 +160,7 @@ class Mover(Hand):
     def puts(self, *payloads: bytes) -> asyncio.Future[object]:
         told: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         pipe = self.node.service.pipe(self.queue)
-        pipe.publish(
-            Source(OURSELVES), self.queue, list(map(records.encode, payloads)), "test", told.set_result
-        )
+        pipe.publish(Source(KEEPER), self.queue, list(map(records.encode, payloads)), "test", told.set_result)
         return told
 
     async def gather(self, server: Server) -> None:
@@ -254,7 +253,7 @@ async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
     for parcel in before[:5]:
         parcel.acknowledged()  # that makes room
     pipe = node.service.pipe(hand.queue)
-    pipe.count(Source(OURSELVES), hand.queue, lambda _: hand.sends(b"2"))
+    pipe.count(Source(KEEPER), hand.queue, lambda _: hand.sends(b"2"))
     await until(lambda: pipe._flight.call is not None)
     hand.sends(b"1")
     await until(lambda: not node.users._storing._puts)

@@ -11,8 +11,8 @@ import pytest
 from protos.ring import MAX_RING_MESSAGE, NO_ID, REPLIES, Frame, Operation, encode_frame, parse_frame
 from services.ring.asking import Brought, Unserved
 from services.ring.node import counts
-from services.ring.node.names import is_outgoing
 from services.ring.service import OWNER
+from services.store.internal import is_internal
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Ring, Start
@@ -178,7 +178,7 @@ async def test_destroy_removes_only_what_create_queue_made(start: Start, new_ser
     assert await nodes[0].destroy(b"made") == Unserved("no node serves this queue")
     refused = await nodes[0].destroy(b"declared")
     assert refused == Unserved("queue was not made by create_queue: only its operator removes it")
-    assert [queue.name async for queue in nodes[1].store.queues() if not is_outgoing(queue.name)] == [
+    assert [queue.name async for queue in nodes[1].store.queues() if not is_internal(queue.name)] == [
         "declared"
     ]
 
@@ -325,7 +325,7 @@ async def test_a_create_that_comes_round_makes_nothing(node: Member, ring: Succe
     )
     passed = await ring.asks(Operation.CREATE_QUEUE, b"another", 2)
     assert passed.operation is Operation.CREATE_QUEUE
-    assert [q.name async for q in node.store.queues() if not is_outgoing(q.name)] == ["orders"]
+    assert [q.name async for q in node.store.queues() if not is_internal(q.name)] == ["orders"]
 
 
 async def test_a_repeated_destroy_removes_nothing_that_is_newer(node: Member, ring: Successor) -> None:

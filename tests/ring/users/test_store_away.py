@@ -302,11 +302,12 @@ async def test_a_paused_outgoing_queue_is_trouble(start: Start, server: Server) 
     """An operator may do that: nothing is safe, and nothing is lost."""
     node = await start(server, b"a")
     spec = QueueSpec(max_deliveries=0, paused=True)
-    await node.store.declare(node.users.queue_name, spec, "edge:ring", replace=True)
+    await node.store.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     hand = Hand(node)
     hand.sends(b"x")
     await until(lambda: node.users.trouble == "the queue is paused")
-    await node.store.declare(node.users.queue_name, QueueSpec(max_deliveries=0), "edge:ring", replace=True)
+    spec = QueueSpec(max_deliveries=0)
+    await node.store.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     await until(lambda: hand.safe == [b"x"])
 
 

@@ -1,0 +1,117 @@
+"""Transactions as on the author's own server (tmq.md 5.7): DNQs alone belong to them, and no answer says no."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from protos import tmq
+from protos.tmq import Operation
+from services.kit.answers import Slot
+from services.kit.inflow import Inflow
+from services.store import Delivery, Queue, StoreError
+from services.tmq.conversation import TmqConversation
+from services.tmq.transaction import ABORTED, Transaction
+from services.tmq.unsettled import release_all, reset_if_lost, settle_all
+
+LEASE_BYTES = 512  # of memory for each lease, roughly: the bodies are not kept
+
+
+class OriginalTransaction:
+    """The leases of a transaction's DNQs. Memory alone bounds it: a DNQ beyond a bound would read "empty"."""
+
+    __slots__ = ("leases",)
+
+    def __init__(self) -> None:
+        self.leases: list[Delivery] = []
+
+    @property
+    def buffered(self) -> int:
+        return len(self.leases) * LEASE_BYTES
+
+    def admits(self, _: Queue, operations: int) -> int:
+        return operations
+
+    def took(self, _: Queue, got: list[Delivery]) -> tuple[list[Delivery], list[Delivery]]:
+        self.leases += got
+        return got, []
+
+    def count(self, queue: Queue, operations: int) -> None:
+        """Count nothing: the number of operations has no bound."""
+
+    def why_not(self, _: Queue) -> str:
+        raise AssertionError("an original transaction refuses nothing")
+
+
+class OriginalTransactions:
+    """TS, TE and TA, each answered 0 wherever it stands.
+
+    A TE that cannot settle is not answered: its 0 would be a lie. The connection ends instead.
+    """
+
+    __slots__ = ("_inflow", "_talk", "current", "deadline")
+
+    buffering: Transaction | None = None
+    is_expired = False
+
+    def __init__(self, talk: TmqConversation, inflow: Inflow[tmq.Event]) -> None:
+        self._talk = talk
+        self._inflow = inflow
+        self.current: OriginalTransaction | None = None
+        self.deadline: float | None = None  # of a TE that waits for the store
+
+    def start(self) -> None:
+        """Handle TS. Inside a transaction it changes nothing, so that TA still gives everything back."""
+        if self.current is None:
+            self.current = OriginalTransaction()
+        self._talk.answer(Operation.TS, True)
+
+    def end(self) -> None:
+        talk = self._talk
+        leases = self.lost()
+        if not leases:
+            talk.answer(Operation.TE, True)
+            return
+        slot = talk.expect()
+        self._inflow.hold()
+        self.deadline = talk.wire.loop_time() + talk.service.settings.request_timeout_s
+        settle_all(talk.service, leases, partial(self._ended, slot))
+        talk.wire.reschedule()
+
+    def _ended(self, slot: Slot, error: StoreError | None) -> None:
+        talk = self._talk
+        self.deadline = None
+        reset_if_lost(talk, error)
+        if not (talk.closing or talk.gone):
+            talk.status(slot, Operation.TE, True)
+            self._inflow.free()
+
+    def abort(self) -> None:
+        talk = self._talk
+        leases = self.lost()
+        if not leases:
+            talk.answer(Operation.TA, True)
+            return
+        slot = talk.expect()
+        self._inflow.hold()
+        done = partial(self._aborted, slot)
+        release_all(talk.service, leases, error=ABORTED, done=done)
+        if any(talk.service.pipe(lease.queue).trouble is not None for lease in leases):
+            done(None)  # they go back as soon as the store is there again
+
+    def _aborted(self, slot: Slot, _: StoreError | None) -> None:
+        if slot.reply is None:
+            self._talk.status(slot, Operation.TA, True)
+            self._inflow.free()
+
+    def on_time(self, now: float) -> None:
+        """Close a connection whose TE has waited too long; its messages are settled once the store is back (7.2)."""
+        if self.deadline is not None and now >= self.deadline:
+            self.deadline = None
+            self._talk.close_unanswered("outcome_unknown", "TE: the store has not answered")
+
+    def drain(self) -> None:
+        """Keep the leases: a TE that has come in still settles them, and the end of the connection returns them."""
+
+    def lost(self) -> list[Delivery]:
+        transaction, self.current = self.current, None
+        return [] if transaction is None else transaction.leases
