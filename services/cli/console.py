@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 from typing import Any
 
 import click
 
-from services.cli.addresses import check_places
 from services.cli.command import Options, plain_command
 from services.cli.exits import Exit, Failure
 from services.console.settings import ConsoleSettings
-from services.kit.acceptor import open_bound
 from services.kit.layers import SettingsError
 from services.kit.parent import die_with_parent
 
@@ -31,17 +28,12 @@ def console(options: Options, parent: int | None) -> int:
     settings = console_settings(options)
     if parent is not None:
         die_with_parent(parent)
-        settings = _where_there_is_room(options, settings)
+    is_port_said = options.settings.origin(SECTION, "port") is not None
     process = _process()
     shared = options.beside_others(HEALTH_PORT)
     try:
-        check_places(
-            [
-                ("console.port", settings.host, settings.port),
-                ("health.port", shared.health.host, shared.health.port),
-            ]
-        )
-        return int(process.run(shared, settings))
+        # beside another `penstock up` of this machine any free port will do: `up` says which
+        return int(process.run(shared, settings, may_move=parent is not None and not is_port_said))
     except SettingsError as error:
         text = f"the console cannot start: {'; '.join(error.lines)}"
         raise Failure(Exit.USAGE, "console_unusable", text) from None
@@ -50,18 +42,6 @@ def console(options: Options, parent: int | None) -> int:
 def console_settings(options: Options) -> ConsoleSettings:
     """Raises SettingsError."""
     return options.settings.part(ConsoleSettings, SECTION, {})
-
-
-def _where_there_is_room(options: Options, settings: ConsoleSettings) -> ConsoleSettings:
-    """Beside another `penstock up` of this machine any free port, unless somebody said one: people are told which."""
-    if options.settings.origin(SECTION, "port") is not None:
-        return settings
-    try:
-        open_bound(settings.host, settings.port).close()
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            return settings.model_copy(update={"port": 0})
-    return settings
 
 
 def _process() -> Any:

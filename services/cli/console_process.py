@@ -18,6 +18,3 @@ class ConsoleProcess(EdgeProcess):
 
     def _words(self) -> list[str]:
         return ["console"]
-
-    def _port_of(self, listener: str) -> str:
-        return "console.port"

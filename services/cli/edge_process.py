@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -14,6 +15,7 @@ from services.cli import logbook
 from services.cli.exits import Exit, Failure
 from services.cli.output import overheard
 from services.cli.restarts import Restarts
+from services.kit.layers import nested
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +28,11 @@ ANSWER_BYTES = 4096  # of a health page
 LAST_WORDS = 5  # lines kept of what a child said outside of its log
 
 
+def _pair(path: Sequence[str], port: int) -> str:
+    """Return the setting as `--set` takes it: its value is JSON, as names of listeners may have dots."""
+    return f"{path[0]}={json.dumps(nested(path[1:], port))}"
+
+
 class EdgeProcess:
     """`penstock serve NAME` with these arguments. What it logs tells where it listens."""
 
@@ -33,6 +40,7 @@ class EdgeProcess:
         self.name = name
         self.places: dict[str, Place] = {}  # listener -> where it is
         self.health: Place | None = None
+        self._ports: dict[tuple[str, ...], int] = {}  # the path of a setting -> the port that it led to
         self._arguments = list(arguments)
         self._environment = {**os.environ, "PENSTOCK_STORE__URL": store_url}  # not for everybody's `ps`
         self._process: asyncio.subprocess.Process | None = None
@@ -43,21 +51,14 @@ class EdgeProcess:
         self._unready = "it does not answer"
 
     def _command(self) -> list[str]:
-        """The second start takes the addresses of the first, so that clients find it again."""
-        fixed = [f"{self._port_of(name)}={port}" for name, (_, port) in self.places.items()]
-        if self.health is not None:
-            fixed.append(f"health.port={self.health[1]}")
+        """The second start takes the ports of the first, each in its setting, so that clients find it again."""
         own = [*self._words(), "--json", "--parent", str(os.getpid())]
-        pairs = [word for pair in fixed for word in ("--set", pair)]
+        pairs = [word for path, port in self._ports.items() for word in ("--set", _pair(path, port))]
         return [sys.executable, "-P", "-m", "services.cli.main", *own, *self._arguments, *pairs]
 
     def _words(self) -> list[str]:
         """The command."""
         return ["serve", self.name]
-
-    def _port_of(self, listener: str) -> str:
-        """The setting."""
-        return f"edges.{self.name}.listeners.{listener}.port"
 
     async def start(self) -> None:
         """Cancelled, it has started all the same: a process that is half made has no end that anybody could tell."""
@@ -159,6 +160,8 @@ class EdgeProcess:
             self._last_words = [*self._last_words, text][-LAST_WORDS:]
             log.debug("%s", text, extra={"action": "edge_said", "edge": self.name})
             return
+        if "setting" in event:  # of whatever listens, whether it is announced or not
+            self._ports[tuple(event["setting"])] = event["port"]
         match event.get("action"):
             case "listening":
                 self.places[event["listener"]] = (event["host"], event["port"])

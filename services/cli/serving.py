@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
-from services.cli.addresses import Place, check_places
 from services.cli.exits import Exit, Failure
 from services.kit import logs
 from services.kit.edge import Edge, EdgeSettings
@@ -23,7 +21,7 @@ def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None) -
     """Until it is told to end: 0, or 1 if that was not in order. Raises SettingsError, Failure."""
     logs.configure(settings.log, edge=edge.name)
     edge_settings = settings.edge(edge)
-    check(edge.name, settings, edge_settings)
+    check(edge.name, edge_settings)
     try:
         status = _run(edge, settings, edge_settings, workers or edge_settings.workers)
     except SettingsError as error:
@@ -43,27 +41,14 @@ def _run(edge: Edge[Any], settings: GlobalSettings, edge_settings: EdgeSettings,
     return run_process(EdgeProcess(edge, settings, edge_settings))
 
 
-def check(name: str, settings: GlobalSettings, edge_settings: EdgeSettings) -> None:
-    """Raises Failure for an address that cannot be had, and for TLS files that cannot be used."""
-    try:
-        check_places(_places(name, settings, edge_settings))
-    except SettingsError as error:
-        raise _unusable(name, str(error)) from None
+def check(name: str, edge_settings: EdgeSettings) -> None:
+    """Raise Failure for TLS files that cannot be used, with the setting that names them."""
     for listener, its in edge_settings.listeners.items():
         try:
             if its.tls is not None:
                 server_context(its.tls)
         except SettingsError as error:
             raise _unusable(name, f"{error}; change edges.{name}.listeners.{listener}.tls") from None
-
-
-def _places(name: str, settings: GlobalSettings, edge_settings: EdgeSettings) -> Iterator[Place]:
-    """Of everything it will listen on."""
-    yield from (
-        (f"edges.{name}.listeners.{listener}.port", its.host, its.port)
-        for listener, its in edge_settings.listeners.items()
-    )
-    yield "health.port", settings.health.host, settings.health.port
 
 
 def _unusable(name: str, why: str) -> Failure:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from services.cli.addresses import check_places
 from services.cli.command import Options, plain_command
 from services.cli.exits import Exit, Failure, usage
 from services.kit.layers import merge
@@ -34,10 +33,8 @@ def sysv(options: Options, **given: Any) -> int:
     """
     settings = _settings(options, _said(given))
     process = _process()
-    shared = options.beside_others(HEALTH_PORT)
-    check_places([("health.port", shared.health.host, shared.health.port)])
     try:
-        return int(process.run(shared, settings))
+        return int(process.run(options.beside_others(HEALTH_PORT), settings))
     except process.Unusable as error:
         raise Failure(Exit.USAGE, error.reason, str(error)) from None
 

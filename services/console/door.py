@@ -19,7 +19,6 @@ from services.kit.metrics import Metrics
 from services.kit.refusals import Refusal, Refusals
 from services.kit.session import Peer
 
-BACKLOG = 1024  # of those who wait to be accepted
 HANDSHAKE_S = 10.0
 LOOK_S = 1.0  # for who takes nothing of what he is sent
 ADOPTED_S = 1.0  # who was just accepted when the port closes is let in
@@ -118,7 +117,7 @@ class Door(web.BaseSite):
 
     async def start(self) -> None:
         await super().start()
-        self._acceptor = Acceptor(self._sock, BACKLOG, self._accepted)
+        self._acceptor = Acceptor(self._sock, self._accepted)
         self._watching = asyncio.create_task(self._watch(), name="console door")
 
     async def stop(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +24,7 @@ from services.console.jobs import Jobs
 from services.console.live import Live
 from services.console.settings import ConsoleSettings
 from services.kit import logs
-from services.kit.acceptor import bind
+from services.kit.acceptor import AddressInUse, listening
 from services.kit.edge import Edge, EdgeContext, EdgeSettings
 from services.kit.listener import ListenerSettings
 from services.kit.log_losses import LogLosses
@@ -44,6 +45,7 @@ log = logging.getLogger(__name__)
 
 NAME = "console"  # in metrics, logs and session ids
 LISTENER = "http"
+SETTING = ("console", "port")
 SERVER_LOG = "aiohttp.server"
 LAST_ANSWERS_S = 5.0  # what is being answered when the process ends may take so long
 ASK_STORE_S = 1.0
@@ -73,6 +75,7 @@ class Hosted(EdgeSettings):
     listeners: dict[str, ListenerSettings] = Field(default_factory=dict)
     console: ConsoleSettings
     everything: GlobalSettings
+    may_move: bool  # to any free port, where another program has the one of the settings
 
 
 class Running:
@@ -85,6 +88,7 @@ class Running:
             context.store_url, NAME, settings.request_timeout_s, context.metrics.count_store_event
         )
         self._settings = settings
+        self._may_move = context.settings.may_move
         self._store = store
         figures = Figures(context.metrics)
         live = Live(store, settings.refresh_s)
@@ -118,7 +122,7 @@ class Running:
 
     async def open(self) -> None:
         """Raises SettingsError."""
-        sock = bind(self._settings.host, self._settings.port, reuse_port=False)
+        sock = self._listening()
         await self._runner.setup()
         tls = _following(self._tls) if self._tls is not None else None
         await Door(self._runner, sock, self._settings, tls, self._metrics, LISTENER).start()
@@ -129,6 +133,7 @@ class Running:
             "host": host,
             "port": port,
             "tls": tls is not None,
+            "setting": SETTING,
         }
         log.info("console on %s port %d", host, port, extra=fields)
         self._console.live.start()
@@ -144,6 +149,16 @@ class Running:
             asyncio.create_task(reads, name="console report"),
             asyncio.create_task(self._console.jobs.lost.look_for_ever(), name="console lost jobs"),
         ]
+
+    def _listening(self) -> socket.socket:
+        """Raises SettingsError."""
+        settings = self._settings
+        try:
+            return listening(settings.host, settings.port, SETTING)
+        except AddressInUse:
+            if not self._may_move:
+                raise
+            return listening(settings.host, 0, SETTING)
 
     async def _ask_store(self) -> None:
         while True:
@@ -196,8 +211,9 @@ async def start(context: EdgeContext[Hosted]) -> Running:
     return running
 
 
-def run(settings: GlobalSettings, console: ConsoleSettings) -> int:
+def run(settings: GlobalSettings, console: ConsoleSettings, *, may_move: bool = False) -> int:
     """Until SIGTERM or SIGINT: 0 if it ended in order, else 1. Raises SettingsError, StoreError."""
     logs.configure(settings.log, edge=NAME)
     hosted = Edge(NAME, Hosted, start, lambda _: [])
-    return run_process(EdgeProcess(hosted, settings, Hosted(console=console, everything=settings)))
+    hosted_settings = Hosted(console=console, everything=settings, may_move=may_move)
+    return run_process(EdgeProcess(hosted, settings, hosted_settings))

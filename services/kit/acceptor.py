@@ -8,7 +8,7 @@ import logging
 import socket
 from collections.abc import Callable
 
-from services.kit.layers import SettingsError
+from services.kit.layers import Place, SettingsError
 
 log = logging.getLogger(__name__)
 
@@ -16,6 +16,8 @@ BATCH = 64  # connections accepted in a row, before others get a turn
 REST_S = 0.2  # pause after the system had no descriptor or memory for one more connection
 QUIET_S = 60.0  # between two log lines about that, where it comes and goes
 EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+
+BACKLOG = 1024  # connections that wait to be accepted, where no setting says how many
 
 Accepted = Callable[[socket.socket, str, int], None]  # the connection, the peer's address and port
 
@@ -38,21 +40,47 @@ def open_bound(host: str, port: int, reuse_port: bool = False) -> socket.socket:
     return sock
 
 
-def bind(host: str, port: int, reuse_port: bool) -> socket.socket:
-    """The same for a listener. Raises SettingsError if the address cannot be had."""
+class AddressInUse(SettingsError):
+    """Another socket has the address."""
+
+
+def listening(
+    host: str, port: int, setting: Place, backlog: int = BACKLOG, reuse_port: bool = False
+) -> socket.socket:
+    """Return a TCP socket that listens. `setting` names the port in errors. Raises SettingsError, AddressInUse.
+
+    With SO_REUSEADDR several sockets may be bound to a port on which none listens yet, so only both calls together
+    decide who has it.
+    """
     try:
-        return open_bound(host, port, reuse_port)
+        sock = open_bound(host, port, reuse_port)
+        try:
+            sock.listen(backlog)
+        except OSError:
+            sock.close()
+            raise
     except OSError as error:
-        raise SettingsError([f"cannot listen on {host} port {port}: {error.strerror}"]) from None
+        raise cannot_listen(host, port, setting, error) from None
+    return sock
+
+
+def cannot_listen(host: str, port: int, setting: Place, error: OSError) -> SettingsError:
+    """Return the error that says which address cannot be had, why, and which setting to change."""
+    name = ".".join(setting)
+    text = f"cannot listen on {host} port {port}: {error.strerror}"
+    if error.errno == errno.EADDRINUSE:
+        return AddressInUse(
+            [f"{text}; another `penstock up` or `serve` may run there: end it, or change {name}"]
+        )
+    return SettingsError([f"{text}; change {name}, or the host beside it"])
 
 
 class Acceptor:
-    """Accepts on one socket and hands the connections on. Calls `on_accept` only from the loop."""
+    """Accepts on a listening socket and hands the connections on. Calls `on_accept` only from the loop."""
 
     def __init__(
         self,
         sock: socket.socket,
-        backlog: int,
         on_accept: Accepted,
         on_exhausted: Callable[[], None] = lambda: None,
     ) -> None:
@@ -65,7 +93,6 @@ class Acceptor:
         self._quiet_until = 0.0  # by the loop's clock
         self._rest: asyncio.TimerHandle | None = None
         self._sock = sock
-        sock.listen(backlog)
         self._watch()
 
     @property

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
 
-from services.kit.acceptor import open_bound
+from services.kit.acceptor import cannot_listen, listening
 from services.kit.edge import Page
 from services.kit.layers import SettingsError
 from services.kit.metrics import CONTENT_TYPE
 from services.kit.settings import HealthSettings
 
 log = logging.getLogger(__name__)
+
+SETTING = ("health", "port")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +53,16 @@ class HealthServer:
         app.router.add_get("/{name}", self._page)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
 
-    async def start(self) -> tuple[str, int]:
-        """Returns the address bound. Raises SettingsError if it cannot be had."""
+    async def start(self, sockets: Sequence[socket.socket] = ()) -> tuple[str, int]:
+        """Serve on these sockets, or on those of the settings; returns the first address. Raises SettingsError."""
+        sockets = sockets or health_sockets(self._settings)
         await self._runner.setup()
-        host, port = self._settings.host, self._settings.port
-        try:
-            await self._site(host, port).start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise SettingsError([f"cannot serve health on {host} port {port}: {error.strerror}"]) from None
+        for sock in sockets:
+            await web.SockSite(self._runner, sock).start()
         host, port = self._runner.addresses[0][:2]
-        fields = {"action": "health_listening", "host": host, "port": port}
+        fields = {"action": "health_listening", "host": host, "port": port, "setting": SETTING}
         log.info("health and metrics on %s port %d", host, port, extra=fields)
         return host, port
-
-    def _site(self, host: str, port: int) -> web.BaseSite:
-        """Raises OSError. Of names each address is bound; of `::` asyncio would leave out IPv4."""
-        if ":" in host:
-            return web.SockSite(self._runner, open_bound(host, port))
-        return web.TCPSite(self._runner, host, port)
 
     async def close(self) -> None:
         await self._runner.cleanup()
@@ -96,11 +90,29 @@ def _page(fault: str | None) -> web.Response:
     return web.Response(text="ok\n") if fault is None else web.Response(text=f"{fault}\n", status=503)
 
 
-def serve_forever(settings: HealthSettings, answers: Answers) -> None:
-    """In a process that does nothing else. Raises SettingsError if the address cannot be had."""
+def health_sockets(settings: HealthSettings) -> list[socket.socket]:
+    """Return the listening sockets of the health pages: one for each address of the host. Raises SettingsError."""
+    host, port = settings.host or "::", settings.port
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise cannot_listen(host, port, SETTING, error) from None
+    sockets: list[socket.socket] = []
+    for address in dict.fromkeys(str(place[0]) for *_, place in found):
+        try:
+            sockets.append(listening(address, port, SETTING))
+        except SettingsError:
+            for sock in sockets:
+                sock.close()
+            raise
+    return sockets
+
+
+def serve_forever(settings: HealthSettings, answers: Answers, sockets: Sequence[socket.socket]) -> None:
+    """Serve on these sockets, in a process that does nothing else."""
 
     async def serve() -> None:
-        await HealthServer(settings, answers).start()
+        await HealthServer(settings, answers).start(sockets)
         await asyncio.Event().wait()
 
     asyncio.run(serve())

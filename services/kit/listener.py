@@ -10,12 +10,12 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from services.kit.acceptor import Acceptor, bind
+from services.kit.acceptor import Acceptor, listening
 from services.kit.budget import Budget
 from services.kit.connection import Connection
 from services.kit.connections import Connections
 from services.kit.gate import Gate, Networks, plain_address
-from services.kit.layers import MAX_SECONDS
+from services.kit.layers import MAX_SECONDS, Place
 from services.kit.metrics import Metrics
 from services.kit.refusals import Refusal
 from services.kit.session import Peer, Session, SessionFactory, Wire
@@ -57,6 +57,11 @@ class ListenerSettings(BaseModel):
     backlog: int = Field(default=4096, ge=1, le=65_535)
 
 
+def port_setting(edge: str, listener: str) -> Place:
+    """Return the path of the setting of this listener's port."""
+    return "edges", edge, "listeners", listener, "port"
+
+
 OUTPUT_BYTES = 256 << 20  # held up in all, unless somebody says otherwise
 
 
@@ -93,14 +98,14 @@ class Listener(Connections):
         """Listen; returns the address bound. Raises SettingsError if it cannot be had."""
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
-        sock = bind(self.settings.host, self.settings.port, self._reuse_port)
-        self._acceptor = Acceptor(
-            sock, self.settings.backlog, self._accepted, lambda: self.on_refusal(Refusal.NO_DESCRIPTORS)
-        )
+        settings, setting = self.settings, port_setting(self._metrics.edge, self.name)
+        sock = listening(settings.host, settings.port, setting, settings.backlog, self._reuse_port)
+        self._acceptor = Acceptor(sock, self._accepted, lambda: self.on_refusal(Refusal.NO_DESCRIPTORS))
         host, port = self._acceptor.address
         self.address = str(Peer(host, port))
         fields = {"action": "listening", "edge": self._metrics.edge, "listener": self.name}
-        log.info("listening on %s port %d", host, port, extra={**fields, "host": host, "port": port})
+        place = {"host": host, "port": port, "setting": setting}
+        log.info("listening on %s port %d", host, port, extra={**fields, **place})
         return host, port
 
     def stop_accepting(self) -> None:

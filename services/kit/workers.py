@@ -12,18 +12,21 @@ import gc
 import logging
 import os
 import signal
+import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic
 
 from services.kit import logs
-from services.kit.acceptor import bind
+from services.kit.acceptor import cannot_listen, listening, open_bound
 from services.kit.board import Board, WorkerState
 from services.kit.drain import CLOSE_TIMEOUT_S, HURRIED_CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
 from services.kit.edge import Edge, SettingsT
-from services.kit.health import Answers, serve_forever
-from services.kit.layers import SettingsError
+from services.kit.health import Answers, health_sockets, serve_forever
+from services.kit.layers import Place, SettingsError
+from services.kit.listener import port_setting
 from services.kit.metrics import share
 from services.kit.parent import die_with_parent
 from services.kit.process import EXIT_DRAINED, EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
@@ -86,9 +89,10 @@ class Supervisor(Generic[SettingsT]):
         """Until told to stop; returns the exit status. Raises SettingsError if an address cannot be had."""
         signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         with (
-            reserved_ports(self._edge_settings) as self._edge_settings,
+            reserved_ports(self._edge.name, self._edge_settings) as self._edge_settings,
             scratch_folder() as self._folder,
         ):
+            self._health_sockets = health_sockets(self._settings.health)
             share(self._folder)
             self._remains = Remains(self._folder)
             gc.freeze()  # the children's collectors leave alone, and so do not copy, what they share with us
@@ -214,23 +218,43 @@ class Supervisor(Generic[SettingsT]):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it answers until the last worker has drained
         board = self._board
         together = Together(self._edge.name, self._folder, board, supervisor=os.getppid())
-        serve_forever(self._settings.health, Answers(together.render, board.unready, board.stuck))
+        answers = Answers(together.render, board.unready, board.stuck)
+        serve_forever(self._settings.health, answers, self._health_sockets)
         return EXIT_FAILED
 
 
 @contextlib.contextmanager
-def reserved_ports(settings: SettingsT) -> Iterator[SettingsT]:
+def reserved_ports(edge: str, settings: SettingsT) -> Iterator[SettingsT]:
     """The same settings with every port a fixed one, held by a bound socket that never listens.
 
-    Raises SettingsError if somebody else listens there: SO_REUSEPORT alone would share the port with him.
+    Raises SettingsError if another program listens there: SO_REUSEPORT alone would share the port with it.
     """
     with contextlib.ExitStack() as held:
         listeners = {}
         for name, listener in settings.listeners.items():
-            bind(listener.host, listener.port, reuse_port=False).close()
-            place = held.enter_context(bind(listener.host, listener.port, reuse_port=True))
+            setting = port_setting(edge, name)
+            if listener.port:
+                held.enter_context(_claimed(listener.host, listener.port, setting))
+                listening(listener.host, listener.port, setting).close()
+            place = held.enter_context(open_bound(listener.host, listener.port, reuse_port=True))
             listeners[name] = listener.model_copy(update={"port": place.getsockname()[1]})
         yield settings.model_copy(update={"listeners": listeners})
+
+
+def _claimed(host: str, port: int, setting: Place) -> socket.socket:
+    """Return an abstract socket that only one supervisor of this network namespace can have at a time.
+
+    Between the check that nobody listens and the workers' sockets another supervisor could make the same check.
+    """
+    claim = socket.socket(socket.AF_UNIX)
+    if sys.platform != "linux":
+        return claim
+    try:
+        claim.bind(f"\0penstock workers {host} {port}")
+    except OSError as error:
+        claim.close()
+        raise cannot_listen(host, port, setting, error) from None
+    return claim
 
 
 def longest_drain_s(settings: DrainSettings) -> float:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import socket
 import subprocess
 from pathlib import Path
 from urllib.request import urlopen
 
 from tests.cli.old_client import connected, put
-from tests.cli.shell import Shell, Terminal, Up, lives, running
+from tests.cli.shell import Shell, Terminal, Up, running
 from tests.servers import Server, eventually, free_port
 
 
@@ -123,15 +121,3 @@ def test_unless_it_is_switched_off(alone: Shell) -> None:
 def test_settings_of_the_console_that_cannot_be_used(alone: Shell) -> None:
     line = alone.fails("up", "--set", "console.host=0.0.0.0", code=2)
     assert "say console.tokens or console.proxy" in line
-
-
-def test_a_console_that_is_killed_comes_back_at_its_address(up: Up) -> None:
-    url = up.told["console"]["url"]
-    (pid,) = [pid for pid in up.edge_pids if b"\0console\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    os.kill(pid, signal.SIGKILL)
-
-    def answers() -> bool:
-        with urlopen(f"{url}healthz") as answer:
-            return bool(answer.status == 200)
-
-    eventually(lambda: not lives(pid) and answers())

@@ -26,17 +26,6 @@ def test_the_store_is_killed_and_messages_survive(up: Up) -> None:
     assert up.end() == 0
 
 
-def test_an_edge_is_killed_and_comes_back_at_its_address(up: Up) -> None:
-    put(up, b"orders", b"acked")
-    first = up.edge_pids
-    for edge in first:
-        os.kill(edge, signal.SIGKILL)
-    assert takes(up, b"orders") == b"acked"
-    eventually(lambda: up.err.count('"action": "edge_restarted"') == len(first))
-    assert not set(up.edge_pids) & set(first)
-    assert up.end() == 0
-
-
 def test_an_edge_of_several_workers_ends_as_a_whole(alone: Shell) -> None:
     with running(alone, "--set", "edges.tmq.workers=2") as up:
         assert len(up.edge_pids) >= 3 + len(up.told["edges"]) - 1

@@ -8,12 +8,14 @@ import shutil
 import signal
 import socket
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
 from tests.cli.old_client import put
 from tests.cli.shell import Shell, Up, descendants, lives, processes_in, running
-from tests.servers import free_port
+from tests.servers import PATIENCE_S, free_port
+from tests.sysv.namespace import own_machine
 
 
 def test_a_port_in_use_is_one_clear_line(alone: Shell) -> None:
@@ -51,7 +53,8 @@ def test_so_are_those_that_run_beside_it(shell: Shell, command: str, setting: st
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        error = shell.fails(command, "--set", f"{setting}={port}", "--set", f"{other}=0", code=2)
+        said = shell.run(command, "--set", f"{setting}={port}", "--set", f"{other}=0", code=2).err
+    error = said.splitlines()[-1].removeprefix("penstock: ")
     assert error.startswith(
         "console_unusable: the console cannot start: " if command == "console" else "bad_settings: "
     )
@@ -144,3 +147,33 @@ def test_data_that_vanishes_under_way_ends_it(up: Up) -> None:
     assert up.wait() == 1
     assert '"error": "dataset_lost"' in up.err
     assert not any(lives(pid) for pid in processes)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
+def test_consoles_started_at_the_same_moment_share_out_ports(alone: Shell) -> None:
+    """Beside another `penstock up` the console moves to a free port; binding decides, as looking first is a race."""
+    del alone.environment["PENSTOCK_CONSOLE__PORT"]
+    with own_machine():
+        consoles = [
+            alone.spawn(
+                "console", "--parent", str(os.getpid()), "--store", "redis://127.0.0.1:1", stderr=PIPE
+            )
+            for _ in range(3)
+        ]
+        ports = [port_of(console) for console in consoles]
+    assert 9180 in ports
+    assert len(set(ports)) == 3
+    for console in consoles:
+        with console:
+            console.terminate()
+            assert console.wait(PATIENCE_S) == 0
+
+
+def port_of(console: Popen[bytes]) -> int:
+    """Return the port on which it says that it listens."""
+    assert console.stderr is not None
+    for line in console.stderr:
+        event = json.loads(line)
+        if event.get("listener") == "http":
+            return int(event["port"])
+    raise AssertionError(f"it ended with {console.wait()}")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from services.kit import sockets
-from services.kit.acceptor import REST_S, Acceptor, bind
+from services.kit.acceptor import REST_S, Acceptor, AddressInUse, listening, open_bound
 from services.kit.gate import Gate, plain_address
 from services.kit.layers import SettingsError
 from services.kit.listener import ListenerSettings
@@ -19,6 +19,8 @@ from services.kit.refusals import Refusal, Throttle
 from tests.kit.authority import Authority
 from tests.kit.echo_edge import frame
 from tests.kit.harness import Server, until
+
+SETTING = ("edges", "echo", "listeners", "echo", "port")
 
 
 def refusal_records(caplog: pytest.LogCaptureFixture, reason: str) -> list[dict[str, object]]:
@@ -89,6 +91,9 @@ async def test_a_flood_is_counted_in_full_and_logged_in_part(caplog: pytest.LogC
         assert server.value("penstock_connections", listener="here") == 1
 
 
+SETTING = ("edges", "echo", "listeners", "echo", "port")
+
+
 @pytest.fixture
 def descriptor_limits() -> Iterator[tuple[int, int]]:
     """The soft and hard limit, given back afterwards."""
@@ -130,7 +135,7 @@ async def test_closing_without_descriptors_ends_the_rests(
     """Whoever waits could not be let in; nobody looks for him on a socket that is closed."""
     loop, errors = asyncio.get_running_loop(), []
     loop.set_exception_handler(lambda _, context: errors.append(context))
-    acceptor = Acceptor(bind("127.0.0.1", 0, reuse_port=False), 16, lambda sock, *_: sock.close())
+    acceptor = Acceptor(listening("127.0.0.1", 0, SETTING), lambda sock, *_: sock.close())
     with socket.socket() as stranger, socket.socket() as probe:
         resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno() + 1, descriptor_limits[1]))
         stranger.connect(acceptor.address)
@@ -181,7 +186,7 @@ async def test_stopping_lets_in_who_has_connected_already() -> None:
 async def test_an_address_in_use_is_told_in_one_line() -> None:
     async with Server() as server:
         with pytest.raises(SettingsError, match=rf"cannot listen on 127.0.0.1 port {server.port}: Address"):
-            bind("127.0.0.1", server.port, reuse_port=False)
+            listening("127.0.0.1", server.port, SETTING)
 
 
 def test_addresses_are_counted_plain() -> None:
@@ -231,3 +236,15 @@ def test_the_descriptor_limit_is_raised_to_the_hard_one(descriptor_limits: tuple
 def test_a_listener_is_on_loopback_unless_told_otherwise() -> None:
     settings = ListenerSettings(port=1)
     assert (settings.host, settings.allow, settings.tls) == ("127.0.0.1", (), None)
+
+
+def test_listening_decides_who_has_an_address() -> None:
+    """Two sockets with SO_REUSEADDR may be bound to one port as long as neither listens."""
+    with open_bound("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with open_bound("127.0.0.1", port):
+            first.listen()
+            with pytest.raises(
+                AddressInUse, match=rf"port {port}: Address already in use; .* change edges.echo"
+            ):
+                listening("127.0.0.1", port, SETTING)

@@ -37,7 +37,7 @@ async def test_each_page_says_what_it_is_told() -> None:
         faults["stuck"] = "worker 1: silent for 20 s"
         assert await page("/healthz") == (503, "worker 1: silent for 20 s\n")
         assert (await page("/nothing"))[0] == 404
-    with pytest.raises(SettingsError, match=rf"cannot serve health on {host} port {port}: "):
+    with pytest.raises(SettingsError, match=rf"cannot listen on {host} port {port}: "):
         await HealthServer(HealthSettings(port=port), answers).start()
     await server.close()
 

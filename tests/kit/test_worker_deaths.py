@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-from contextlib import suppress
 from pathlib import Path
 
-from services.kit.acceptor import bind
-from services.kit.layers import SettingsError
 from services.kit.workers import BACKOFF_LAST_S, STABLE_S, Child
-from tests.kit.echo_edge import frame
-from tests.kit.harness import Program, eventually, exchange
+from tests.kit.harness import Program, eventually
 from tests.kit.worker_processes import (
     ACCEPTED,
     DEATHS,
@@ -105,31 +100,19 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_what_was_usable_once_is_waited_for() -> None:
-    """A child that starts again finds its address taken: the others serve, and it is tried again."""
-    with bind("127.0.0.1", 0, reuse_port=False) as free:
-        port = free.getsockname()[1]
-    with Program(f"health.port={port}", workers=2) as program:
+def test_killed_health_child_comes_back_at_its_port(pair: Program) -> None:
+    """The supervisor keeps the socket: nothing else can have it, and an ephemeral port stays what it was."""
+    with pair as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
-        sock = program.connect()
-        with eventually(lambda: taken(program, port)) as stranger:
-            stranger.listen()
-            eventually(lambda: [each for each in program.events("child_ended") if each["status"] == 2])
-            assert exchange(sock, frame(b"E", b"still here")) == b"still here"
-            before = len(program.events("health_listening"))  # it may have come back in time, once or more
-        assert program.event("health_listening", before + 1)["port"] == port
-        eventually(lambda: program.page("/readyz")[0] == 200)
-
-
-def taken(program: Program, port: int) -> socket.socket | None:
-    """The port, from the child that listens there."""
-    with suppress(FileNotFoundError):  # one of them has ended meanwhile
-        if (child := holder(program, port, 1, "0A")) is not None:
-            os.kill(child, signal.SIGKILL)
-    try:
-        return bind("127.0.0.1", port, reuse_port=False)
-    except SettingsError:
-        return None
+        port = program.event("health_listening")["port"]
+        workers = connect_to_each(program, 2)
+        (health,) = set(children(program)) - set(workers)
+        os.kill(health, signal.SIGKILL)
+        eventually(lambda: health not in children(program))
+        assert program.event("health_listening", 2)["port"] == port
+        assert eventually(lambda: program.page("/readyz")[0] == 200)
+        for sock in workers.values():
+            sock.close()
 
 
 def test_the_back_off_grows_and_is_forgotten() -> None:

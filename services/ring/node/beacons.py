@@ -57,8 +57,9 @@ class Beacons(Telling):
             raise
         for sock in self._sockets:
             self._loop.add_reader(sock, self._read, sock)
-        fields = {"action": "beacons_listening", "host": self._settings.beacon_host, "port": self.port}
-        log.info("beacons on %s port %d", self._settings.beacon_host, self.port, extra=fields)
+        host, setting = self._settings.beacon_host, ("edges", "ring", "node", "beacon_port")
+        fields = {"action": "beacons_listening", "host": host, "port": self.port, "setting": setting}
+        log.info("beacons on %s port %d", host, self.port, extra=fields)
 
     def close(self) -> None:
         self.stop_telling()

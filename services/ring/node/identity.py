@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 
 from protos.ring import host_of
-from services.kit.acceptor import bind
+from services.kit.acceptor import cannot_listen, open_bound
 from services.kit.layers import SettingsError
 from services.kit.listener import ListenerSettings
 from services.ring.node.hosts import is_of_others, is_of_this_machine_alone
@@ -53,7 +53,11 @@ def identify(settings: NodeSettings, listener: ListenerSettings) -> Identity:
     _check_that_others_reach(host, settings, listener)
     holder = None
     if not listener.port:
-        holder = bind(listener.host, 0, reuse_port=False)
+        try:
+            holder = open_bound(listener.host, 0)
+        except OSError as error:
+            setting = ("edges", "ring", "listeners", "ring", "port")
+            raise cannot_listen(listener.host, 0, setting, error) from None
         listener = listener.model_copy(update={"port": holder.getsockname()[1]})
     name = settings.name or f"{host}:{listener.port}"
     if len(name) > MAX_OWN_NAME:

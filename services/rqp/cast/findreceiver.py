@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from protos.rqp_cast import Offer, Unheard, accept_sender_reader
 from protos.types import PeerError
-from services.kit.acceptor import Acceptor, bind
+from services.kit.acceptor import Acceptor, listening
 from services.kit.layers import SettingsError
 from services.kit.metrics import Metrics
 from services.rqp.cast import wires
@@ -27,6 +27,7 @@ MAX_CONNECTIONS = 256  # that have said nothing yet; more are closed
 MAX_OF_ADDRESS = 64
 BACKLOG = 512
 AGAIN_S = 1.0
+SETTING = ("edges", "rqp", "cast", "findreceiver_port")
 TOO_MANY = "too_many_connections"
 
 Answered = Callable[[Offer], Unheard | None]  # None: it was taken
@@ -86,16 +87,16 @@ class FindReceiver:
 
     def _try(self) -> bool:
         try:
-            sock = bind(self._settings.host, self._settings.findreceiver_port, reuse_port=False)
-            self._acceptor = Acceptor(sock, BACKLOG, self._accepted)
-        except (SettingsError, OSError) as error:
+            sock = listening(self._settings.host, self._settings.findreceiver_port, SETTING, BACKLOG)
+        except SettingsError as error:
             if not self._is_told:
                 log.info("another process sends: %s", error, extra={"action": "findreceiver_taken"})
                 self._is_told = True
             return False
+        self._acceptor = Acceptor(sock, self._accepted)
         host, port = self._acceptor.address
         fields = {"action": "listening", "listener": "findreceiver", "host": host, "port": port}
-        log.info("listening on %s port %d", host, port, extra=fields)
+        log.info("listening on %s port %d", host, port, extra={**fields, "setting": SETTING})
         self.is_open.set()
         return True
 

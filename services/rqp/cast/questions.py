@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 MAX_JUDGED = 64  # questions that wait for the store at once; for a place: see `places`
 
+SETTING = ("edges", "rqp", "cast", "request_port")
 TOO_MANY_QUESTIONS = "too_many_questions"  # of this address, or of all; beside the reasons of the document
 
 
@@ -56,7 +57,7 @@ class Questions:
         host, port = self.place
         asyncio.get_running_loop().add_reader(self._sock, self._readable)
         fields = {"action": "listening", "listener": "cast", "host": host, "port": port}
-        log.info("hearing questions on %s port %d", host, port, extra=fields)
+        log.info("hearing questions on %s port %d", host, port, extra={**fields, "setting": SETTING})
 
     def stop(self) -> None:
         """Nothing new is answered; sessions go on."""

@@ -1,0 +1,103 @@
+"""penstock up: every process that is killed comes back at its places, as often as it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from tests.cli.shell import Shell, Up, descendants, lives, running
+from tests.kit.authority import Authority
+from tests.servers import Server, eventually
+
+# what configurations of the documentation say beside numbers of ports, in one
+DOCUMENTED = """
+edges:
+  tmq: {workers: 2}
+  pubsub:
+    listeners:
+      text: {host: 127.0.0.1, tls: {certificate: chain.pem, key: key.pem}}
+      utf.8: {host: 127.0.0.1, port: 0, charset: utf-8}
+      link: {tls: {certificate: chain.pem, key: key.pem, client_ca: ca.pem}}
+    neighbours: ["localhost:1"]
+  ring:
+    node: {group: 7, beacon_host: 127.0.0.2, times: {own_ring_s: 3, self_s: 6, open_s: 2, find_s: 3}}
+  rqp:
+    listeners: {mca: {host: 127.0.0.4, allow: [127.0.0.1]}}
+    mca: {peers: {west: {addresses: ["127.0.0.1:1"], window: 100}}}
+    cast: {host: 127.0.0.3, rqprc: machines.rqprc}
+console: {port: 0}
+metrics: {queues: true}
+"""
+
+
+@pytest.fixture
+def documented(alone: Shell, server: Server) -> Shell:
+    """A folder with that configuration, for edges on a store that `up` does not run."""
+    Authority.create(alone.folder)
+    alone.write("penstock.yaml", DOCUMENTED)
+    alone.write("machines.rqprc", "127.0.0.1\n")
+    alone.environment["REDIS_URL"] = server.url
+    alone.run("store", "init")
+    return alone
+
+
+@pytest.mark.parametrize("configuration", ["alone", "documented"])
+def test_every_process_is_killed_three_times(configuration: str, request: pytest.FixtureRequest) -> None:
+    """Where each listens after that is where it listened first, and nothing else listens."""
+    with running(request.getfixturevalue(configuration)) as up:
+        first = listening(up)
+        for _ in range(3):
+            kill_all(up)
+        assert eventually(lambda: listening(up), until=lambda found: found == first) == first
+        for place, ports in announced(up).items():
+            assert len(ports) == 1, place
+        assert up.end() == 0
+
+
+def kill_all(up: Up) -> None:
+    """Kill every process below `up`; returns when others serve in their places."""
+    killed = descendants(up.process.pid)
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not any(map(lives, killed)) and all(serves(url) for url in pages(up)))
+
+
+def pages(up: Up) -> Iterator[str]:
+    """Return the readiness pages of all processes."""
+    processes = [*up.told["edges"].values(), up.told["console"]]
+    return ("http://{host}:{port}/readyz".format(**process["health"]) for process in processes)
+
+
+def serves(url: str) -> bool:
+    with urlopen(url, timeout=10) as answer:
+        return bool(answer.status == 200)
+
+
+def listening(up: Up) -> set[tuple[str, str]]:
+    """Return the addresses, in the kernel's form, on which processes of `up` listen for TCP connections."""
+    inodes = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":  # TCP_LISTEN
+                inodes[f"socket:[{fields[9]}]"] = (table, fields[1])
+    files = (file for pid in descendants(up.process.pid) for file in Path(f"/proc/{pid}/fd").iterdir())
+    return {inodes[name] for file in files if (name := os.readlink(file)) in inodes}
+
+
+def announced(up: Up) -> dict[str, set[tuple[str, int]]]:
+    """Return where each listener has been, TCP and UDP, by the log."""
+    found: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for line in up.err.splitlines():
+        event: dict[str, Any] = json.loads(line)
+        if "setting" in event:
+            found[str((event.get("edge"), event["setting"]))].add((event["host"], event["port"]))
+    return found
