@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from services.kit.layers import SettingsError
 from services.kit.settings import TracingSettings
+from services.kit.tls import trust_intermediates
 from services.kit.tracing.clocked import Clocked, connect
 
 PATH = "/v1/traces"
@@ -128,6 +129,8 @@ def pause_of(retry_after: str | None) -> float:
 
 def _context(settings: TracingSettings) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=settings.ca)
+        context = ssl.create_default_context(cafile=settings.ca)
+        trust_intermediates(context)
+        return context
     except (OSError, ssl.SSLError) as error:
         raise SettingsError([f"tracing.ca: {settings.ca}: cannot be used: {error}"]) from None
