@@ -57,7 +57,15 @@ def queues(number: int) -> list[dict[str, Any]]:
 def ready(seen: Seen) -> int:
     """Queues that are, asked in one call: a watch of each would be slower than they."""
     path = "{range .items[*]}{.status.conditions[0].status}{'\\n'}{end}"
-    words = ("get", "queues", "--namespace", seen.namespace, "--chunk-size=0", "-o", f"jsonpath={path}")
+    words = (
+        "get",
+        "queues.penstock.dev",
+        "--namespace",
+        seen.namespace,
+        "--chunk-size=0",
+        "-o",
+        f"jsonpath={path}",
+    )
     return seen.cluster.kubectl(*words).split().count("True")
 
 

@@ -33,12 +33,12 @@ def queue_crd() -> Schema:
         _column("InFlight", "integer", ".status.inFlight"),
         _column("Dead", "integer", ".status.dead"),
     ]
-    return _crd("Queue", "pq", _document(NamedQueueSpec, QUEUE_RULES, counts), columns)
+    return _crd("Queue", _document(NamedQueueSpec, QUEUE_RULES, counts), columns)
 
 
 def peer_crd() -> Schema:
     columns = [*_ready_columns(), _column("Protocol", "string", ".spec.protocol")]
-    return _crd("Peer", "pp", _document(PeerSpec, PEER_RULES, {}), columns)
+    return _crd("Peer", _document(PeerSpec, PEER_RULES, {}), columns)
 
 
 def redrive_crd() -> Schema:
@@ -60,10 +60,10 @@ def redrive_crd() -> Schema:
         *_ready_columns(),
         *(_column(name, "integer", f".status.{name.lower()}") for name in ("Matched", "Moved", "Remaining")),
     ]
-    return _crd("Redrive", "pr", _document(RedriveSpec, REDRIVE_RULES, progress), columns)
+    return _crd("Redrive", _document(RedriveSpec, REDRIVE_RULES, progress), columns)
 
 
-def _crd(kind: str, short: str, schema: Schema, columns: list[Schema]) -> Schema:
+def _crd(kind: str, schema: Schema, columns: list[Schema]) -> Schema:
     plural = f"{kind.lower()}s"
     names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
     version = {
@@ -81,7 +81,7 @@ def _crd(kind: str, short: str, schema: Schema, columns: list[Schema]) -> Schema
         "spec": {
             "group": GROUP,
             "scope": "Namespaced",
-            "names": {**names, "shortNames": [short], "categories": [CATEGORY]},
+            "names": {**names, "categories": [CATEGORY]},
             "versions": [version],
         },
     }

@@ -7,11 +7,13 @@ on what they hear: `control` does the work, as it also has to when nothing was h
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import json
 import logging
 import re
 import signal
+import ssl
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -61,14 +63,23 @@ class DigestStorage(AnnotationsDiffBaseStorage):
         return kopf.BodyEssence(spec={"sha256": hashlib.sha256(spec.encode()).hexdigest()})
 
 
-def connection() -> kopf.ConnectionInfo:
+class Connection(kopf.ConnectionInfo):
+    """A connection to the API server whose file of authorities may hold an intermediate one alone."""
+
+    def as_ssl_context(self) -> ssl.SSLContext:
+        context = super().as_ssl_context()
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        return context
+
+
+def connection() -> Connection:
     """As a pod's service account, or as the current context of the kubeconfig. Raises kopf.LoginError."""
     settings = kopf.OperatorSettings()
     found = kopf.login_with_service_account(settings=settings, logger=log)
     found = found or kopf.login_with_kubeconfig(settings=settings, logger=log)
     if found is None:
         raise kopf.LoginError("neither a service account nor a kubeconfig tells where the API server is")
-    return found
+    return Connection(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
 
 
 def log_in() -> Access:

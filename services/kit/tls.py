@@ -30,7 +30,7 @@ class TlsSettings(BaseModel):
 
     certificate: Path = Field(description="certificate chain of the server, PEM")
     key: Path = Field(description="private key of the certificate, PEM, without a passphrase")
-    client_ca: Path | None = Field(default=None, description="authorities of client certificates: mTLS")
+    client_ca: Path | None = Field(default=None, description="authorities of client certificates, root or intermediate ones: mTLS")
     min_version: Literal["1.2", "1.3"] = "1.2"
 
     @property
@@ -43,7 +43,7 @@ class ClientTls(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    ca: Path = Field(description="authorities of the server's certificate, PEM")
+    ca: Path = Field(description="authorities of the server's certificate, root or intermediate ones, PEM")
     certificate: Path | None = Field(default=None, description="our own certificate chain: mTLS")
     key: Path | None = Field(default=None, description="private key of our certificate, without a passphrase")
     server_name: str | None = Field(default=None, description="in its certificate; none: the host dialled")
@@ -72,6 +72,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         context.load_cert_chain(settings.certificate, settings.key, password=_no_passphrase)
         if settings.client_ca is not None:
             context.load_verify_locations(settings.client_ca)
+            trust_intermediates(context)
             context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -83,9 +84,15 @@ def client_context(settings: ClientTls) -> ssl.SSLContext:
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     with _naming(settings.files):
         context.load_verify_locations(settings.ca)
+        trust_intermediates(context)
         if settings.certificate is not None:
             context.load_cert_chain(settings.certificate, settings.key, password=_no_passphrase)
     return context
+
+
+def trust_intermediates(context: ssl.SSLContext) -> None:
+    """Accept chains that end at an authority of the file: the root above an intermediate one may be missing."""
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
 
 
 @contextlib.contextmanager

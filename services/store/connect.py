@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -57,7 +58,7 @@ class SentinelResolver:
                 "retry": Retry(NoBackoff(), 0),
                 "protocol": 2,
                 "ssl": url.tls,
-                **{k: v for k, v in known.items() if k in TLS_OPTIONS},
+                **_tls_options(url),
             },
         )
 
@@ -208,7 +209,7 @@ async def open_connection(
     if address is None:
         made = UnixDomainSocketConnection(path=url.path, **options)
     else:
-        options |= {k: v for k, v in url.options.items() if k in TLS_OPTIONS}
+        options |= _tls_options(url)
         kind = SSLConnection if url.tls else Connection
         made = kind(
             host=address.host,
@@ -224,6 +225,12 @@ async def open_connection(
         await made.disconnect(nowait=True)
         raise
     return made
+
+
+def _tls_options(url: StoreUrl) -> dict[str, Any]:
+    """Chains end at an authority of `ssl_ca_certs`: the root above an intermediate one may be missing."""
+    files = {name: value for name, value in url.options.items() if name in TLS_OPTIONS}
+    return {"ssl_include_verify_flags": [ssl.VERIFY_X509_PARTIAL_CHAIN], **files} if url.tls else files
 
 
 async def ask(connection: AbstractConnection, *command: Any) -> Any:

@@ -154,8 +154,9 @@ def test_a_failover_under_sentinels(tmp_path: Path) -> None:
         topology.end()
 
 
-def test_tls_with_an_authority_of_ones_own(tmp_path: Path) -> None:
-    Authority.create(tmp_path)
+@pytest.mark.parametrize("is_intermediate", [False, True], ids=["root", "intermediate alone"])
+def test_tls_with_an_authority_of_ones_own(tmp_path: Path, is_intermediate: bool) -> None:
+    Authority.create(tmp_path, is_intermediate=is_intermediate)
     port = free_port()
     files = {"tls-cert-file": "chain.pem", "tls-key-file": "key.pem", "tls-ca-cert-file": "ca.pem"}
     options = {name: str(tmp_path / file) for name, file in files.items()}

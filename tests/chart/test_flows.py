@@ -18,7 +18,7 @@ CLIENTS_OF_STORE = EDGES | {"operator", "console", "analytics", "test"}
 CLIENTS_OF_DNS = CLIENTS_OF_STORE | {"uninstall"}
 ELSEWHERE = {"app.kubernetes.io/name": "somebody", COMPONENT: "else"}
 NODE_DNS = {"k8s-app": "kube-dns"}
-ANYWHERE = {"rqp", "test"}  # other systems have any ports, and the test is in no policy
+ANYWHERE = {"rqp"}  # other systems have any ports
 API_PORTS = (443, 6443)
 
 

@@ -117,6 +117,7 @@ ROWS = (
     Row(CHART, "The store", INSTALLED),
     Row(CHART, "TLS", INSTALLED),
     Row(CHART, "Namespaces and rights", WATCHED),
+    Row(CHART, "Quotas, meshes, autoscalers", WATCHED),
     Row(CHART, "Watching it", WATCHED),
     Row(CHART, "Commands in a cluster", IN_PODS),
     Row(CHART, "Console", INSTALLED),

@@ -71,11 +71,13 @@ def test_its_commands_were_run(queues: Cluster, names: tuple[str, ...], tmp_path
 
 
 def test_what_a_tenant_installs_and_what_is_watched(queues: Cluster, tmp_path: Path) -> None:
-    """ "Namespaces and rights", where the definitions are somebody else's, and "Watching it"."""
+    """Run the sections whose commands neither wait for pods nor change a release."""
     queues.kubectl("create", "namespace", NAMESPACE)
     (tenant,) = commands(sections()["Namespaces and rights"])
     run(queues, tenant, tmp_path)
     assert queues.get("deployment", "penstock-operator", NAMESPACE)
+    (ports,) = commands(sections()["Quotas, meshes, autoscalers"])
+    run(queues, ports, tmp_path)
     (watching,) = commands(sections()["Watching it"])
     program, *words = watching
     kinds = {each["kind"] for each in yaml.safe_load_all({"helm": queues.helm}[program](*words)) if each}

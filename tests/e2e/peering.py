@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.e2e.release import FULL, RING_S, Release
+from tests.e2e.release import FULL, PEERS, QUEUES, RING_S, Release
 from tests.e2e.scripted import run_script
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import CommandFailed
@@ -22,7 +22,7 @@ def over_rqp(here: Release, there: Release) -> None:
         queue("by-mca", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["mca"]}),
         queue("by-cast", remote={"protocol": "rqp-cast", "key": 8, "peers": ["cast"]}),
     )
-    there.wait_ready("queues,peers")
+    there.wait_ready(f"{QUEUES},{PEERS}")
     for name, goal in (("by-mca", "orders"), ("by-cast", "asked")):
         with step(f"a message over {name}"):
             there.penstock("put", name, name)
@@ -36,8 +36,8 @@ def over_links(here: Release, there: Release) -> None:
         queue("news", bindings={"text": {"subscribe": ["news"]}}),
     )
     there.apply(queue("news", bindings={"text": {"subscribe": ["olds"]}}))
-    here.wait_ready("queues,peers")
-    there.wait_ready("queues")
+    here.wait_ready(f"{QUEUES},{PEERS}")
+    there.wait_ready(QUEUES)
     for sender, receiver, tag in ((there, here, "news"), (here, there, "olds")):
         with step(f"a SEND of {tag} over a link"):
             send(sender, tag, f"some {tag}")
@@ -50,8 +50,8 @@ def over_the_ring(here: Release, there: Release) -> None:
         release.apply(peer("ring", "ring", f"{FULL}-ring-peers.{other.namespace}.svc"))
     here.apply(queue("inbox", bindings={"ring": {"inbox": GROUP}}))
     there.apply(queue("outbox", bindings={"ring": {"outbox": GROUP}}))
-    here.wait_ready("queues,peers")
-    there.wait_ready("queues,peers")
+    here.wait_ready(f"{QUEUES},{PEERS}")
+    there.wait_ready(f"{QUEUES},{PEERS}")
     with step("one ring of two releases"):
         for each in (here, there):
             eventually(each.ring, PATIENCE_S, until=lambda ring: ring.is_shared)
@@ -62,8 +62,8 @@ def over_the_ring(here: Release, there: Release) -> None:
 
 def apart(here: Release) -> None:
     """Without the Peers, once the other release has gone: its ring is its own again."""
-    here.kubectl("delete", "peers", "text", "ring", "--timeout=20s")
-    here.kubectl("delete", "queues", "news", "inbox", "--timeout=20s")
+    here.kubectl("delete", PEERS, "text", "ring", "--timeout=20s")
+    here.kubectl("delete", QUEUES, "news", "inbox", "--timeout=20s")
     with step("a ring of its own again"):
         eventually(here.ring, RING_S, until=lambda ring: ring.is_whole)
 

@@ -18,6 +18,7 @@ TIMEOUT = "180s"
 GONE_S = 90.0  # more than an edge may take to drain
 SIDES = ("predecessor", "successor")
 EDGES = ("tmq", "pubsub", "rqp", "ring")
+QUEUES, PEERS = "queues.penstock.dev", "peers.penstock.dev"  # other products have such kinds, too
 
 
 # rings that close, break and merge in seconds, as those of docs/ring.md, also after two of three nodes were replaced

@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.images import Images
 from tests.e2e.pods import pod, run_in, wait_ready
-from tests.e2e.release import FULL, Release
+from tests.e2e.release import FULL, QUEUES, Release
 from tests.e2e.released import definitions, released
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import Cluster
@@ -52,7 +52,7 @@ def release(cluster: Cluster, images: Images, definitions: None) -> Iterator[Rel
     with released(cluster, images) as found:
         found.install(**settings(images))
         found.apply(queue("brief", messageTTL="1s"))
-        found.wait_ready("queues")
+        found.wait_ready(QUEUES)
         yield found
 
 

@@ -31,7 +31,7 @@ from tests.e2e.images import Images
 from tests.e2e.node.kubelet import NAME as NODE
 from tests.e2e.node.node import Node
 from tests.e2e.peering import apart, over_links, over_rqp, over_the_ring, send, taken
-from tests.e2e.release import EDGES, FULL, Release, is_ready
+from tests.e2e.release import EDGES, FULL, PEERS, QUEUES, Release, is_ready
 from tests.e2e.released import definitions, released
 from tests.e2e.runbooks import seen
 from tests.e2e.scripted import PLACES, load, run_script
@@ -72,8 +72,8 @@ def test_queues_and_peers_become_ready(release: Release) -> None:
     )
     with step("Queues and Peers Ready"):
         release.apply(orders, asked, loaded, queue("gone", deletionPolicy="Delete"), peer("far"))
-        release.wait_ready("queues,peers")
-    release.kubectl("delete", "queue", "gone", "--timeout=20s")
+        release.wait_ready(f"{QUEUES},{PEERS}")
+    release.kubectl("delete", QUEUES, "gone", "--timeout=20s")
     assert {each["name"] for each in listed(release)} == {"orders", "asked", "load"}
 
 
@@ -94,7 +94,7 @@ def test_what_the_readme_shows_of_a_queue(release: Release) -> None:
         assert program == "kubectl"
         assert release.cluster.kubectl(*words).strip() == each.shown.strip()
     assert taken(release, "invoices") == "three barrels"
-    release.kubectl("delete", "queue", "invoices", "--timeout=20s")
+    release.kubectl("delete", QUEUES, "invoices", "--timeout=20s")
 
 
 def test_a_message_through_every_edge_comes_out_through_another(release: Release) -> None:
@@ -150,7 +150,7 @@ def test_edges_follow_queues_and_peers_in_the_same_processes(release: Release) -
         peer("self", "rqp-mca", "127.0.0.1:1"),  # where nobody listens
         queue("to-self", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["self"]}),
     )
-    release.wait_ready("queues,peers")
+    release.wait_ready(f"{QUEUES},{PEERS}")
     release.penstock("put", "to-self", "by the address")
     with step("other bindings of a Queue count"):
         release.apply(queue("moving", bindings={"text": {"subscribe": ["after"]}}))
@@ -165,7 +165,7 @@ def test_edges_follow_queues_and_peers_in_the_same_processes(release: Release) -
         release.scale("rqp", 3)
         eventually(lambda: len(rqprc(release)) == 3, FOLLOW_S)
     assert before <= processes(release)
-    release.kubectl("delete", "queues/moving", "queues/to-self", "peers/self", "--timeout=20s")
+    release.kubectl("delete", f"{QUEUES}/moving", f"{QUEUES}/to-self", f"{PEERS}/self", "--timeout=20s")
 
 
 def sent_and_taken(release: Release, tag: str, name: str) -> bool:
@@ -192,7 +192,7 @@ def test_another_release_is_reached_over_rqp_links_and_the_ring(
         over_links(release, there)
         over_the_ring(release, there)
         there.apply(queue("deleted", deletionPolicy="Delete"))
-        there.wait_ready("queues")
+        there.wait_ready(QUEUES)
         with step("kubectl delete namespace"):
             cluster.kubectl("delete", "namespace", there.namespace, f"--timeout={NAMESPACE_S}s")
     apart(release)
@@ -235,7 +235,7 @@ def test_an_upgrade_under_load_loses_nothing(release: Release) -> None:
         images = {pod["spec"]["containers"][0]["image"] for pod in release.pods(component)}
         target = "edge" if component in EDGES else component
         assert images == {release.images.of(target, release.images.next_tag)}, component
-    release.wait_ready("queues,peers")
+    release.wait_ready(f"{QUEUES},{PEERS}")
     release.wait_one_ring(3)
 
 
@@ -275,7 +275,7 @@ def test_the_store_killed_and_its_pod_deleted_under_load_lose_nothing(
             eventually(lambda: is_another(release, before), 90)
         eventually(lambda: all(map(is_ready, release.pods())), 90)
     check(told, pause_s=40, breaks=40)
-    release.wait_ready("queues,peers")
+    release.wait_ready(f"{QUEUES},{PEERS}")
 
 
 def test_evictions_under_load_honour_the_budgets_and_lose_nothing(release: Release) -> None:
@@ -312,15 +312,15 @@ def test_the_only_node_is_drained_and_comes_back(release: Release, node: Node) -
 
 def test_uninstall_hangs_nowhere_and_retained_messages_are_there_again(release: Release) -> None:
     release.apply(queue("kept"), queue("deleted", deletionPolicy="Delete"))
-    release.wait_ready("queues")
+    release.wait_ready(QUEUES)
     for name in ("kept", "deleted"):
         release.penstock("put", name, f"in {name}")
     release.uninstall()
-    release.kubectl("delete", "queue", "deleted", "--timeout=20s")  # no operator is there, and none is needed
-    release.kubectl("delete", "queue", "kept", "--timeout=20s")
+    release.kubectl("delete", QUEUES, "deleted", "--timeout=20s")  # no operator is there, and none is needed
+    release.kubectl("delete", QUEUES, "kept", "--timeout=20s")
     release.install()
     release.apply(queue("kept"))
-    release.wait_ready("queues")
+    release.wait_ready(QUEUES)
     for name in ("kept", "deleted"):  # what `Delete` means is done by an operator that sees the Queue deleted
         assert release.penstock("get", name) == f"in {name}"
     release.uninstall()

@@ -19,9 +19,12 @@ class Authority:
     ca: trustme.CA
 
     @classmethod
-    def create(cls, folder: Path, *names: str) -> Authority:
-        """names: of the server, beside this machine's."""
-        authority = cls(folder, trustme.CA())
+    def create(cls, folder: Path, *names: str, is_intermediate: bool = False) -> Authority:
+        """names: of the server, beside this machine's.
+
+        is_intermediate: certified by a root of which no file tells: `ca.pem` holds the intermediate alone.
+        """
+        authority = cls(folder, trustme.CA().create_child_ca() if is_intermediate else trustme.CA())
         authority.ca.cert_pem.write_to_path(str(folder / "ca.pem"))
         authority.certify_server(*names)
         return authority

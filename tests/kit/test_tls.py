@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from services.kit.tls import ClientTls, client_context
 from tests.kit.authority import Authority
 from tests.kit.bare_client import BareClient
 from tests.kit.echo_edge import frame
@@ -63,6 +64,16 @@ async def test_a_client_certificate_names_the_peer(authority: Authority) -> None
             assert await client.answer() == b"hello"
             peer = server.sessions[-1].wire.peer
             assert (peer.certificate, peer.names) == (name, names)
+
+
+async def test_an_intermediate_authority_alone_is_enough_on_both_sides(tmp_path: Path) -> None:
+    """Neither file has the root above it: `client_ca` of the listener, `ca` of the dialler."""
+    authority = Authority.create(tmp_path, is_intermediate=True)
+    async with Server(tls=authority.mutual()) as server:
+        client = await server.client(ssl=client_context(ClientTls(**authority.dialler("agent.example.org"))))
+        client.send(frame(b"E", b"hello"))
+        assert await client.answer() == b"hello"
+        assert server.sessions[-1].wire.peer.certificate == "agent.example.org"
 
 
 async def test_without_a_certificate_or_with_a_strangers_nobody_gets_in(

@@ -148,14 +148,16 @@ def ready(reason: str) -> dict[str, Any]:
 def test_a_list_shows_how_queues_are(cluster: Cluster, namespace: str) -> None:
     cluster.apply([document("Queue", {}), document("Peer", mca())], "--namespace", namespace)
     counts = {"depth": 12, "inFlight": 3, "dead": 1}
-    give_status(cluster, namespace, "pq", {"observedGeneration": 1, "conditions": [ready("Kept")], **counts})
-    give_status(cluster, namespace, "pp", {"observedGeneration": 1, "conditions": [ready("Known")]})
-    cluster.kubectl("wait", "--for=condition=Ready", "pq/one", "pp/one", "--namespace", namespace)
-    queues = cluster.kubectl("get", "pq", "--namespace", namespace)
+    give_status(
+        cluster, namespace, "queues", {"observedGeneration": 1, "conditions": [ready("Kept")], **counts}
+    )
+    give_status(cluster, namespace, "peers", {"observedGeneration": 1, "conditions": [ready("Known")]})
+    cluster.kubectl("wait", "--for=condition=Ready", "queues/one", "peers/one", "--namespace", namespace)
+    queues = cluster.kubectl("get", "queues", "--namespace", namespace)
     assert re.fullmatch(
         r"NAME +READY +REASON +DEPTH +INFLIGHT +DEAD +AGE\none +True +Kept +12 +3 +1 +\d+s\n", queues
     )
-    peers = cluster.kubectl("get", "pp", "--namespace", namespace)
+    peers = cluster.kubectl("get", "peers", "--namespace", namespace)
     assert re.fullmatch(r"NAME +READY +REASON +PROTOCOL +AGE\none +True +Known +rqp-mca +\d+s\n", peers)
     both = cluster.kubectl("get", "penstock", "--namespace", namespace, "-o", "name")
     assert both.split() == ["peer.penstock.dev/one", "queue.penstock.dev/one"]
@@ -167,8 +169,8 @@ def test_a_status_has_each_condition_once_and_is_no_part_of_the_document(
     cluster.apply([{**document("Queue", {}), "status": {"depth": 5}}], "--namespace", namespace)
     assert "status" not in cluster.get("queue", "one", namespace)
     with pytest.raises(CommandFailed, match="Duplicate value"):
-        give_status(cluster, namespace, "pq", {"conditions": [ready("Kept"), ready("Lost")]})
-    give_status(cluster, namespace, "pq", {"conditions": [ready("Kept")]})
+        give_status(cluster, namespace, "queues", {"conditions": [ready("Kept"), ready("Lost")]})
+    give_status(cluster, namespace, "queues", {"conditions": [ready("Kept")]})
     found = cluster.get("queue", "one", namespace)
     assert (found["status"]["conditions"], found["metadata"]["generation"]) == ([ready("Kept")], 1)
 

@@ -6,6 +6,7 @@ docs/kubernetes.md, "When something is away".
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
@@ -15,9 +16,12 @@ import pytest
 from aiohttp import web
 from penstock_operator.api import CONFLICT_PAUSES_S, Access, Api, ApiError
 from penstock_operator.conditions import Ready, Reason, Verdict
+from penstock_operator.handlers import log_in
 from penstock_operator.resources import Kind
 from penstock_operator.statuses import Statuses
 
+from services.kit.tls import TlsSettings, server_context
+from tests.kit.authority import Authority
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
 from tests.operator.documents import Seen, queue
@@ -152,6 +156,40 @@ class Quicker:
             ) as told,
         ):
             return web.Response(status=told.status, body=await told.read(), content_type="application/json")
+
+
+async def test_an_intermediate_authority_alone_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubeconfig names its file, in which the root above it is missing."""
+    authority = Authority.create(tmp_path, is_intermediate=True)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"kind": "Status"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{rest:.*}", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(
+        runner, "127.0.0.1", 0, ssl_context=server_context(TlsSettings(**authority.listener()))
+    ).start()
+    server = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    kubeconfig = tmp_path / "kubeconfig"
+    cluster = {"server": server, "certificate-authority": str(tmp_path / "ca.pem")}
+    kubeconfig.write_text(json.dumps({
+        "current-context": "one",
+        "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one"}}],
+        "clusters": [{"name": "one", "cluster": cluster}],
+        "users": [{"name": "one", "user": {"token": "none"}}],
+    }))  # fmt: skip
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    api = Api(log_in)
+    try:
+        assert await api.call("GET", "/version") == {"kind": "Status"}
+    finally:
+        await api.close()
+        await runner.cleanup()
 
 
 async def test_somebody_who_is_always_quicker_is_given_way(

@@ -57,7 +57,7 @@ def test_counts_are_in_the_status(new_operator: NewOperator, seen: Seen, keeper:
     eventually(lambda: seen.get("queue", "orders")["status"]["dead"] == 5, 60)  # all were taken and refused
     assert seen.get("queue", "orders")["status"]["depth"] == 0
     assert re.search(
-        r"orders +True +Declared +0 +0 +5 ", seen.cluster.kubectl("get", "pq", "-n", seen.namespace)
+        r"orders +True +Declared +0 +0 +5 ", seen.cluster.kubectl("get", "queues", "-n", seen.namespace)
     )
 
 

@@ -42,7 +42,7 @@ def test_all_go_back_in_their_order(orders: str, seen: Seen, keeper: Keeper) -> 
     assert keeper.take("orders") == numbered(5)
     assert seen.events("again") == ["Running", "Complete"]
     assert re.search(
-        r"again +True +Complete +5 +5 +0 ", seen.cluster.kubectl("get", "pr", "-n", seen.namespace)
+        r"again +True +Complete +5 +5 +0 ", seen.cluster.kubectl("get", "redrives", "-n", seen.namespace)
     )
 
 

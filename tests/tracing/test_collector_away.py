@@ -172,8 +172,8 @@ async def test_it_says_yes_in_words_of_its_own(server: Server) -> None:
 
 
 async def test_it_is_known_by_its_certificate(server: Server, tmp_path: Path) -> None:
-    """tracing.ca; and whom nobody vouches for is told nothing."""
-    authority = trustme.CA()
+    """tracing.ca, an intermediate authority; and whom nobody vouches for is told nothing."""
+    authority = trustme.CA().create_child_ca()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)

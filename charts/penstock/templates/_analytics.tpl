@@ -69,6 +69,7 @@
   "spark.executor.memory" $own.executors.memory
   "spark.executor.memoryOverhead" $own.executors.memoryOverhead)) -}}
 {{- with $own.executors.cpuRequest }}{{ $_ := set $conf "spark.kubernetes.executor.request.cores" (include "penstock.text" .) }}{{ end -}}
+{{- with $own.executors.cpuLimit }}{{ $_ := set $conf "spark.kubernetes.executor.limit.cores" (include "penstock.text" .) }}{{ end -}}
 {{- end -}}
 {{- toJson $conf -}}
 {{- end }}
@@ -157,6 +158,10 @@ has written to it. A Job's pods cannot be changed: those of another release are 
 metadata:
   labels:
     {{- include "penstock.podLabels" (list . "analytics-output" $own.podLabels) | nindent 4 }}
+  {{- with include "penstock.podAnnotations" (list . $own.podAnnotations) }}
+  annotations:
+    {{- . | nindent 4 }}
+  {{- end }}
 spec:
   restartPolicy: Never
   automountServiceAccountToken: false
@@ -175,8 +180,7 @@ spec:
       command: [python, -c, "import tempfile; tempfile.TemporaryFile(dir='{{ include "penstock.analytics.output" . }}').close()"]
       {{- include "penstock.containerSecurity" . | nindent 6 }}
       resources:
-        requests: {cpu: 10m, memory: 32Mi}
-        limits: {memory: 128Mi}
+        {{- include "penstock.resources" (list "analytics.output.prepare.resources" $own.output.prepare.resources) | nindent 8 }}
       volumeMounts:
         - {name: tmp, mountPath: /tmp}
         - {name: output, mountPath: {{ include "penstock.analytics.output" . }}}
@@ -239,9 +243,9 @@ kind: Pod
 metadata:
   labels:
     {{- include "penstock.podLabels" (list . "analytics-executor" $own.podLabels) | nindent 4 }}
-  {{- with merge (dict) $own.podAnnotations .Values.commonAnnotations }}
+  {{- with include "penstock.podAnnotations" (list . $own.podAnnotations) }}
   annotations:
-    {{- toYaml . | nindent 4 }}
+    {{- . | nindent 4 }}
   {{- end }}
 spec:
   automountServiceAccountToken: false
@@ -300,9 +304,9 @@ spec:
 {{- $own := $root.Values.analytics -}}
 labels:
   {{- include "penstock.podLabels" (list $root (index . 1) $own.podLabels) | nindent 2 }}
-{{- with merge (dict) $own.podAnnotations $root.Values.commonAnnotations }}
+{{- with include "penstock.podAnnotations" (list $root $own.podAnnotations) }}
 annotations:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
 {{ include "penstock.podSecurity" $root | replace "securityContext:" "podSecurityContext:" }}
 {{ include "penstock.containerSecurity" $root }}
@@ -347,6 +351,11 @@ volumes:
   {{- include "penstock.analytics.volumes" . | nindent 2 }}
 driver:
   cores: 1
+  {{- range $field, $what := dict "coreRequest" "requests" "coreLimit" "limits" }}
+  {{- with (get $own.resources $what | default dict).cpu }}
+  {{ $field }}: {{ include "penstock.text" . | quote }}
+  {{- end }}
+  {{- end }}
   memory: {{ include "penstock.analytics.driverMemory" . | toJson }}
   serviceAccount: {{ include "penstock.analytics.name" . | toJson }}
   {{- include "penstock.analytics.sparkPod" (list . "analytics") | nindent 2 }}
@@ -355,6 +364,11 @@ driver:
 executor:
   instances: {{ $own.executors.instances | toJson }}
   cores: {{ $own.executors.cores | toJson }}
+  {{- range $field, $value := dict "coreRequest" $own.executors.cpuRequest "coreLimit" $own.executors.cpuLimit }}
+  {{- with $value }}
+  {{ $field }}: {{ include "penstock.text" . | quote }}
+  {{- end }}
+  {{- end }}
   memory: {{ $own.executors.memory | toJson }}
   memoryOverhead: {{ $own.executors.memoryOverhead | toJson }}
   {{- include "penstock.analytics.sparkPod" (list . "analytics-executor") | nindent 2 }}

@@ -63,6 +63,7 @@
 {{- range $part := list "operator" "redis" "console" "analytics" "helmTest" -}}
 {{- include "penstock.checkLabels" (list (printf "%s.podLabels" $part) (get $.Values $part | default dict).podLabels) -}}
 {{- end -}}
+{{- include "penstock.checkLabels" (list "operator.uninstallHook.podLabels" .Values.operator.uninstallHook.podLabels) -}}
 {{- range $part := list "operator" "console" "analytics" -}}
 {{- $env := printf "penstock.%s.%s" $part (ternary "podEnv" "env" (eq $part "operator")) -}}
 {{- if (get $.Values $part).enabled }}{{ include "penstock.checkEnv" (list $part (include $env $)) }}{{ end -}}

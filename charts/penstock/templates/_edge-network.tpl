@@ -167,6 +167,9 @@ spec:
       from:
         {{- toYaml . | nindent 8 }}
       {{- end }}
+    {{- with .root.Values.networkPolicy.ingress }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   egress:
     {{- include "penstock.storeEgress" .root | nindent 4 }}
     {{- with include "penstock.tracing.egress" .root | trim }}
@@ -180,7 +183,7 @@ spec:
             matchLabels:
               {{- $.selector | nindent 14 }}
     {{- end }}
-    {{- with .edge.networkPolicy.egress }}
+    {{- with concat .edge.networkPolicy.egress .root.Values.networkPolicy.egress }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
 {{- end }}

@@ -29,9 +29,7 @@ spec:
         checksum/config: {{ include "penstock.edge.file" . | sha256sum | toJson }}
         checksum/store: {{ include "penstock.storeChecksum" .root | toJson }}
         kubectl.kubernetes.io/default-container: edge
-        {{- with merge (dict) .edge.podAnnotations .root.Values.commonAnnotations }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+        {{- include "penstock.podAnnotations" (list .root .edge.podAnnotations) | nindent 8 }}
     spec:
       {{- include "penstock.edge.pod" . | nindent 6 }}
 {{- end }}

@@ -56,6 +56,15 @@ app.kubernetes.io/part-of: penstock
 {{- end }}
 {{- end }}
 
+{{/* Annotations of a pod: those of the pod itself, of all objects and of all pods: (list $ own). */}}
+{{- define "penstock.podAnnotations" -}}
+{{- $root := index . 0 -}}
+{{- $ofAll := include "penstock.said" ($root.Values.podAnnotations | default dict) | fromYaml -}}
+{{- with merge (dict) (index . 1 | default dict) $root.Values.commonAnnotations $ofAll }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
+
 {{/* The head of every object: (dict "root" $ "name" .. "component" .. "labels" .. "annotations" .. "clusterwide" bool "namespace" ..). */}}
 {{- define "penstock.metadata" -}}
 metadata:

@@ -104,6 +104,29 @@ edge-password: {{ include "penstock.password" (list . "edge-password" .Values.re
   {{- end }}
 {{- end }}
 
+{{/* The rule of NetworkPolicies by which a pod reaches the API server. */}}
+{{- define "penstock.kubernetesEgress" -}}
+- ports:
+    {{- range .Values.networkPolicy.kubernetesPorts }}
+    - port: {{ . | toJson }}
+    {{- end }}
+  {{- with .Values.networkPolicy.kubernetesTo }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* Rules for all pods in a NetworkPolicy that has none of its own in these directions: (list $ "ingress" "egress"). */}}
+{{- define "penstock.furtherRules" -}}
+{{- $rules := (index . 0).Values.networkPolicy -}}
+{{- range $way := rest . }}
+{{- with get $rules $way }}
+{{ $way }}:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Rules of NetworkPolicies by which a pod reaches the store and name servers. */}}
 {{- define "penstock.storeEgress" -}}
 {{ include "penstock.dnsEgress" . }}

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from services.kit.layers import SettingsError
 from services.kit.settings import TracingSettings
+from services.kit.tls import trust_intermediates
 from services.kit.tracing.clocked import Clocked, connect
 from services.outside.url import Url, parse_url
 
@@ -142,6 +143,8 @@ def _traces_url(settings: TracingSettings) -> Url:
 
 def _context(settings: TracingSettings) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=settings.ca)
+        context = ssl.create_default_context(cafile=settings.ca)
+        trust_intermediates(context)
+        return context
     except (OSError, ssl.SSLError) as error:
         raise SettingsError([f"tracing.ca: {settings.ca}: cannot be used: {error}"]) from None

@@ -1,0 +1,118 @@
+"""Limits, policies and annotations of every pod of a release: docs/chart.md, "Quotas, meshes, autoscalers"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart.chart import NAME, Rendered, Values, nested, render, together
+from tests.chart.flows import selects
+from tests.chart.full import FULL
+from tests.chart.switches import EXTERNAL, SHARED
+
+LIMITS = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "3Gi"}}
+OWN_CONTAINERS = {"more", "first"}  # of the values, which say all about them
+LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+LIMITED: Values = {
+    "edgeDefaults": {"resources": LIMITS},
+    "operator": {"resources": LIMITS},
+    "redis": {"resources": LIMITS},
+    "console": {"resources": LIMITS},
+    "helmTest": {"resources": LIMITS},
+    "analytics": {
+        "resources": LIMITS,
+        "executors": {"enabled": True, "cpuLimit": "2"},
+        "output": {**SHARED, "prepare": {"resources": LIMITS}},
+    },
+}
+EVERYTHING: Values = together(FULL, LIMITED)
+SPARK: Values = nested("analytics.mode", "scheduledSparkApplication")
+CRONJOB = f"CronJob/{NAME}-analytics"
+
+
+def executor(rendered: Rendered) -> Any:
+    return yaml.safe_load(rendered[f"ConfigMap/{NAME}-analytics"]["data"]["executor.yaml"])
+
+
+def job_of_output(rendered: Rendered) -> Any:
+    (found,) = [each for each in rendered.of("Job") if "analytics-output" in each["metadata"]["name"]]
+    return found
+
+
+def pods(rendered: Rendered) -> dict[str, Any]:
+    """Return all pods and pod templates by what makes them, those that Spark makes included."""
+    found = dict(rendered.pods())
+    if f"ConfigMap/{NAME}-analytics" in rendered:
+        found["executor"] = executor(rendered)
+    for each in rendered.of("ScheduledSparkApplication"):
+        for part in ("driver", "executor"):
+            made = each["spec"]["template"][part]
+            found[part] = {"metadata": {name: made[name] for name in ("labels", "annotations")}, "spec": {}}
+    return found
+
+
+@pytest.mark.parametrize(
+    "values", [{}, EXTERNAL, SPARK], ids=["own store", "store outside", "Spark operator"]
+)
+def test_every_pod_has_limits_a_policy_and_the_annotation(values: Values) -> None:
+    everything = {**EVERYTHING, "redis": {}} if values == EXTERNAL else EVERYTHING
+    rendered = render(everything, values)
+    policies = rendered.of("NetworkPolicy")
+    assert len(pods(rendered)) >= 10
+    for place, pod in pods(rendered).items():
+        labels, annotations = pod["metadata"]["labels"], pod["metadata"]["annotations"]
+        assert annotations[LOCAL_VOLUMES] == "tmp,spark-local-dir-tmp", place
+        chosen = [each["spec"] for each in policies if selects(each["spec"]["podSelector"], labels)]
+        assert [each["policyTypes"] for each in chosen] == [["Ingress", "Egress"]], place
+        for container in pod["spec"].get("containers", ()):
+            if container["name"] not in OWN_CONTAINERS | {"executor"}:
+                assert set(container["resources"]["limits"]) == {"cpu", "memory"}, (place, container["name"])
+
+
+def test_executors_and_the_spark_operators_pods_have_limits_of_cpu() -> None:
+    args = render(EVERYTHING).container(CRONJOB)["args"]
+    assert "--conf=spark.kubernetes.executor.limit.cores=2" in args
+    (application,) = render(EVERYTHING, SPARK).of("ScheduledSparkApplication")
+    template = application["spec"]["template"]
+    assert (template["driver"]["coreLimit"], template["driver"]["coreRequest"]) == ("1", "10m")
+    assert (template["executor"]["coreLimit"], template["executor"]["coreRequest"]) == ("2", "200m")
+
+
+def test_annotations_of_all_pods_can_be_changed_and_each_pod_has_the_last_word() -> None:
+    mesh = {
+        "podAnnotations": {"mesh": "off", LOCAL_VOLUMES: None},
+        **nested("redis.podAnnotations.mesh", "on"),
+    }
+    rendered = render(EVERYTHING, mesh)
+    for place, pod in pods(rendered).items():
+        annotations = pod["metadata"]["annotations"]
+        assert annotations["mesh"] == ("on" if "redis" in place else "off"), place
+        assert LOCAL_VOLUMES not in annotations, place
+
+
+def test_the_job_of_the_output_stays_unless_it_is_told_otherwise() -> None:
+    """A controller that removes an object that was applied is a difference for ever (GitOps)."""
+    assert "ttlSecondsAfterFinished" not in job_of_output(render(EVERYTHING))["spec"]
+    told = nested("analytics.output.prepare.ttlSecondsAfterFinished", 0)
+    assert job_of_output(render(EVERYTHING, told))["spec"]["ttlSecondsAfterFinished"] == 0
+
+
+def test_rules_for_all_pods_are_in_every_policy() -> None:
+    ingress, egress = {"ports": [{"port": 15008}]}, {"ports": [{"port": 15012}]}
+    told = nested("networkPolicy", {"ingress": [ingress], "egress": [egress]})
+    for values in ({}, SPARK):
+        for each in render(EVERYTHING, values, told).of("NetworkPolicy"):
+            assert ingress in each["spec"]["ingress"], each["metadata"]["name"]
+            assert egress in each["spec"]["egress"], each["metadata"]["name"]
+
+
+def test_the_api_server_has_the_address_and_ports_that_are_told() -> None:
+    there = [{"ipBlock": {"cidr": "10.0.0.1/32"}}]
+    rendered = render(
+        EVERYTHING, nested("networkPolicy", {"kubernetesPorts": [16443], "kubernetesTo": there})
+    )
+    for name in ("operator", "uninstall", "analytics"):
+        egress = rendered[f"NetworkPolicy/{NAME}-{name}"]["spec"]["egress"]
+        assert {"ports": [{"port": 16443}], "to": there} in egress, name
