@@ -23,6 +23,10 @@ HEAD = "# Written by `make crds` from the models of services/store: not to be ed
 
 def queue_crd() -> Schema:
     counts = {
+        "ackLevel": {
+            "type": "string",
+            "description": "where a message is before it is acknowledged: spec.ackLevel, or what the store can keep",
+        },
         "depth": _count("messages that wait or are out, some time ago"),
         "inFlight": _count("messages that were given out and are not settled, some time ago"),
         "dead": _count("dead letters, some time ago"),
@@ -32,6 +36,7 @@ def queue_crd() -> Schema:
         _column("Depth", "integer", ".status.depth"),
         _column("InFlight", "integer", ".status.inFlight"),
         _column("Dead", "integer", ".status.dead"),
+        {**_column("AckLevel", "string", ".status.ackLevel"), "priority": 1},
     ]
     return _crd("Queue", _document(NamedQueueSpec, QUEUE_RULES, counts), columns)
 

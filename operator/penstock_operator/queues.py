@@ -85,7 +85,7 @@ class Queues:
             found = await self._find(declared.name)
             if found is None or found.owner != owner_of(declared.resource.key):
                 return replace(verdict, counts=NOTHING)
-            return replace(verdict, counts=_counts(await self._store.stats(found)))
+            return replace(verdict, counts=_counts(found, await self._store.stats(found)))
         except StoreError:
             return verdict
 
@@ -98,6 +98,7 @@ class Queues:
             return Verdict(Ready.NO, Reason.CONFLICT, _lost(declared, lost))
         if stranger := self._stranger(declared, found):
             return Verdict(Ready.NO, Reason.CONFLICT, stranger)
+        spec = await self._store.settled(spec, found)
         if found is None or found.spec != spec or found.owner != owner_of(declared.resource.key):
             await self._declare(declared, found, spec)
             found = await self._store.find(declared.name)
@@ -150,9 +151,9 @@ class Queues:
             self._again(key)
 
     def _verdict(self, queue: Queue, spec: QueueSpec, stats: dict[str, Any]) -> Verdict | None:
-        counts = _counts(stats)
+        counts = _counts(queue, stats)
         if queue.unkept:
-            text = f"ackLevel {spec.ack_level} is more than the store was last found to keep: see its persistence"
+            text = f"ackLevel {queue.spec.ack_level} is more than the store was last found to keep: see its persistence"
             return Verdict(Ready.NO, Reason.ACK_LEVEL_REFUSED, text, counts)
         unfit = self._lacking(spec.remote) if spec.remote is not None and spec.remote.peers else ""
         if unfit is None:
@@ -164,8 +165,9 @@ class Queues:
         return Verdict(Ready.YES, Reason.DECLARED, stats["condition"] or "as it is declared", counts)
 
 
-def _counts(stats: dict[str, Any]) -> dict[str, int]:
+def _counts(queue: Queue, stats: dict[str, Any]) -> dict[str, Any]:
     return {
+        "ackLevel": queue.spec.ack_level,
         "depth": stats["ready"] + stats["in_flight"],
         "inFlight": stats["in_flight"],
         "dead": stats["dead_letters"],

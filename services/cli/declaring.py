@@ -37,8 +37,9 @@ async def plan(store: Store, wanted: list[Wanted], owner: str = OWNER) -> list[C
             changes.append(await _peer_change(store, one.name, one.spec, owner))
             continue
         there = await _find(store, one.name)
-        changes.append(_change(one.spec, there, owner))
-        if fault := _fault(one.name, one.spec, there, promises) or claims.claim(one.name, one.spec):
+        spec = promises.settled(one.spec, there.spec.ack_level if there is not None else "")
+        changes.append(_change(spec, there, owner))
+        if fault := _fault(one.name, spec, there, promises) or claims.claim(one.name, spec):
             refused.append(f"{one.place}: {fault}")
     if refused:
         raise Failure(Exit.REFUSED, "document_refused", "\n".join(refused))

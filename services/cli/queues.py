@@ -49,11 +49,9 @@ def checked_name(name: str) -> str:
 async def create(store: Store, output: Output, name: str, **given: Given) -> None:
     """Make the queue NAME.
 
-    It must not exist; `queue apply` changes one that does. Without --ack-level it gets the strongest level that
+    It must not exist; `queue apply` changes one that does. Without --ack-level it gets the strictest level that
     the store can keep.
     """
-    if given["ackLevel"] is None:
-        given["ackLevel"] = (await store.promises()).strongest
     made, _ = await store.declare(checked_name(name), spec_from(given), OWNER)
     output.line(f"created {made.name} (ack level {made.spec.ack_level})")
     if output.as_json:

@@ -54,16 +54,12 @@ def parse_address(text: str) -> tuple[str, int]:
 Address = Annotated[str, AfterValidator(_address)]
 
 
-def _known_or_strongest(level: str) -> str:
-    return check_ack_level(level) if level else level
-
-
 class LogSettings(BaseModel):
     """What the log keeps. Edges that share a store say the same."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    ack_level: Annotated[str, AfterValidator(_known_or_strongest)] = Field(
+    ack_level: Annotated[str, AfterValidator(check_ack_level)] = Field(
         default="",
         description="[3.1] memory, fsync, replicated:<n>; '': the strongest that the store can keep",
     )

@@ -31,7 +31,7 @@ from services.store.queues import Listed, Queue, released
 from services.store.registry import EVERYTHING, Registry
 from services.store.ring_nodes import RingNodes
 from services.store.sharing import Sharing
-from services.store.spec import QueueSpec
+from services.store.spec import STRICTEST, QueueSpec
 
 
 class Catalogue(Listing):
@@ -186,7 +186,10 @@ class Catalogue(Listing):
         """
         if is_internal(name) and not internal:
             raise NameReserved(f"queue {name!r}: {RESERVED}; choose another name")
-        (await self.promises()).check(spec.ack_level)
+        promises = await self.promises()
+        if spec.ack_level == STRICTEST:
+            spec = promises.settled(spec, await self._level_of(name) if replace else "")
+        promises.check(spec.ack_level)
         maker = secrets.token_hex(8)
         made: Any = b"GONE"
         while made == b"GONE":
@@ -199,6 +202,17 @@ class Catalogue(Listing):
         with decided():
             await self.registry.tell(name)
         return queue, bool(made)
+
+    async def _level_of(self, name: str) -> str:
+        """The ack level of the queue, '' if there is none."""
+        try:
+            return (await self.find_leniently(name))[0].spec.ack_level
+        except QueueUnknown:
+            return ""
+
+    async def settled(self, spec: QueueSpec, there: Queue | None) -> QueueSpec:
+        """The spec as `declare` would keep it now, in place of the queue that is there."""
+        return (await self._lately_found()).settled(spec, there.spec.ack_level if there is not None else "")
 
     async def _make(self, queue: Queue, maker: str, fresh: bool) -> Any:
         """fresh: its domain is new."""

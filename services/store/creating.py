@@ -10,10 +10,6 @@ from services.store.spec import DomainName, Number, QueueSpec, check_ack_level
 from services.store.store import Store
 
 
-def _known_or_strongest(level: str) -> str:
-    return check_ack_level(level) if level else level
-
-
 class CreateSettings(BaseModel):
     """What a client's new queue is like: the same rules as for queue documents."""
 
@@ -21,7 +17,7 @@ class CreateSettings(BaseModel):
 
     allowed: bool = Field(default=True, description="false: clients make no queues, the request is refused")
     domain: DomainName = Field(default="main", description="of the queues: 1 to 63 letters, digits, _ . -")
-    ack_level: Annotated[str, AfterValidator(_known_or_strongest)] = Field(
+    ack_level: Annotated[str, AfterValidator(check_ack_level)] = Field(
         default="", description="memory, fsync, replicated:<n>; '': the strongest that the store can keep"
     )
     max_length: Number = Field(default=0, description="messages; 0: no bound")
@@ -31,9 +27,11 @@ class CreateSettings(BaseModel):
         """True if it was made now, False if that is not allowed. Raises StoreError: exists, refused."""
         if not self.allowed:
             return False
-        level = self.ack_level or (await store.promises()).strongest
         spec = QueueSpec(
-            domain=self.domain, ack_level=level, max_length=self.max_length, max_bytes=self.max_bytes
+            domain=self.domain,
+            ack_level=self.ack_level,
+            max_length=self.max_length,
+            max_bytes=self.max_bytes,
         )
         _, new = await store.declare(name, spec, owner)
         return new

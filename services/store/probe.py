@@ -13,7 +13,7 @@ from redis.exceptions import ResponseError
 
 from services.store.connect import Connector, ask
 from services.store.errors import AckLevelRefused
-from services.store.spec import replicas_of
+from services.store.spec import STRICTEST, QueueSpec, replicas_of
 
 PROBED_KEY = "ps:{registry}:epoch"
 MINIMUM = {"redis": (7, 0), "valkey": (8, 0)}
@@ -64,22 +64,34 @@ class Promises:
 
     @property
     def strongest(self) -> str:
-        """The strongest ack level that queues made without a document get."""
+        """The strictest ack level that it can keep."""
         if self.mode in ("sentinel", "cluster"):
             return "replicated:1" if self.replicas else "memory"
         return "fsync" if self.fsyncs else "memory"
+
+    def settled(self, spec: QueueSpec, had: str = "") -> QueueSpec:
+        """The spec with an ack level: its own, else the strictest that the store can keep.
+
+        had: the level of the queue that is there. It is kept where only `memory` is left: a replica that is away, or
+        a setting that was changed, never weakens a queue in silence.
+        """
+        if spec.ack_level != STRICTEST:
+            return spec
+        level = had if had and self.strongest == "memory" else self.strongest
+        return spec.model_copy(update={"ack_level": level})
 
     def check(self, level: str) -> None:
         """Raises AckLevelRefused, saying what to change, for a level this store cannot keep."""
         wanted = replicas_of(level)
         if wanted > self.replicas:
             raise AckLevelRefused(
-                f"ackLevel {level} needs {wanted} replicas, this store has {self.replicas}: add replicas, or use fsync"
+                f"ackLevel {level} needs {wanted} replicas, this store has {self.replicas}: add replicas, or use "
+                f"{self.strongest}"
             )
         if level == "fsync" and self.mode in ("sentinel", "cluster"):
             raise AckLevelRefused(
-                "a failover loses what only the primary has written to its disk, so fsync promises nothing here: "
-                "use replicated:1"
+                "a failover loses what only the primary has written to its disk, so fsync promises nothing here: use "
+                "replicated:1, or leave ackLevel out"
             )
         if level == "fsync" and not self.fsyncs:
             raise AckLevelRefused(

@@ -15,9 +15,10 @@ from services.store.document import is_text
 from services.store.duration import STORED
 from services.store.errors import QueueUnreadable
 from services.store.queues import Queue
-from services.store.spec import DOMAIN_NAME, QueueSpec
+from services.store.spec import DOMAIN_NAME, STRICTEST, QueueSpec
 
 QID = re.compile("[0-9A-Za-z]+")  # it stands in keys
+OF_BEFORE = "fsync"  # the ack level where none is stored: versions up to 0.5 left out this one
 
 
 def parse(name: str, document: bytes) -> Queue:
@@ -35,7 +36,7 @@ def parse_leniently(name: str, document: bytes) -> tuple[Queue, str]:
         return queue_of(name, qid, domain, owner, spec), ""
     except QueueUnreadable as error:
         # what it says of the domain is known to be one; `registry` is, too, in what the store holds
-        said = QueueSpec.model_validate({"domain": domain}, context=STORED)
+        said = QueueSpec.model_validate({"domain": domain, "ackLevel": OF_BEFORE}, context=STORED)
         return Queue(name, qid, domain, owner, said), str(error)
 
 
@@ -45,6 +46,8 @@ def queue_of(name: str, qid: str, domain: str, owner: str, spec: bytes | str) ->
         read = QueueSpec.model_validate_json(spec, context=STORED)
     except ValidationError as error:
         raise QueueUnreadable(_text(name, faults_of(error))) from error
+    if read.ack_level == STRICTEST:
+        read = read.model_copy(update={"ack_level": OF_BEFORE})
     return Queue(name, qid, domain, owner, read)
 
 

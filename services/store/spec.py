@@ -35,13 +35,15 @@ from services.store.text_binding import TextBinding
 
 ACK_LEVEL = re.compile("memory|fsync|replicated:([1-9][0-9]?)")
 NO_ACK_LEVEL = "an ack level is memory, fsync or replicated:<n>"
+STRICTEST = ""  # an ack level that is left to the store: the strictest that it can keep (`Promises.settled`)
 MAX_NAME_BYTES = 255
 UNBOUNDED = 0
 WATCHED = {"deletions": "seen"}  # context of documents whose deletion somebody sees: resources of an operator
 
 
 def check_ack_level(level: str) -> str:
-    replicas_of(level)
+    if level != STRICTEST:
+        replicas_of(level)
     return level
 
 
@@ -73,7 +75,9 @@ DomainName = Annotated[
     ),
     AfterValidator(check_domain),
 ]
-AckLevel = Annotated[str, AfterValidator(check_ack_level), written(ACK_LEVEL.pattern, 13, NO_ACK_LEVEL)]
+AckLevel = Annotated[
+    str, AfterValidator(check_ack_level), written(f"(?:{ACK_LEVEL.pattern})?", 13, NO_ACK_LEVEL)
+]
 
 
 class Overflow(StrEnum):
@@ -130,7 +134,9 @@ class QueueSpec(Document):
     max_deliveries: Number = Field(20, description="failed deliveries before a message is dead; 0 = no bound")
     dead_letter: DeadLetterSpec = DeadLetterSpec()
     ack_level: AckLevel = Field(
-        "fsync", description="where a message is before it is acknowledged: memory, fsync, replicated:<n>"
+        STRICTEST,
+        description="where a message is before it is acknowledged: memory, fsync, replicated:<n>; '' = the strictest "
+        "that the store can keep",
     )
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     paused: bool = Field(False, description="nothing is put in or given out")

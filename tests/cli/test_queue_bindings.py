@@ -31,7 +31,7 @@ def test_show_prints_what_apply_takes(shell: Shell) -> None:
     applied = shell.run("queue", "apply", "-f", "-", stdin=(DOCUMENT % "bound").encode())
     assert applied.text == "created: bound\n"
     document, _, _ = shell.run("queue", "show", "bound").text.partition("\n\n")
-    assert yaml.safe_load(document)["spec"] == {"bindings": {"text": BINDINGS}}
+    assert yaml.safe_load(document)["spec"] == {"ackLevel": "fsync", "bindings": {"text": BINDINGS}}
     again = shell.run("queue", "apply", "-f", "-", stdin=document.encode())
     assert again.text == "unchanged: bound\n"
 
@@ -40,7 +40,7 @@ def test_a_document_may_take_them_away_again(shell: Shell) -> None:
     shell.run("queue", "apply", "-f", "-", stdin=(DOCUMENT % "unbound").encode())
     changed = shell.run("queue", "apply", "-f", "-", stdin=b"metadata: {name: unbound}\n")
     assert changed.text == "changed: unbound\n"
-    assert shell.run("queue", "show", "unbound", "--json").object["spec"] == {}
+    assert shell.run("queue", "show", "unbound", "--json").object["spec"] == {"ackLevel": "fsync"}
 
 
 @pytest.mark.parametrize(

@@ -60,13 +60,16 @@ def test_options_say_numbers(
 def test_a_queue_that_nobody_said_anything_of_leads_nowhere(
     shell: Shell, new_queue: Callable[..., str]
 ) -> None:
-    assert shell.run("queue", "show", new_queue(), "--json").object["spec"] == {}
+    assert shell.run("queue", "show", new_queue(), "--json").object["spec"] == {"ackLevel": "fsync"}
 
 
 def test_show_prints_what_apply_takes(shell: Shell, new_queue: Callable[..., str]) -> None:
     name = new_queue(*OTHER)
     document, _, figures = shell.run("queue", "show", name).text.partition("\n\n")
-    assert yaml.safe_load(document)["spec"] == {"remote": {"protocol": "rqp-mca", "queueId": 71}}
+    assert yaml.safe_load(document)["spec"] == {
+        "ackLevel": "fsync",
+        "remote": {"protocol": "rqp-mca", "queueId": 71},
+    }
     assert "condition" in figures
     shell.run("queue", "apply", "-f", "-", stdin=document.encode())
     again = shell.run("queue", "apply", "-f", "-", stdin=document.encode())

@@ -37,7 +37,7 @@ def test_show_prints_what_apply_takes(
     name = new_queue("--bindings-ring-inbox", "9")
     gone(name)
     document, _, _ = shell.run("queue", "show", name).text.partition("\n\n")
-    assert yaml.safe_load(document)["spec"] == {"bindings": {"ring": {"inbox": 9}}}
+    assert yaml.safe_load(document)["spec"] == {"ackLevel": "fsync", "bindings": {"ring": {"inbox": 9}}}
     shell.run("queue", "apply", "-f", "-", stdin=document.encode())
     again = shell.run("queue", "apply", "-f", "-", stdin=document.encode())
     assert again.text == f"unchanged: {name}\n"

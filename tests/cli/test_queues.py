@@ -32,6 +32,7 @@ def test_a_queue_gets_what_the_options_say(shell: Shell) -> None:
         "overflow": "dead_letter_oldest",
         "paused": True,
         "deadLetter": {"retention": "2d"},
+        "ackLevel": "fsync",
         "delivery": "at-most-once",
     }
     assert (told["owner"], told["domain"], told["ackLevel"]) == ("cli", "main", "fsync")
@@ -41,7 +42,7 @@ def test_show_prints_a_document_that_apply_takes(shell: Shell, new_queue: Callab
     name = new_queue("--max-bytes", "1000")
     shown = shell.run("queue", "show", name).text
     document, _, counters = shown.partition("\n\n")
-    assert yaml.safe_load(document)["spec"] == {"maxBytes": 1000}
+    assert yaml.safe_load(document)["spec"] == {"maxBytes": 1000, "ackLevel": "fsync"}
     assert "in flight" in counters
     done = shell.run("queue", "apply", "-f", "-", "--json", stdin=document.encode())
     assert done.object == {
@@ -214,7 +215,7 @@ def test_a_queue_that_nobody_sees_to_any_more_is_released(shell: Shell, queue: s
     shell.with_store(lambda store: store.declare(queue, QueueSpec(max_length=7), owner, replace=True))
     assert shell.run("queue", "release", queue).text == f"released {queue}, which was of {owner}\n"
     told = shell.run("queue", "show", queue, "--json").object
-    assert (told["owner"], told["spec"]) == (f"released {owner}", {"maxLength": 7})
+    assert (told["owner"], told["spec"]) == (f"released {owner}", {"maxLength": 7, "ackLevel": "fsync"})
     error = shell.fails("queue", "release", queue, code=1)
     assert error.startswith(f"not_owned: queue {queue!r} is of 'released {owner}' and of no resource")
 

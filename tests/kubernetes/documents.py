@@ -112,7 +112,7 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     *(({"messageTTL": value}, NO_DURATION) for value in ("", "30", "30 s", "-1s", "1.5s", "30S", "1m30s")),
     *(({"messageTTL": value}, NO_DURATION) for value in ("30s\n", "\u0663s", "999999999d")),
     *(({"visibilityTimeout": value}, "must be of type string") for value in (30, 1.5, True)),
-    *(({"ackLevel": value}, NO_LEVEL) for value in ("", "disk", "FSYNC", "replicated:0", "replicated:1 ")),
+    *(({"ackLevel": value}, NO_LEVEL) for value in ("disk", "FSYNC", "replicated:0", "replicated:1 ")),
     *(({"overflow": "drop"}, '"reject", "dead_letter_oldest"'), ({"paused": "perhaps"}, "type boolean")),
     *(({"delivery": "once"}, "at-least-once"), ({"deletionPolicy": "Keep"}, "DeleteIfEmpty")),
     *((text(subscribe=[tag]), NO_PATTERN) for tag in ("", "*", "a b", "a*b", "a\n")),

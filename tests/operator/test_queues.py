@@ -25,6 +25,7 @@ def test_a_queue_is_declared_and_followed(operator: OperatorProgram, seen: Seen,
     kept = keeper.find("orders")
     assert kept is not None
     assert (kept.owner, kept.spec.max_length) == (f"kubernetes {seen.namespace}/orders", 5)
+    assert seen.get("queue", "orders")["status"]["ackLevel"] == "fsync"
     seen.apply(queue("orders", maxLength=7, messageTTL="1h"))
     changed = seen.becomes("queue", "orders", "True", "Declared", QUICK_S)
     assert changed["lastTransitionTime"] == found["lastTransitionTime"]

@@ -63,7 +63,7 @@ async def dead(edge: LiveEdge, queue: Queue, number: int) -> bool:
 
 
 def delivery(at_ms: int, *bodies: bytes, **attributes: bool) -> Delivery:
-    queue = Queue("away", "q1", "main", "test", QueueSpec())
+    queue = Queue("away", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     blob = b"".join(records.encode(body, attributes) for body in bodies)
     return Delivery(queue, b"1", b"1-1", len(bodies), 0, len(bodies), blob, b"%d test" % at_ms, b"")
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from services.store import Delivery, Queue, QueueSpec, records
 from services.store.delivery import parse, share
 
-QUEUE = Queue("orders", "q1", "main", "test", QueueSpec())
+QUEUE = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
 wants = st.lists(st.integers(1, 50), min_size=1, max_size=8)
 
 

@@ -206,7 +206,7 @@ async def test_what_is_brought_back_from_a_reconciled_queue_counts_right(desk: D
 
 def test_a_call_that_is_repeated_puts_it_in_once(client: Client) -> None:
     """Its answer was lost: the session asks again under the same number."""
-    queue = Queue("orders", "q1", "main", "test", QueueSpec())
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     lane, told = Lane(client, "test-1"), Answers()
     (record,) = encode(b"watched")

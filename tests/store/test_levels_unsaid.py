@@ -1,12 +1,16 @@
-"""The ack level of who says none: the table in docs/guarantees.md, "What a yes survives"."""
+"""The ack level of a queue whose document names none: the table in docs/guarantees.md, "What a yes survives"."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from services.store.errors import AckLevelRefused
 from services.store.probe import Promises
 from services.store.spec import QueueSpec
+from tests.store.desk import Desk
+from tests.topologies import Replicated
 
 SYNCS = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
 LAZY = {**SYNCS, "appendfsync": "everysec"}
@@ -30,12 +34,27 @@ def promises(mode: str, replicas: int, settings: dict[str, str]) -> Promises:
         ("cluster", 3, SYNCS, "replicated:1"),
     ],
 )
-def test_what_clients_make_has_what_the_store_keeps_unasked(
+def test_unset_level_is_the_strictest_that_the_store_can_keep(
     mode: str, replicas: int, settings: dict[str, str], level: str
 ) -> None:
     there = promises(mode, replicas, settings)
-    assert there.strongest == level
+    assert there.settled(QueueSpec()).ack_level == level
     there.check(level)
+
+
+@pytest.mark.parametrize(
+    ("mode", "replicas", "settings", "had", "level"),
+    [
+        ("sentinel", 0, SYNCS, "replicated:1", "replicated:1"),  # its replicas are away just now
+        ("sentinel", 2, SYNCS, "memory", "replicated:1"),  # they were when it was made
+        ("sentinel", 2, SYNCS, "fsync", "replicated:1"),  # it comes from one server
+        ("single", 0, LAZY, "fsync", "fsync"),  # refused, and not weakened
+    ],
+)
+def test_unset_level_is_raised_and_never_weakened(
+    mode: str, replicas: int, settings: dict[str, str], had: str, level: str
+) -> None:
+    assert promises(mode, replicas, settings).settled(QueueSpec(), had).ack_level == level
 
 
 @pytest.mark.parametrize(
@@ -46,10 +65,30 @@ def test_what_clients_make_has_what_the_store_keeps_unasked(
         ("single", LAZY, "memory"),
     ],
 )
-def test_a_document_means_fsync_and_is_refused_where_that_cannot_be(
+def test_explicit_level_that_cannot_be_kept_is_refused(
     mode: str, settings: dict[str, str], advice: str
 ) -> None:
-    said_nothing = QueueSpec().ack_level
-    promises("single", 0, SYNCS).check(said_nothing)
+    there = promises(mode, 1, settings)
     with pytest.raises(AckLevelRefused, match=advice):
-        promises(mode, 1, settings).check(said_nothing)
+        there.check(there.settled(QueueSpec(ack_level="fsync"), "replicated:1").ack_level)
+
+
+def test_advice_names_a_level_that_the_store_keeps() -> None:
+    with pytest.raises(AckLevelRefused, match=r"or use replicated:1$"):
+        promises("sentinel", 1, SYNCS).check("replicated:2")
+
+
+async def test_document_without_level_becomes_replicated_under_sentinel(replicated: Replicated) -> None:
+    """Also one that an older version stored, which meant fsync by leaving it out."""
+    async with Desk(replicated.url) as desk:
+        queue, _ = await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+        assert queue.spec.ack_level == (await desk.store.find("orders")).spec.ack_level == "replicated:1"
+        keys = desk.store.registry.keys
+        old = json.loads(await desk.domain.link.call("HGET", keys.queues, "orders"))
+        await desk.domain.link.call("HSET", keys.queues, "orders", json.dumps({**old, "spec": "{}"}))
+        async with desk.another() as other:
+            found = await other.store.find("orders")
+            assert (found.spec.ack_level, found.unkept) == ("fsync", True)
+            await other.store.declare("orders", QueueSpec(), "test", replace=True)
+            found = await other.store.find("orders")
+            assert (found.spec.ack_level, found.unkept) == ("replicated:1", False)

@@ -160,7 +160,7 @@ async def test_what_is_no_note_is_refused(desk: Desk, note: str) -> None:
 
 def begun(client: Client) -> tuple[Lane, Queue]:
     """Three messages, all of them taken."""
-    queue = Queue("orders", "q1", "main", "test", QueueSpec())
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     lane = Lane(client, "one")
     put(lane, queue, *numbered(3))

@@ -71,7 +71,7 @@ async def test_documents_of_before_there_were_numbers_get_and_lose_them(desk: De
     keys = desk.store.registry.keys
     old = json.dumps({"qid": queue.qid, "domain": "main", "owner": "test", "spec": "{}"})
     await desk.domain.link.call("HSET", keys.queues, "orders", old)
-    assert (await desk.store.find("orders")).spec == QueueSpec()
+    assert (await desk.store.find("orders")).spec == QueueSpec(ack_level="fsync")
     await change(desk, "orders", **mca(7))
     assert (await desk.store.numbered("rqp-mca", 7)).qid == queue.qid
     await desk.domain.link.call("HSET", keys.queues, "orders", old)
@@ -131,7 +131,7 @@ async def test_a_queue_that_is_gone_has_no_number_once_that_is_told(desk: Desk) 
 
 async def test_what_was_being_looked_for_when_something_changed_is_not_remembered() -> None:
     """The answer may be from before the change."""
-    queue = Queue("orders", "q1", "main", "test", QueueSpec(**mca(7)))
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(**mca(7), ack_level="fsync"))
 
     async def look(_: str) -> Queue:
         numbers.changed()

@@ -28,7 +28,7 @@ async def test_a_declared_queue_is_found_by_everybody(desk: Desk) -> None:
     queue = await desk.queue(max_length=7)
     async with desk.another() as other:
         found = await other.store.find("orders")
-        assert (found.qid, found.spec, found.owner) == (queue.qid, QueueSpec(max_length=7), "test")
+        assert (found.qid, found.spec, found.owner) == (queue.qid, queue.spec, "test")
         assert await names(other) == ["orders"]
 
 
@@ -45,7 +45,7 @@ async def test_a_name_is_declared_once(desk: Desk) -> None:
     with pytest.raises(QueueExists):
         await desk.store.declare("orders", QueueSpec(max_length=5), "other")
     found = await desk.store.find("orders")
-    assert (found.spec, found.owner) == (QueueSpec(), "test")
+    assert (found.spec, found.owner) == (queue.spec, "test")
     assert await desk.count(found) == 1
 
 
@@ -88,10 +88,10 @@ async def test_applying_a_document_again_changes_the_limits_and_keeps_the_messag
 
 async def test_a_queue_stays_in_its_domain(desk: Desk) -> None:
     """What cannot be kept is refused, not ignored: another domain is another shard."""
-    await desk.queue()
+    queue = await desk.queue()
     with pytest.raises(DomainMismatch, match="main"):
         await desk.store.declare("orders", QueueSpec(domain="other", max_length=5), "test", replace=True)
-    assert (await desk.store.find("orders")).spec == QueueSpec()
+    assert (await desk.store.find("orders")).spec == queue.spec
 
 
 async def test_an_ack_level_that_this_store_cannot_keep_is_refused(desk: Desk) -> None:
@@ -268,7 +268,7 @@ async def test_what_is_refused_at_once_is_told_at_once(desk: Desk) -> None:
         await asyncio.wait_for(closed.publish(queue, b"x"), 1)
     with pytest.raises(StoreError, match="stopping"):
         await asyncio.wait_for(closed.take(queue), 1)
-    (got,) = [Queue("orders", queue.qid, "main", "test", QueueSpec())]
+    (got,) = [Queue("orders", queue.qid, "main", "test", QueueSpec(ack_level="fsync"))]
     with pytest.raises(StoreError, match="stopping"):
         await asyncio.wait_for(closed.count(got), 1)
 
@@ -299,7 +299,8 @@ async def test_a_queue_is_let_go_by_whoever_has_it(desk: Desk) -> None:
     assert await desk.store.release(before)
     assert not await desk.store.release(before)
     found = await desk.store.find("orders")
-    assert (found.owner, found.spec, await desk.count(found)) == ("released test", QueueSpec(max_length=7), 1)
+    spec = QueueSpec(max_length=7, ack_level="fsync")
+    assert (found.owner, found.spec, await desk.count(found)) == ("released test", spec, 1)
 
 
 async def test_a_document_is_replaced_only_if_it_is_the_one_that_was_seen(desk: Desk) -> None:

@@ -76,7 +76,7 @@ async def test_it_survives_when_it_makes_way_for_others(desk: Desk, where: str) 
 
 def test_a_take_of_it_is_told_again_as_it_was(client: Client) -> None:
     """Entries have a field that others lack, where others have that of a return to the end (lua/queues.lua)."""
-    queue = Queue("orders", "q1", "main", "test", QueueSpec())
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     lane, got = Lane(client, "one"), Answers()
     lane.bury(lane.source, queue, *encode(b"x"), "t", "refused", "", Answers())

@@ -112,6 +112,7 @@ def test_the_tag_and_the_largest_message_are_not_mistaken_for_each_other(client:
     client.call("FLUSHALL")
     assert limited(client, "5 0 reject 0 20 0 100 fsync 7", 7) == (2, 5)
     client.call("FLUSHALL")
-    remote = QueueSpec(max_length=5, remote={"protocol": "rqp-mca", "queueId": 1, "maxMessageBytes": 1})
+    leads = {"protocol": "rqp-mca", "queueId": 1, "maxMessageBytes": 1}
+    remote = QueueSpec(ack_level="fsync", max_length=5, remote=leads)
     assert str(remote.fields()[1]).endswith(" fsync * 1")
     assert limited(client, str(remote.fields()[1]), 7) == (2, 0)

@@ -87,7 +87,7 @@ def test_ack_levels(level: str, replicas: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "level", ["", "disk", "FSYNC", "replicated", "replicated:0", "replicated:-1", "replicated:1 "]
+    "level", ["disk", "FSYNC", "replicated", "replicated:0", "replicated:-1", "replicated:1 "]
 )
 def test_what_is_no_ack_level_is_refused(level: str) -> None:
     assert "an ack level is memory, fsync or replicated:<n>" in problem(ackLevel=level)

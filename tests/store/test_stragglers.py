@@ -11,7 +11,7 @@ from tests.store.modelled import expect, singles
 
 @pytest.fixture
 def queue(client: Client) -> Queue:
-    queue = Queue("orders", "q1", "main", "test", QueueSpec())
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     return queue
 

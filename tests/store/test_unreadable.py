@@ -41,7 +41,7 @@ async def test_all_others_are_listed(desk: Desk, server: Server, caplog: pytest.
 async def test_whether_what_is_in_it_can_be_reached(desk: Desk, server: Server) -> None:
     spoil(server, await desk.queue("far"))
     found, why = await desk.store.find_leniently("far")
-    assert (found.spec, "colour" in why) == (QueueSpec(), True)
+    assert (found.spec, "colour" in why) == (QueueSpec(ack_level="fsync"), True)
     for name, is_known in (("far", True), ("broken", False)):
         with pytest.raises(QueueUnreadable) as caught:
             await desk.store.find(name)

@@ -32,7 +32,7 @@ class Simulation(ChanceWorld):
     # the service
 
     def open(self, name: str, client: Client) -> Any:
-        return Queue(name, "q" + name, "main", "x", QueueSpec())
+        return Queue(name, "q" + name, "main", "x", QueueSpec(ack_level="fsync"))
 
     def create(self, name: str) -> Any:
         return self.rng.random() < 0.5

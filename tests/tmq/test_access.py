@@ -30,7 +30,7 @@ async def put_by_administrator(edge: LiveEdge, queue: Queue, *bodies: bytes) -> 
 
 async def change(edge: LiveEdge, name: str, **access: Any) -> None:
     """Returns once the edge goes by it."""
-    spec = QueueSpec.model_validate({"access": access})
+    spec = QueueSpec.model_validate({"access": access, "ackLevel": "fsync"})
     await edge.tools.declare(name, spec, "test", replace=True)
     await until(lambda: (found := edge.service.store.held(name)) is None or found.spec == spec)
 

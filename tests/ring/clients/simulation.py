@@ -50,7 +50,7 @@ class Simulation(ChanceWorld):
         """Or why not."""
         if self.rng.random() < 0.3:
             return self.rng.choice([errors.QueueUnknown(), errors.StoreUnavailable()])
-        return self.known.setdefault(name, Queue(name, f"q{name}", "main", "x", QueueSpec()))
+        return self.known.setdefault(name, Queue(name, f"q{name}", "main", "x", QueueSpec(ack_level="fsync")))
 
     def ask(self, work: Any, done: Any) -> None:
         if not isinstance(work, Queue | StoreError):  # to create or destroy one
