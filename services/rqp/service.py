@@ -8,7 +8,6 @@ from typing import Protocol
 from services.kit.metrics import Metrics
 from services.kit.tally import Tally
 from services.rqp import measures
-from services.rqp.clock import StoreClock
 from services.rqp.names import LookUp, Names
 from services.rqp.settings import RqpSettings
 from services.store import Pipe, Queue, Store
@@ -44,7 +43,6 @@ class RqpService:
         self.name = session_name(metrics.edge)  # of this process, for whatever it holds in the store
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
-        self.clock = StoreClock(store)
         self.names = Names(look_up, settings.lookup_s, metrics)
         self.registered = KnownPeers(store, metrics.local_errors.inc)
         self.agents: list[Agent] = []
