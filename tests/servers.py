@@ -106,15 +106,21 @@ class Client:
 
 
 class Server:
-    """One server process. `options` override the settings of the embedded store."""
+    """One server process. `options` override the settings of the embedded store, `environment` is added to ours."""
 
     def __init__(
-        self, program: str, directory: Path, options: Mapping[str, str] | None = None, port: int = 0
+        self,
+        program: str,
+        directory: Path,
+        options: Mapping[str, str] | None = None,
+        port: int = 0,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.program = program
         self.directory = directory
         self.port = port or free_port()
         self.options = dict(options or {})
+        self._environment = dict(environment or {})
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -134,7 +140,7 @@ class Server:
     def spawn(self) -> None:
         """Starts the process without waiting for it."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.process = _spawn(self._command(), self.directory)
+        self.process = _spawn(self._command(), self.directory, self._environment)
 
     def start(self) -> Server:
         """Returns when it answers, the AOF loaded."""
@@ -262,10 +268,13 @@ def _die_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _spawn(command: list[str], directory: Path) -> subprocess.Popen[bytes]:
+def _spawn(
+    command: list[str], directory: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command,
         cwd=directory,
+        env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

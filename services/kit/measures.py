@@ -56,8 +56,8 @@ STORE_EVENTS = counter(
     "penstock_store_events_total",
     "Refusals and alarms of the store",
     REASON,
-    more="the alarms `dataset_changed`, `store_rolled_back`, `new_generation` and `counter_mismatch` deserve a look, "
-    "and are there as 0 from the start",
+    more="the alarms `dataset_changed`, `store_rolled_back`, `new_generation`, `counter_mismatch` and `clock_stepped` "
+    "deserve a look, and are there as 0 from the start",
 )
 STORE_CALL_SECONDS = histogram(
     "penstock_store_call_seconds",

@@ -5,7 +5,7 @@ whatever is put in leaves over the protocol that it names. `outbox` sees to it t
 has one process that owns it, and runs that protocol's sending agent there; `condition` is what is wrong with it.
 Whom an agent may ask comes from the settings, the store and files (`rqprc`); `names` looks names up.
 
-`service` is what both protocols share, `clock` the store's time in it, `edge` is how the kit starts it. The agents are
+`service` is what both protocols share, `edge` is how the kit starts it. The agents are
 packages of their own: `mca` for RQP/MCA. It must not know any other edge, nor speak to Redis.
 `letters` is how dead letters are written into files.
 """

@@ -18,6 +18,7 @@ from services.rqp.condition import Condition
 from services.rqp.jobs import end, job
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
+from services.store.clock import now
 
 log = logging.getLogger(__name__)
 
@@ -220,4 +221,4 @@ class Holding:
 
     @staticmethod
     def _now() -> float:
-        return asyncio.get_running_loop().time()
+        return now()  # a lease runs out while the machine is suspended

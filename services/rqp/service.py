@@ -9,7 +9,6 @@ from services.kit.metrics import Metrics
 from services.kit.readiness import Readiness
 from services.kit.tally import Tally
 from services.rqp import measures
-from services.rqp.clock import StoreClock
 from services.rqp.names import LookUp, Names
 from services.rqp.settings import RqpSettings
 from services.store import Pipe, Queue, Store
@@ -46,7 +45,6 @@ class RqpService:
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
         self.readiness = Readiness(store=store.fault_of)
-        self.clock = StoreClock(store)
         self.names = Names(look_up, settings.lookup_s, metrics)
         self.registered = KnownPeers(store, metrics.local_errors.inc)
         self.agents: list[Agent] = []

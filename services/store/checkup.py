@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable
 
 from redis.exceptions import NoPermissionError, RedisError
 
+from services.store.clock import wall_offset_ms
 from services.store.domain import SESSION_TIMEOUT_MS, Domain
 from services.store.errors import AckLevelRefused, NotInitialised, StoreError
 from services.store.keys import DomainKeys
@@ -97,9 +98,8 @@ async def _memory(link: Link) -> Finding:
 
 
 async def _clock(link: Link) -> Finding:
-    before = time.time()
-    theirs = await link.now_ms()
-    off_ms = theirs - round((before + time.time()) * 500)
+    asked = time.time()
+    off_ms = wall_offset_ms(await link.now_ms(), asked)
     text = f"the store's is {abs(off_ms)} ms {'ahead' if off_ms >= 0 else 'behind'}"
     if abs(off_ms) > CLOCK_MS:
         return Finding("clock", Grade.WARN, text, "set the clocks by NTP: times shown are the store's")

@@ -30,7 +30,6 @@ READ = 200  # letters in one question
 KEPT = 3  # looks: for so long a domain is one process's
 BACK = 6  # looks: so far back whoever begins reads, who may come KEPT and two more after one that was killed
 LONGEST_ERROR = 200
-NS_PER_MS = 1_000_000
 
 
 class DeadSpans:
@@ -97,11 +96,11 @@ class DeadSpans:
         while not is_last:
             looked = await letters.look(after, Filter(), 0, READ, octets=0)
             for letter in looked.letters:
-                self._tell(queue, letter)
+                self._tell(domain, queue, letter)
             after, is_last = looked.last or after, looked.is_last
         return after
 
-    def _tell(self, queue: Queue, letter: DeadLetter) -> None:
+    def _tell(self, domain: Domain, queue: Queue, letter: DeadLetter) -> None:
         parent = of_attributes(letter.attributes)
         if parent is None or not parent.is_sampled or not self._recorder.follow():
             return
@@ -118,7 +117,7 @@ class DeadSpans:
             more["penstock.error"] = letter.error[:LONGEST_ERROR]
         context = Context(parent.trace_id, _id_of(queue, letter.id))
         span = begun("dead", Kind.INTERNAL, queue, parent, context, more, "settle")
-        span.start_ns = letter.died_ms * NS_PER_MS
+        span.start_ns = domain.pipe.clock.wall_ns(letter.died_ms)
         self._recorder.record(span.ended(letter.reason, span.start_ns))
 
 

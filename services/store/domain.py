@@ -12,6 +12,7 @@ from typing import Any
 from services.store import delivery
 from services.store.alarms import COUNTER_MISMATCH
 from services.store.claims import Claims
+from services.store.clock import now
 from services.store.connect import Connector
 from services.store.delivery import Delivery
 from services.store.errors import OutcomeUnknown, QueueChanged, QueueUnknown, StoreError
@@ -67,7 +68,7 @@ class Domain(Claims):
         self.pipe = kind(connector, self.keys, edge, pipe_settings, observe, dataset_changed)
         self.tracing: Tracing | None = None
         if recorder is not None and isinstance(self.pipe, TracedPipe):
-            self.tracing = self.pipe.tracing = Tracing(recorder)
+            self.tracing = self.pipe.tracing = Tracing(recorder, self.pipe.clock)
         self.tallies = self.pipe.tallies
         self._timing = timing
         self._observe = observe
@@ -120,9 +121,10 @@ class Domain(Claims):
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(self._timing.beat_s)
-            session = self.pipe.session
+            session, asked = self.pipe.session, now()
+            keys = [self.keys.sessions, self.keys.lane(session)]
             try:
-                await self.function("session", [self.keys.sessions, self.keys.lane(session)], session, "beat")
+                self.pipe.clock.heard(int(await self.function("session", keys, session, "beat")), asked)
             except StoreError as error:
                 log.info("no heartbeat: %s", error, extra={"action": "heartbeat_failed", "session": session})
 
@@ -141,10 +143,10 @@ class Domain(Claims):
         # it must stay below the timeout, or a store that stood still would cost sessions that are well.
         quiet = int(timing.sweep_s * 2000 + 1000)
         keys = [self.keys.sessions, self.keys.dying, self.keys.state]
-        now, *dying = await self.function("fence", keys, timing.session_timeout_ms, quiet)
+        now_ms, *dying = await self.function("fence", keys, timing.session_timeout_ms, quiet)
         moved = 0
         for i in range(0, len(dying), 2):
-            moved += await self._sweep_session(dying[i].decode(), int(now) - int(float(dying[i + 1])))
+            moved += await self._sweep_session(dying[i].decode(), int(now_ms) - int(float(dying[i + 1])))
         return moved
 
     async def _sweep_session(self, session: str, silent_ms: int) -> int:

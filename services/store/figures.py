@@ -77,7 +77,7 @@ def _figures(values: Sequence[bytes | None], sizes: Sequence[Any], now: int) -> 
         "returned_waiting": returned,
         "leases": lots,
         "dead_letters": dead,
-        "oldest_age_ms": now - int(oldest) if length else 0,
+        "oldest_age_ms": max(0, now - int(oldest)) if length else 0,
         "reserved_by": holder if reserved_ms > 0 else "",
         "reserved_for_ms": reserved_ms,
         "owned_by": own if own_until > now else "",

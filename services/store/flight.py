@@ -12,6 +12,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
 
 from services.store.call import Call
+from services.store.clock import now
 from services.store.delivery import Delivery
 from services.store.errors import (
     DatasetLost,
@@ -44,11 +45,13 @@ class Flight:
         self.call: Call | None = None
         self.took_off_at = 0.0  # when the call was first sent
         self.sent_at = 0.0  # when something was last asked of the store
+        self.asked_at = 0.0  # when the call was last sent, by the boot clock
         self.keeps_settles = True  # False: nothing will be sent any more
         self._waiting = waiting
         self._session = session
         self._replication = replication
         self._deadline_ms = deadline_s * 1000
+        self._encoded_at = 0.0  # since when its deadline counts, by the boot clock
         self._before = 0  # the number of the call before this one
         self._count = count
         self._give_back = give_back
@@ -70,6 +73,7 @@ class Flight:
 
     def encode(self) -> None:
         if self.call is not None:
+            self._encoded_at = now()
             self._session.encode(self.call, self._deadline_ms)
 
     async def send(self, connection: AbstractConnection) -> None:
@@ -77,7 +81,7 @@ class Flight:
         call = self.call
         assert call is not None
         packed = _pack(call.command)
-        self.sent_at = time.monotonic()
+        self.sent_at, self.asked_at = time.monotonic(), now()
         call.was_uncertain, call.uncertain = call.uncertain, True  # until an answer says otherwise
         await connection.send_packed_command([packed], check_health=False)
 
@@ -106,6 +110,22 @@ class Flight:
         if call is not None and now - call.born > patience_s and not call.abandoned:
             self._count(OutcomeUnknown())
             call.abandon(self._give_back)
+
+    def is_late_too_soon(self, error: ResponseError) -> bool:
+        """Whether the store refuses the call for a deadline that has not passed here: its clock was stepped."""
+        call = self.call
+        assert call is not None
+        early = (now() - self._encoded_at) * 1000 < self._deadline_ms
+        return early and not call.abandoned and str(error).startswith("LATE")
+
+    async def ask_anew(self, connection: AbstractConnection) -> None:
+        """Sends a call that was refused for lateness once more, under a new number: the old one stays refused."""
+        call = self.call
+        assert call is not None
+        self._before = self._session.sequence
+        call.sequence, call.uncertain = 0, False
+        self.encode()
+        await self.send(connection)
 
     # or not
 

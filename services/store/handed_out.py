@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from services.store import records, trace_context
 from services.store.client import Client
+from services.store.clock import Clock
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
 from services.store.queues import Queue
@@ -35,8 +35,9 @@ Ending = list[tuple[Span, Given]]  # what is being done with a message that is o
 
 
 class HandedOut:
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, clock: Clock) -> None:
         self._recorder = recorder
+        self.clock = clock
         self._open: dict[Place, dict[int, Given]] = {}  # by position; oldest first
         self._pulls: dict[bytes, Given] = {}  # those of them that a request leased, by its id
 
@@ -71,7 +72,7 @@ class HandedOut:
             "penstock.acquired": delivery.acquired,
             "penstock.failed": delivery.failed,
             "penstock.origin": delivery.origin,
-            "penstock.wait_ms": max(0, time.time_ns() // NS_PER_MS - delivery.enqueued_ms),
+            "penstock.wait_ms": round(self.clock.age_ms(delivery.enqueued_ms)),
             **peer_of(client),
         }
         if delivery.count > 1:

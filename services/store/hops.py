@@ -12,13 +12,13 @@ from collections.abc import Callable
 from functools import partial
 
 from services.store import trace_context
+from services.store.clock import Clock
 from services.store.delivery import Delivery
 from services.store.handed_out import HandedOut
 from services.store.queues import Queue
 from services.store.spans import SYSTEM, Kind, Recorder, Span, Value, begun, readable
 from services.store.trace_context import Context, Hop
 
-NS_PER_MS = 1_000_000
 FORWARD = "forward"
 
 
@@ -84,7 +84,7 @@ class Hops:
             hop = None
         if not parents and hop is None:
             return None
-        return Leaving(self._recorder, delivery, parents[0] if parents else None, hop)
+        return self.tried(delivery, parents[0] if parents else None, hop)
 
     def has_out(self, queue: Queue) -> bool:
         """Whether `spans` may find something of this queue."""
@@ -96,7 +96,8 @@ class Hops:
 
     def tried(self, delivery: Delivery, parent: Context | None, hop: Hop | None) -> Leaving:
         """As `leaving`, of one message of the delivery about which whoever counts them has decided: `numbers`."""
-        return Leaving(self._recorder, delivery, parent, hop)
+        clock = self._handed_out(delivery.queue).clock
+        return Leaving(self._recorder, clock, delivery, parent, hop)
 
     def asked(self, doing: str, destination: str, hop: Hop) -> Callable[[str], None] | None:
         """A question to others that no message of ours stands behind; called with '' or why it was not done."""
@@ -120,9 +121,15 @@ class Leaving:
     """One attempt. `ended`, once, before the message is settled or returned."""
 
     def __init__(
-        self, recorder: Recorder, delivery: Delivery, parent: Context | None, hop: Hop | None
+        self,
+        recorder: Recorder,
+        clock: Clock,
+        delivery: Delivery,
+        parent: Context | None,
+        hop: Hop | None,
     ) -> None:
         self._recorder = recorder
+        self._clock = clock
         self._delivery = delivery
         self._hop = hop
         self._attempt = (
@@ -148,7 +155,7 @@ class Leaving:
         about: dict[str, Value] = {"penstock.origin": readable(delivery.origin), "penstock.hop": True, **more}
         span = begun(FORWARD, Kind.PRODUCER, delivery.queue, None, self._hop.context, about, "send")
         span.links = [self._attempt.context] if self._attempt is not None else []
-        span.start_ns = min(delivery.enqueued_ms * NS_PER_MS, time.time_ns())
+        span.start_ns = self._clock.wall_ns(delivery.enqueued_ms)
         self._recorder.record(span.ended(error))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 LIBRARY = "penstock1"  # versioned: a changed contract is a new library beside the old one
 FILES = (
+    "clock",
     "schema",
     "queues",
     "log",

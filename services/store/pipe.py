@@ -18,6 +18,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from services.store.alarms import DATASET_CHANGED
 from services.store.client import OURSELVES
+from services.store.clock import Clock
 from services.store.connect import REPLY_TIMEOUT_S, Connector, ask, drop
 from services.store.delivery import Delivery
 from services.store.errors import (
@@ -76,7 +77,8 @@ class Pipe(Verbs):
         observer: object = observe
         self._took = observer.took if isinstance(observer, Timed) else None
         self._dataset_changed = dataset_changed
-        self._session = Session(keys, edge, connector.may_fail_over, observe)
+        self.clock = self.tallies.clock = Clock(observe)
+        self._session = Session(keys, edge, connector.may_fail_over, observe, self.clock)
         self._flight = Flight(
             self.waiting,
             self._session,
@@ -204,8 +206,13 @@ class Pipe(Verbs):
             try:
                 replies = await connection.read_response(disable_decoding=True)
             except ResponseError as error:
-                flight.refused(error)
+                if flight.is_late_too_soon(error):
+                    await self._session.measure_clock(connection)
+                    await flight.ask_anew(connection)
+                else:
+                    flight.refused(error)
                 continue
+            self.clock.heard(int(replies.pop()), flight.asked_at)
             if call.replicas:
                 await flight.replicated(connection, call, self._settings.request_timeout_s)
             self.calls += 1
@@ -256,7 +263,6 @@ class Pipe(Verbs):
         self._connection = connection = await self._connector.connect(self.keys.epoch)
         self._adopt(await self._session.find_epoch(connection))
         await self._session.attach(connection, must_be_the_same=self._flight.call is not None)
-        self.tallies.offset_ms = self._session.clock_offset_ms
         if self._down_since is not None:
             log.info("the store is there", extra={"action": "store_there", "session": self.session})
         self._down_since = None

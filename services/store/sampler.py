@@ -15,6 +15,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from services.store.clock import now
 from services.store.edge_tally import EdgeTally, Ourselves, Shell
 from services.store.errors import OutcomeUnknown, StoreError
 from services.store.samples import Sample, Writer
@@ -110,9 +111,9 @@ class Sampler:
     async def _send(self, domain: Domain, page: Page) -> None:
         """Raises OutcomeUnknown where the answer was lost."""
         args = [value for sample, _ in page for value in (len(sample), *sample)]
-        sent = time.monotonic()
+        asked = now()
         told = await domain.function("sample", [domain.keys.samples], self._kept, *args)
-        domain.tallies.offset_ms = float(told) - (sent + time.monotonic()) * 500
+        domain.pipe.clock.heard(int(told), asked)
 
     def _put_back(self, domain: Domain, page: Page) -> None:
         """It was certainly not told."""

@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from redis.exceptions import ResponseError
 
 from services.store.alarms import NEW_GENERATION, ROLLED_BACK
 from services.store.call import Call
+from services.store.clock import Clock, now
 from services.store.connect import ask
 from services.store.errors import DatasetLost, NotInitialised, StoreUnavailable
 from services.store.keys import DomainKeys
@@ -37,7 +37,12 @@ class Session:
     """`epoch` is 'dataset.generation' as last seen, '' before the first time."""
 
     def __init__(
-        self, keys: DomainKeys, edge: str, may_fail_over: bool, observe: Callable[[str, int], None]
+        self,
+        keys: DomainKeys,
+        edge: str,
+        may_fail_over: bool,
+        observe: Callable[[str, int], None],
+        clock: Clock,
     ) -> None:
         self.name = session_name(edge)
         self.epoch = ""
@@ -49,14 +54,14 @@ class Session:
         self._observe = observe
         self._rolled_back = False
         self._replication = ""  # the primary's replication id, where another may take its place
-        self.clock_offset_ms = 0.0
+        self._clock = clock
 
     def encode(self, call: Call, deadline_ms: float) -> None:
         """Makes the call's command: under a number of its own, or its old one when it is repeated."""
         if not call.sequence:
             self.sequence += 1
-        deadline = time.monotonic() * 1000 + self.clock_offset_ms + deadline_ms
-        call.encode(self.epoch, self.name, call.sequence or self.sequence, int(deadline))
+        deadline = self._clock.deadline_ms(deadline_ms)
+        call.encode(self.epoch, self.name, call.sequence or self.sequence, deadline)
 
     def forget_last(self) -> None:
         """The store does not remember the last call: the next one takes its number."""
@@ -108,9 +113,15 @@ class Session:
     async def _say(self, connection: AbstractConnection, mode: str) -> None:
         keys = [self._keys.epoch, self._keys.sessions, self._keys.lane(self.name)]
         keys += [self._keys.dying, self._keys.lots(self.name)]
-        sent = time.monotonic() * 1000
+        asked = now()
         told = await ask(connection, "FCALL", "ps1_session", len(keys), *keys, self.epoch, self.name, mode)
-        self.clock_offset_ms = float(told) - sent
+        self._clock.heard(int(told), asked)
+
+    async def measure_clock(self, connection: AbstractConnection) -> None:
+        """Asks for the store's time: the clock was not what it was believed to be."""
+        asked = now()
+        seconds, micros = await ask(connection, "TIME")
+        self._clock.heard(int(seconds) * 1000 + int(micros) // 1000, asked)
 
     async def find_epoch(self, connection: AbstractConnection) -> str:
         """The epoch to go on with.

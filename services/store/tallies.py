@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from services.store.buckets import CLASSES, PUT_S, WAIT_S
+from services.store.clock import Clock
 from services.store.errors import StoreError
 from services.store.metering import Done, Hear
 from services.store.operations import Commit, Numbered, Round, Watched
@@ -91,7 +92,7 @@ class Tallies:
 
     def __init__(self, observe: Observe) -> None:
         """observe: told of every refusal."""
-        self.offset_ms = 0.0  # the store's clock, less ours (monotonic)
+        self.clock = Clock()  # the store's
         self._observe = observe
         self._since = time.monotonic()
         self._is_kept = self._is_read = False
@@ -157,7 +158,7 @@ class Tallies:
 
     def give(self, queue: Queue, reply: list[Any]) -> None:
         """What a take, or a pull, was answered: eight values a stretch, behind the first one (lua/take.lua)."""
-        tally, now_ms = self.of(queue), time.monotonic() * 1000 + self.offset_ms
+        tally, now_ms = self.of(queue), self.clock.now_ms()
         if len(reply) == 9:
             _, _, _, _, _, number, blob, stamp, history = reply
             tally.given += number

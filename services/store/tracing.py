@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from services.store import records, trace_context
 from services.store.client import Client
+from services.store.clock import Clock
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
 from services.store.handed_out import HandedOut
@@ -24,10 +25,10 @@ Begun = list[tuple[int, Span]]  # places of messages in a run, and their spans
 class Tracing:
     """Of one process in one domain."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, clock: Clock) -> None:
         self.recorder = recorder
         self.sampling = Sampling(recorder)
-        self.handed_out = HandedOut(recorder)
+        self.handed_out = HandedOut(recorder, clock)
 
     # putting in
 

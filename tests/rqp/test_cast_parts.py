@@ -19,8 +19,8 @@ from services.rqp.cast.notes import Note
 from services.rqp.cast.ports import ANYBODY, Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
 from services.rqp.cast.stock import IDS_AT_ONCE, Ids
-from services.rqp.clock import StoreClock, now
 from services.store import Store
+from services.store.clock import Clock, now
 from services.store.verbs import NOTE
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
@@ -34,11 +34,9 @@ RANGE = "20000-20001"
 # notes
 
 
-async def test_what_is_kept_with_a_message_comes_back(server: Server) -> None:
+def test_what_is_kept_with_a_message_comes_back() -> None:
     """4.2: of whatever it is; times within the clocks' exactness, since another machine may read them."""
-    store = Store(server.url, "test")
-    clock = StoreClock(store)
-    await clock.look()
+    clock = Clock()
     for kept in (
         Kept(),
         Kept(failures=19, receiver="255.255.255.255", first_whole_at=now() - 86_000, not_before=now() + 60),
@@ -46,30 +44,19 @@ async def test_what_is_kept_with_a_message_comes_back(server: Server) -> None:
     ):
         text = Note(0xFFFF_FFFF, "255.255.255.255", kept).text(clock)
         assert NOTE.fullmatch(text), "the store must take it"
-        found = Note.parse(text, clock)
+        found = Note.parse(text, clock, 60.0)
         assert found is not None
         assert (found.id, found.address) == (0xFFFF_FFFF, "255.255.255.255")
         assert (found.kept.failures, found.kept.receiver) == (kept.failures, kept.receiver)
         assert found.kept.first_whole_at == pytest.approx(kept.first_whole_at, abs=0.002)
         assert found.kept.not_before == pytest.approx(kept.not_before, abs=0.002)
-    await store.close()
-
-
-async def test_the_clock_is_the_stores(server: Server) -> None:
-    """2.3: replicas on machines with other clocks agree about times."""
-    store = Store(server.url, "test")
-    clock = StoreClock(store)
-    await clock.look()
-    told = clock.to_ms(now())
-    assert told == pytest.approx(await store.now_ms(), abs=2000)
-    await store.close()
 
 
 @pytest.mark.parametrize(
     "text", ["", "cast1:0:1.1.1.1:0:-:-:-", "cast1:1:1.1.1.1:0:-:-", "cast2:1:1.1.1.1:0:-:-:-", "else"]
 )
 def test_a_note_of_somebody_else_is_none(text: str) -> None:
-    assert Note.parse(text, StoreClock(Store("redis://127.0.0.1", "test"))) is None
+    assert Note.parse(text, Clock(), 60.0) is None
 
 
 # ids

@@ -68,13 +68,13 @@ class Lane(Verbs):
         self.sequence += 1
         call.encode(self.epoch, self.session, self.sequence, deadline_ms)
         self.command = call.command
-        replies = self.client.call(*self.command)
+        replies = self.again()
         call.finish(replies)
         return replies
 
     def again(self) -> Any:
-        """The last call once more, as after a lost reply; what the store says this time."""
-        return self.client.call(*self.command)
+        """The last call once more, as after a lost reply; what the store says this time, without its time."""
+        return self.client.call(*self.command)[:-1]
 
     def die(self) -> None:
         """Its heartbeat stopped long ago."""

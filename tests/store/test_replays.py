@@ -189,7 +189,7 @@ def test_answers_are_kept_for_a_while_only(lane: Lane, queue: Queue) -> None:
     first = lane.command
     for _ in range(RING - 1):
         put(lane, queue, b"x")
-    assert lane.client.call(*first) == [1]
+    assert lane.client.call(*first)[:-1] == [1]
     put(lane, queue, b"x")
     with pytest.raises(ResponseError, match=r"^TOOOLD 65"):
         lane.client.call(*first)

@@ -15,6 +15,7 @@ from services.kit.measure import SECONDS_BUCKETS
 from services.store import Part, PipeSettings, Queue, Source, records
 from services.store.buckets import CLASSES, PUT_S
 from services.store.client import OURSELVES
+from services.store.clock import Clock, now
 from services.store.errors import StoreError
 from services.store.operations import Send
 from services.store.tallies import Tally
@@ -150,18 +151,19 @@ async def test_octets_that_are_given_out_count_and_each_first_wait_once(desk: De
 async def test_a_wait_is_the_age_on_the_stores_clock(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
-    assert abs(desk.domain.tallies.offset_ms - await offset_ms(desk)) < 5_000
-    desk.domain.tallies.offset_ms += 7_000_000
+    desk.domain.tallies.clock = await ahead(desk, 7_000_000)
     await desk.take(queue, 1)
-    desk.domain.tallies.offset_ms += 100_000_000
+    desk.domain.tallies.clock = await ahead(desk, 107_000_000)
     await desk.take(queue, 2)
     wait = look(desk)["orders"].wait
     assert (wait[-3], wait[-1]) == (1, 2)  # above 1 h, above 1 day
 
 
-async def offset_ms(desk: Desk) -> float:
-    now_ms = await desk.store.now_ms()
-    return now_ms - asyncio.get_running_loop().time() * 1000
+async def ahead(desk: Desk, ms: int) -> Clock:
+    """A store's clock that has gone on for so long."""
+    clock, asked = Clock(), now()
+    clock.heard(await desk.store.now_ms() + ms, asked)
+    return clock
 
 
 async def test_a_store_that_is_away_refuses_the_messages_of_each_queue(own_server: Server) -> None:

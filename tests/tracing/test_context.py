@@ -8,6 +8,7 @@ import pytest
 
 from services.kit.tracing import Recorder
 from services.store import records
+from services.store.clock import Clock
 from services.store.handed_out import HandedOut
 from services.store.hops import Hops
 from services.store.sampling import Sampling
@@ -136,7 +137,7 @@ async def test_hops(recorder: NewRecorder) -> None:
     assert all(each.is_sampled(1) for each in hops)
     assert not any(each.is_sampled(0) for each in hops)
     for ratio, period in ((1.0, 1), (0.5, 2), (0.3, 4), (0.01, 128), (0.0, 0)):
-        handed_out = HandedOut(traces := _with(recorder, ratio))
+        handed_out = HandedOut(traces := _with(recorder, ratio), Clock())
         hops_of_links = Hops(traces, lambda _, found=handed_out: found)
         for offset in (0, 1, 1_000_000_007):
             numbers = hops_of_links.numbers(1, 1000, offset)

@@ -12,6 +12,7 @@ from protos.rqp_mca import Profile
 from services.rqp.mca.hops import Passage
 from services.store import Queue, records
 from services.store.asking import Asker
+from services.store.clock import Clock
 from services.store.handed_out import HandedOut
 from services.store.hops import Hops
 from services.store.trace_context import KEY, fresh
@@ -128,7 +129,7 @@ async def test_both_decide_alike(
 async def test_connections_are_not_all_traced_at_the_same_numbers(recorder: NewRecorder) -> None:
     """Else whoever opens one for each message would be traced never, or always."""
     traces = recorder("rqp", ratio=0.25)
-    hops = Hops(traces, lambda _: HandedOut(traces))
+    hops = Hops(traces, lambda _: HandedOut(traces, Clock()))
     ports = range(32768, 61000)
     traced = sum(len(Passage("192.0.2.1", port).passed(hops, 1)) for port in ports)
     assert 0.23 < traced / len(ports) < 0.27
@@ -137,7 +138,7 @@ async def test_connections_are_not_all_traced_at_the_same_numbers(recorder: NewR
 async def test_names(recorder: NewRecorder) -> None:
     """Whatever differs makes another one: also the body, as a port is used again later."""
     traces = recorder("rqp")
-    hops = Hops(traces, lambda _: HandedOut(traces))
+    hops = Hops(traces, lambda _: HandedOut(traces, Clock()))
     found = set()
     for address, port in (("192.0.2.1", 40_000), ("192.0.2.1", 40_001), ("2001:db8::1", 40_000)):
         passage = Passage(address, port)

@@ -6,6 +6,6 @@ claim. Sending: `sending` is the agent of one transmission queue. Its `stock` ar
 `notes` of what must survive it; an `attempt` carries one of them, in its `line`: `asker` asks, `findreceiver` hears
 answers, of which `declines` are those that nobody takes, and `confirmations` what became of it. Both: `machines` is
 whom there is to ask and how each is spoken to, `wires` are connections of one message, `limits` what one address may
-ask for, `counts` the metrics, `clock` the store's time, `asked` verbs of the store with `await`. `agent` is all of it
+ask for, `counts` the metrics, `asked` verbs of the store with `await`. `agent` is all of it
 as the edge starts it. Nothing here decides what the protocol decides.
 """

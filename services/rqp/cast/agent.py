@@ -77,7 +77,7 @@ class Sending:
         self._asker = Asker(settings, machines)
         self._ports = Ports(settings.host, settings.sender_range, settings.port_rest_s)
         means = Means(settings, machines, counts, self._asker, self.findreceiver, self._ports)
-        self._shared = Shared(service, means, service.clock, Ids(service.store))
+        self._shared = Shared(service, means, Ids(service.store))
         self._outbox = Outbox(service, PROTOCOL, self._make)
         self._starting: asyncio.Task[None] | None = None
 

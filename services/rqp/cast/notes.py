@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from protos.rqp_cast import Kept
-from services.rqp.clock import StoreClock
+from services.store.clock import Clock, now
 
 VERSION = "cast1"
 NOTHING = "-"
@@ -28,15 +28,18 @@ class Note:
     address: str
     kept: Kept
 
-    def text(self, clock: StoreClock) -> str:
+    def text(self, clock: Clock) -> str:
         kept = self.kept
         fields = (self.id, self.address, kept.failures, kept.receiver)
-        times = (clock.to_ms(kept.first_whole_at), clock.to_ms(kept.not_before))
+        times = (None if at is None else clock.to_ms(at) for at in (kept.first_whole_at, kept.not_before))
         return ":".join((VERSION, *(NOTHING if field is None else str(field) for field in (*fields, *times))))
 
     @classmethod
-    def parse(cls, text: str, clock: StoreClock) -> Note | None:
-        """None for a text of another version, or that somebody else wrote."""
+    def parse(cls, text: str, clock: Clock, max_backoff_s: float) -> Note | None:
+        """None for a text of another version, or that somebody else wrote.
+
+        Times further ahead than they are ever set were noted before the store's clock was stepped back.
+        """
         found = _NOTE.fullmatch(text)
         if found is None:
             return None
@@ -44,7 +47,7 @@ class Note:
         kept = Kept(
             int(found[3]),
             receiver,
-            clock.to_s(int(first_ms) if first_ms else None),
-            clock.to_s(int(not_before_ms) if not_before_ms else None),
+            min(clock.to_s(int(first_ms)), now()) if first_ms else None,
+            min(clock.to_s(int(not_before_ms)), now() + max_backoff_s) if not_before_ms else None,
         )
         return cls(int(found[1]), found[2], kept)

@@ -26,10 +26,10 @@ from services.rqp.cast.hops import hop_of
 from services.rqp.cast.line import Line
 from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.stock import Ids, Message, Stock
-from services.rqp.clock import StoreClock, now
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store.clock import now
 from services.store.errors import LeaseLost
 from services.store.hops import Leaving
 
@@ -48,7 +48,6 @@ class Shared:
 
     service: RqpService
     means: Means
-    clock: StoreClock
     ids: Ids
     line: Line = field(default_factory=Line)
 
@@ -68,7 +67,7 @@ class CastSending:
         self._source = Source(OURSELVES)
         self._ports = shared.means.settings.sender_ports
         self._machine = Sender(self._key, shared.means.settings.sender())
-        self._stock = Stock(shared.service, queue, shared.clock, shared.ids, shared.means.asker.address)
+        self._stock = Stock(shared.service, queue, shared.ids, shared.means.asker.address)
         self._stock.on_empty = self._emptied
         self._attempt: Attempt | None = None
         self._current: Message | None = None  # what is being sent, until its fate is carried out

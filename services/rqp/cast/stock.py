@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from protos.rqp_cast import ZERO_ID, Kept, Outgoing, Quality, encode_record
 from services.rqp.cast.asked import asked
 from services.rqp.cast.notes import Note
-from services.rqp.clock import StoreClock, now
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source, Store, StoreError, records
+from services.store.clock import now
 from services.store.waking import POLL_S
 
 WANTED = 32  # messages taken at once
@@ -65,15 +65,14 @@ class Message:
 class Stock:
     """Of one queue that this process owns."""
 
-    def __init__(
-        self, service: RqpService, queue: Queue, clock: StoreClock, ids: Ids, address: Callable[[], str]
-    ) -> None:
+    def __init__(self, service: RqpService, queue: Queue, ids: Ids, address: Callable[[], str]) -> None:
         """address: the stable one of this agent."""
         self.on_empty: Callable[[], None] = lambda: None  # there is nothing to send
         self._queue = queue
         self._pipe = service.pipe(queue)
         self._source = Source(OURSELVES)
-        self._clock = clock
+        self._clock = self._pipe.clock
+        self._max_backoff_s = service.settings.cast.max_backoff_s
         self._ids = ids
         self._address = address
         self._news = service.store.wakes(queue.domain).event(queue)
@@ -87,7 +86,6 @@ class Stock:
     async def next(self) -> Message:
         """The next message whose turn it is, waited for. Raises StoreError."""
         while True:
-            await self._clock.look()
             if self._waiting and self._waiting[0][0] <= now():
                 return heapq.heappop(self._waiting)[2]
             while self._ready:
@@ -202,7 +200,7 @@ class Stock:
         record = encode_record(content.body)
         if not self._is_certain(content):
             return Message(delivery, record, None)
-        if (note := Note.parse(delivery.note, self._clock)) is not None:
+        if (note := Note.parse(delivery.note, self._clock, self._max_backoff_s)) is not None:
             return Message(delivery, record, note)
         return Message(delivery, record, Note(await self._ids.next(), self._address(), Kept()), is_new=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from typing import Protocol
 
@@ -112,14 +111,12 @@ class Feed:
 
     async def _keep_expiring(self) -> None:
         """What is leased and not sent expires as if it were not leased: the store buries it once it is back."""
-        clock = self._service.clock
+        clock = self._service.pipe(self._queue).clock
         while True:
             await asyncio.sleep(EXPIRY_S)
             ttl_ms = self._queue.spec.message_ttl
             if ttl_ms and self.line:
-                with contextlib.suppress(StoreError):  # the next time, then
-                    await clock.look()
-                    self._machine.expire(clock.now_ms() - ttl_ms - CLOCK_ERROR_MS)
+                self._machine.expire(round(clock.now_ms()) - ttl_ms - CLOCK_ERROR_MS)
 
     def _wanted(self) -> int:
         """0 while there is enough: half of it is worth a question."""

@@ -41,10 +41,35 @@ FUNCTIONS.delete = function(K, A)
   return { 1, len }
 end
 
--- A claim as it is now: {fence, by whom or nil, until}. v = those three fields of the queue hash.
-local function reservation(v, now)
-  local by = v[1] and v[1] ~= '' and tonumber(v[2] or 0) > now and v[1] or nil
-  return { fence = tonumber(v[3] or 0), by = by, till = tonumber(v[2] or 0) }
+-- Fields of the queue hash that say of a claim by whom it is held, until when, its fence number and its length.
+local CLAIMS = { reserve = { 'holder', 'until', 'fence', 'ttl' }, own = { 'own', 'own_until', 'own_fence', 'own_ttl' } }
+
+-- A claim as it is now: {fence, by whom or nil, until, noted}; noted = the end that the queue hash tells.
+FUNCTIONS.claim = function(key, kind, now)
+  local v = call('HMGET', key, unpack(CLAIMS[kind]))
+  local noted = tonumber(v[2] or 0)
+  local till = v[4] and CLOCK.ends(noted, tonumber(v[4]), now) or noted
+  local by = v[1] and v[1] ~= '' and till > now and v[1] or nil
+  return { fence = tonumber(v[3] or 0), by = by, till = till, noted = noted }
+end
+
+-- A claim that another has; how long it is kept from now on is written down.
+local function heal_claim(key, kind, held)
+  if held.by and held.till ~= held.noted then call('HSET', key, CLAIMS[kind][2], num(held.till)) end
+end
+
+-- Claims, and the time of the last release, that were noted before the clock was stepped.
+FUNCTIONS.heal_claims = function(key, now)
+  for _, kind in ipairs({ 'reserve', 'own' }) do heal_claim(key, kind, FUNCTIONS.claim(key, kind, now)) end
+  local freed = tonumber(call('HGET', key, 'freed') or 0)
+  if CLOCK.happened(freed, now) < freed then call('HSET', key, 'freed', num(now)) end
+end
+
+local function take_claim(key, kind, held, holder, ttl, now)
+  if not held.by then held.fence = held.fence + 1 end
+  local names = CLAIMS[kind]
+  call('HSET', key, names[1], holder, names[2], num(now + tonumber(ttl)), names[3], num(held.fence), names[4], ttl)
+  return held.fence
 end
 
 local function reserved_by_other(held, now) return { 'RESERVED', held.by, num(held.till - now) } end
@@ -64,19 +89,18 @@ FUNCTIONS.reserve = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local v = call('HMGET', K[2], 'holder', 'until', 'fence', 'id', 'limits')
-  if not v[4] then return 'GONE' end
+  local v = call('HMGET', K[2], 'id', 'limits')
+  if not v[1] then return 'GONE' end
   local now = now_ms()
-  local held = reservation(v, now)
-  if limits_of(v[5]).paused and held.by ~= A[2] then return 'PAUSED' end
+  FUNCTIONS.heal_claims(K[2], now)
+  local held = FUNCTIONS.claim(K[2], 'reserve', now)
+  if limits_of(v[2]).paused and held.by ~= A[2] then return 'PAUSED' end
   if held.by and held.by ~= A[2] then return reserved_by_other(held, now) end
   if A[4] and not held.by then
     local freed = call('HMGET', K[2], 'freed', 'freed_by', 'served')
     if is_served(freed, now, A[4], A[5], A[6]) then return { 'SERVED', freed[2] } end
   end
-  if not held.by then held.fence = held.fence + 1 end
-  call('HSET', K[2], 'holder', A[2], 'until', num(now + tonumber(A[3])), 'fence', num(held.fence))
-  return held.fence
+  return take_claim(K[2], 'reserve', held, A[2], A[3], now)
 end
 
 -- KEYS epoch, q; ARGV epoch holder fence asker. Only the holder of that fence number frees it, who had it for this asker
@@ -98,14 +122,14 @@ FUNCTIONS.own = function(K, A)
   begin()
   local err = check_epoch(K[1], A[1])
   if err then return err end
-  local v = call('HMGET', K[2], 'own', 'own_until', 'own_fence', 'id')
-  if not v[4] then return 'GONE' end
+  if not call('HGET', K[2], 'id') then return 'GONE' end
   local now = now_ms()
-  local held = reservation(v, now)
-  if held.by and held.by ~= A[2] then return 0 end
-  if not held.by then held.fence = held.fence + 1 end
-  call('HSET', K[2], 'own', A[2], 'own_until', num(now + tonumber(A[3])), 'own_fence', num(held.fence))
-  return held.fence
+  local held = FUNCTIONS.claim(K[2], 'own', now)
+  if held.by and held.by ~= A[2] then
+    heal_claim(K[2], 'own', held)
+    return 0
+  end
+  return take_claim(K[2], 'own', held, A[2], A[3], now)
 end
 
 -- KEYS epoch, q; ARGV epoch owner fence.
@@ -148,7 +172,7 @@ FUNCTIONS.available = function(K, A)
   if not Q then return 'GONE' end
   local reason = closed(Q, '?' .. A[1])
   if reason == 'RESERVED' then
-    return reserved_by_other(reservation(call('HMGET', K[2], 'holder', 'until', 'fence'), C.now), C.now)
+    return reserved_by_other(FUNCTIONS.claim(K[2], 'reserve', C.now), C.now)
   end
   return reason or is_full(Q) and 'FULL' or 1
 end

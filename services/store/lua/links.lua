@@ -209,7 +209,10 @@ local function log_lease(K, A)
   local err = check_epoch(K[1], A[1])
   if err then return err end
   local holder = call('GET', K[2])
-  if holder and holder ~= A[2] then return 0 end
+  if holder and holder ~= A[2] then
+    if A[3] ~= '0' then call('PEXPIRE', K[2], A[3], 'LT') end   -- the clock may have been stepped back since it was set
+    return 0
+  end
   if A[3] == '0' then call('DEL', K[2]) return 0 end
   call('SET', K[2], A[2], 'PX', A[3])
   return 1

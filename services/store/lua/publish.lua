@@ -27,7 +27,7 @@ end
 -- Why nobody with this holder may put anything in, or nil. holder: '' = no reservation is known of, '?x' = x, who needs
 -- none of its own, x = x, who must have it.
 local function reserved(Q, holder)
-  local by = Q.h.holder and Q.h.holder ~= '' and tonumber(call('HGET', Q.q, 'until')) > Q.C.now and Q.h.holder
+  local by = Q.h.holder and Q.h.holder ~= '' and FUNCTIONS.claim(Q.q, 'reserve', Q.C.now).by
   if holder == '' then return by and 'RESERVED' end
   if string.sub(holder, 1, 1) ~= '?' then return by ~= holder and 'NOTHELD' or nil end
   return by and by ~= string.sub(holder, 2) and 'RESERVED' or nil

@@ -115,7 +115,13 @@ end
 local function write_down(board, member, text, keep)
   local now, all = now_ms(), call('HGETALL', board)
   for i = 1, #all, 2 do
-    if tonumber(string.match(all[i + 1], '^%d+') or 0) < now - keep then call('HDEL', board, all[i]) end
+    local digits, rest = string.match(all[i + 1], '^(%d+)(.*)$')
+    local at = tonumber(digits or 0)
+    if at < now - keep then
+      call('HDEL', board, all[i])
+    elseif CLOCK.happened(at, now) < at then
+      call('HSET', board, all[i], num(now) .. rest)
+    end
   end
   return call('HSET', board, member, num(now) .. ' ' .. text)
 end

@@ -17,7 +17,7 @@ KEYS (all of one transaction domain share the hash tag {dom}, so a domain is one
                           n = count, t = server ms, o = origin, b = records, c = 1 if it was returned to the end,
                           r = how often it was brought back from the dead, alone in its entry
   ps:{dom}:<qid>:q        queue hash: limits, cursor (ce, ci), lot number, counters (see FIELDS); who has it reserved
-                          (holder, until, fence; freed, freed_by, served = when it was free again, and whose question was answered), who serves it (own, own_until, own_fence), condition = what is wrong; watched = how many
+                          (holder, until, fence, ttl = its length in ms; freed, freed_by, served = when it was free again, and whose question was answered), who serves it (own, own_until, own_fence, own_ttl), condition = what is wrong; watched = how many
                           w:<entry number> = fate keys of messages that somebody waits for, each alone in its entry;
                           declared = how often its document was brought here, so that who deletes it sees whether one came meanwhile;
                           sampled = "<server ms> <digest>" of the last sample of it, "0 <server ms when it was made>": none yet (samples.lua)
@@ -91,11 +91,6 @@ local function num(x)
   if x - x ~= 0 then error('NUMBER ' .. tostring(x)) end  -- nan, or an infinity
   local text = string.format('%.0f', x)
   return text == '-0' and '0' or text
-end
-
-local function now_ms()
-  local t = redis.call('TIME')
-  return tonumber(t[1]) * 1000 + math.floor(tonumber(t[2]) / 1000)
 end
 
 local function number_of(entry) return tonumber(string.sub(entry, string.find(entry, '-', 1, true) + 1)) end

@@ -25,7 +25,8 @@ local function session(K, A)
 end
 
 -- KEYS epoch ses dying state; ARGV epoch session-timeout(ms) quiet(ms). Fences sessions that fell silent.
--- Nothing is fenced until one timeout after the store came back: nobody could send heartbeats while it was away.
+-- Nothing is fenced until one timeout after the store came back, or its clock was stepped: nobody could send heartbeats
+-- meanwhile.
 -- Answers {now, session, last heartbeat, ...} of all that wait to be swept.
 local function fence(K, A)
   begin()
@@ -34,8 +35,10 @@ local function fence(K, A)
   local now, timeout = now_ms(), tonumber(A[2])
   local state = call('HMGET', K[4], 'looked', 'up_since', 'run_id')
   local run_id = string.match(call('INFO', 'server'), '\nrun_id:(%x+)')
-  local up_since = tonumber(state[2] or 0)
-  if state[3] ~= run_id or now - tonumber(state[1] or 0) > tonumber(A[3]) then up_since = now end
+  local looked, up_since = tonumber(state[1] or 0), tonumber(state[2] or 0)
+  if state[3] ~= run_id or now < looked or now - looked > tonumber(A[3]) then up_since = now end
+  CLOCK.heal_scores(K[2], now)
+  CLOCK.heal_scores(K[3], now)
   call('HSET', K[4], 'looked', num(now), 'up_since', num(up_since), 'run_id', run_id)
   if now - up_since > timeout then
     local silent = call('ZRANGEBYSCORE', K[2], '-inf', num(now - timeout), 'WITHSCORES', 'LIMIT', 0, STEP)

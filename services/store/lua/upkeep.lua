@@ -111,6 +111,7 @@ FUNCTIONS.upkeep = function(K, A)
   local C = { held = {}, freed = {}, session = '', now = now_ms(), generation = generation_of(A[1]) }
   local Q = open_queue(C, K, 2)
   if not Q then return 'GONE' end
+  FUNCTIONS.heal_claims(K[3], C.now)
   expire_front(Q)
   move_stragglers(Q, tonumber(A[2]))
   if tonumber(A[4]) > 0 then count(Q, 'dead_trimmed', call('XTRIM', Q.d, 'MINID', num(math.max(0, C.now - tonumber(A[4]))))) end

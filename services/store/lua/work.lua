@@ -12,7 +12,7 @@
 --   W fate-key keep-ms queue origin n bytes record
 --   U journal queue number origin reason error n bytes record
 --   Q request keep-ms queue (push origin n bytes record | pull largest | done session lots)
---   L bindings origin k (n lines c (queue record)*c)*k   H
+--   L bindings origin k (n lines c (queue record)*c)*k   H   K, the server's time (ms), also of a call that is repeated
 local FIRST = 8
 
 -- The entries that a lot's range still has, in order; some may have been thinned out meanwhile (see upkeep.lua).
@@ -74,6 +74,8 @@ local function replay(queues, A, kept)
         for _, v in ipairs(Q and rebuild(Q, r[j]) or {}) do out[#out + 1] = v end
       end
       for j = 1, math.max(#r, #out) do r[j] = out[j] end
+    elseif type(r) == 'table' and r[1] == 'clock' then
+      kept[k] = num(now_ms())
     end
   end
   for q = 0, tonumber(A[6]) - 1 do
@@ -139,6 +141,7 @@ end
 OPS.Q = FUNCTIONS.request
 OPS.L = sends
 OPS.H = function(C) return head_of(open_log(C)) end
+OPS.K = function(C) return num(C.now), { 'clock' } end
 
 -- Where the next operation begins.
 local AFTER = {
@@ -156,6 +159,7 @@ local AFTER = {
   Q = FUNCTIONS.after_request,
   L = after_sends,
   H = function(_, i) return i end,
+  K = function(_, i) return i end,
   X = function(A, i) return after_parts(A, i + 4, tonumber(A[i + 3])) end,
 }
 

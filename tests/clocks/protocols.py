@@ -1,0 +1,168 @@
+"""A process with an edge of each protocol, whose clocks and whose store's clock are changed at work.
+
+    python -m tests.clocks.protocols STORE-URL FOLDER STORE-CLOCKS OWN-CLOCKS
+
+Prints JSON: by change and protocol what came out of what was put in before and after it, and by change how many steps
+of the store's clock an edge counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from protos.rqp_cast import Result
+from services.store.alarms import CLOCK_STEPPED
+from tests.clocks.clocks import change
+from tests.live import Live, set_up
+from tests.pairs.test_every_pair import leading, numbered
+from tests.pairs.world import (
+    ELSEWHERE,
+    World,
+    arrived,
+    bridged,
+    msgsnd,
+    put_by_mca,
+    put_by_ring,
+    put_by_text,
+    put_by_tmq,
+    tag_in,
+    world,
+)
+from tests.rqp.cast_hands import HandSender
+from tests.servers import Server
+from tests.sysv.local import Keys
+
+HOUR_S = 3600.0
+CELL_S = 20.0
+# wall clock of the store's server; wall clock and boot clock of the edges
+CHANGES = {
+    "store forward": (HOUR_S, 0.0, 0.0),
+    "store back": (-HOUR_S, 0.0, 0.0),
+    "edges forward": (0.0, HOUR_S, 0.0),
+    "edges back": (0.0, -HOUR_S, 0.0),
+    "edges suspended": (HOUR_S, HOUR_S, HOUR_S),
+}
+Put = Callable[[World, str, int, Sequence[bytes]], Awaitable[None]]
+_ids = itertools.count(1)
+
+
+async def put_by_cast(world: World, _name: str, key: int, bodies: Sequence[bytes]) -> None:
+    """Ids of messages are not used twice."""
+    with HandSender(world.net, ELSEWHERE) as sender:
+        for body in bodies:
+            offer, identifier = await sender.asked(key), next(_ids)
+            await sender.approve(offer, identifier)
+            await sender.data(offer, body, key)
+            assert (await sender.end()).result is Result.SUCCESS
+
+
+# by which way a message comes: how it is put in, and the bindings and the remote of its queue
+WAYS: dict[str, Put] = {
+    "tmq": put_by_tmq,
+    "ring": put_by_ring,
+    "text": put_by_text,
+    "mca received": put_by_mca,
+    "cast received": put_by_cast,
+    "mca sent": put_by_tmq,
+    "cast sent": put_by_tmq,
+}
+PROTOCOLS = (*WAYS, "sysv")
+BODIES = [b"before", b"after"]
+
+
+class Exchange:
+    """One way through the store, under one change of clocks."""
+
+    def __init__(self, place: World, way: str, name: str, number: int, key: int) -> None:
+        self._place = place
+        self._way = way
+        self._name = name
+        self._number = number
+        self._key = key
+
+    async def begin(self, stack: AsyncExitStack, folder: Path) -> None:
+        place, name = self._place, self._name
+        protocol, _, direction = self._way.partition(" ")
+        if direction == "sent":
+            await place.declare(arrived(name), bindings=numbered(protocol, self._number))
+            await place.declare(name, remote=leading(protocol, self._number))
+        elif direction == "received":
+            await place.declare(name, bindings=numbered(protocol, self._number))
+        else:
+            tags = {"text": {"subscribe": [tag_in(name).decode()]}} if self._way == "text" else {}
+            await place.declare(name, bindings=tags)
+        if self._way == "sysv":
+            await stack.enter_async_context(bridged(place, folder / name, name, self._key, 0))
+
+    async def put(self, body: bytes) -> None:
+        if self._way == "sysv":
+            msgsnd(self._key, [body])
+        else:
+            await WAYS[self._way](self._place, self._name, self._number, [body])
+
+    async def end(self) -> list[str]:
+        name = arrived(self._name) if self._way.endswith("sent") else self._name
+        return [body.decode() for body in await self._place.drain(name, len(BODIES))]
+
+
+async def guarded(work: Awaitable[Any]) -> Any:
+    try:
+        async with asyncio.timeout(CELL_S):
+            return await work
+    except (AssertionError, OSError, EOFError) as error:  # the test shows which cell it is
+        return repr(error)
+
+
+async def exchange(place: World, folder: Path, keys: Keys, files: list[Path], name: str) -> dict[str, Any]:
+    """What became of each protocol's messages under one change."""
+    async with AsyncExitStack() as stack:
+        row = list(CHANGES).index(name)
+        exchanges = {
+            way: Exchange(place, way, f"{way} {name}".replace(" ", "-"), 1000 * row + 10 * index, keys.new())
+            for index, way in enumerate(PROTOCOLS, 1)
+        }
+        for each in exchanges.values():
+            await each.begin(stack, folder)
+            await each.put(BODIES[0])
+        store_s, wall_s, boot_s = CHANGES[name]
+        change(files[1], wall_s, boot_s)
+        change(files[0], store_s, 0.0)
+        found: dict[str, Any] = {}
+        for way, each in exchanges.items():
+            found[way] = await guarded(each.put(BODIES[1])) or await guarded(each.end())
+        return found
+
+
+def stepped(edge: Live[Any]) -> float:
+    """How many steps of the store's clock the edge has counted."""
+    return edge.value("penstock_store_events_total", reason=CLOCK_STEPPED)
+
+
+async def main(url: str, folder: Path, *files: Path) -> dict[str, Any]:
+    server = Server("valkey", folder, port=int(url.rpartition(":")[2]))
+    await set_up(server)
+    keys, found, steps = Keys(), {}, {}
+    try:
+        async with world(server) as place:
+            for name in CHANGES:
+                before = stepped(place.tmq)
+                found[name] = await exchange(place, folder, keys, [*files], name)
+                steps[name] = stepped(place.tmq) - before
+    finally:
+        keys.remove_all()
+    return {"found": found, "steps": steps}
+
+
+if __name__ == "__main__":
+    paths = [Path(argument) for argument in sys.argv[2:]]
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        print(json.dumps(runner.run(main(sys.argv[1], *paths))))

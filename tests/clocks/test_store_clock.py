@@ -1,0 +1,127 @@
+"""The store's clock is stepped under processes at work, both ways (docs/store.md, Clocks)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from services.store.domain import Timing
+from services.store.errors import QueueReserved
+from tests.clocks.clocks import Clocks
+from tests.servers import Client, Server
+from tests.store.desk import Desk, bodies, until
+from tests.store.lane import Lane
+from tests.store.test_replays import take
+
+SHORT = Timing(session_timeout_ms=600, beat_s=0.05, sweep_s=0.1)
+HOUR_S = 3600
+SOON_S = 12.0
+TTL_MS = 1500
+steps = pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S], ids=["forward", "backward"])
+
+
+@pytest.fixture
+async def desk(stepped: Server) -> AsyncIterator[Desk]:
+    stepped.clear()
+    async with Desk(stepped, timing=SHORT) as desk:
+        yield desk
+
+
+@pytest.fixture
+def client(stepped: Server, desk: Desk) -> Iterator[Client]:
+    with stepped.client() as client:
+        yield client
+
+
+async def sweeps(desk: Desk, number: int) -> int:
+    """Looks for dead sessions so often; how many messages went back."""
+    moved = 0
+    for _ in range(number):
+        moved += await desk.domain.sweep()
+        await asyncio.sleep(SHORT.sweep_s)
+    return moved
+
+
+@steps
+async def test_requests_go_on_at_once(desk: Desk, clocks: Clocks, step_s: int) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"before")
+    clocks.step(step_s)
+    await desk.put(queue, b"after")
+    got = await desk.take(queue)
+    await desk.settle(got)
+    assert bodies(got) == [b"before", b"after"]
+    assert (await desk.stats(queue))["in_flight"] == 0
+    assert desk.refusals == {"clock_stepped": 1}
+
+
+@steps
+async def test_messages_of_a_killed_session_return_after_its_timeout(
+    desk: Desk, client: Client, clocks: Clocks, step_s: int
+) -> None:
+    queue = await desk.queue(visibility_timeout="1ms")
+    await desk.put(queue, b"held")
+    assert len(take(Lane(client, "killed", desk.pipe.epoch), queue)) == 1
+    clocks.step(step_s)
+    desk.store.look_after()
+    got = await until(lambda: desk.take(queue), SOON_S)
+    assert bodies(got) == [b"held"]
+
+
+@steps
+async def test_a_session_that_sends_heartbeats_keeps_its_messages(
+    desk: Desk, clocks: Clocks, step_s: int
+) -> None:
+    queue = await desk.queue(visibility_timeout="1ms")
+    await desk.put(queue, b"held")
+    got = await desk.take(queue)
+    async with desk.another() as other:
+        await sweeps(other, 1)
+        clocks.step(step_s)
+        assert await sweeps(other, 12) == 0
+    await desk.settle(got)
+
+
+@steps
+@pytest.mark.parametrize("claim", ["own", "reserve"])
+async def test_a_claim_is_kept_for_its_time_and_no_longer(
+    desk: Desk, clocks: Clocks, claim: str, step_s: int
+) -> None:
+    queue = await desk.queue()
+
+    async def ask(holder: str) -> bool:
+        try:
+            return bool(await getattr(desk.domain, claim)(queue, holder, TTL_MS))
+        except QueueReserved:
+            return False
+
+    assert await ask("first")
+    clocks.step(step_s)
+    assert not await ask("second")
+    assert await ask("first")  # renewed
+    assert not await ask("second")
+    await until(lambda: ask("second"), 2 * TTL_MS / 1000 + 5)
+
+
+async def test_a_claim_of_a_killed_holder_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
+    queue = await desk.queue()
+    await desk.domain.reserve(queue, "killed", TTL_MS)
+    clocks.step(-HOUR_S)
+    await desk.domain.tidy(queue)  # heals it, whoever asks for it next
+
+    async def is_free() -> bool:
+        return (await desk.stats(queue))["reserved_for_ms"] == 0
+
+    await until(is_free, 2 * TTL_MS / 1000 + 5)
+
+
+async def test_a_killed_edges_lease_of_a_link_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
+    key = desk.domain.keys.log_lease("neighbour")
+
+    async def lease(holder: str) -> bool:
+        return bool(await desk.domain.function("log_lease", [key], holder, TTL_MS))
+
+    assert await lease("killed")
+    clocks.step(-HOUR_S)
+    assert not await lease("next")
+    await until(lambda: lease("next"), SOON_S)
