@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from services.kit.early import end_at_sigterm
+from services.kit.early import end_at_once, ending_signals
 
 EXIT_FAILED = 1
 EXIT_UNUSABLE = 2
@@ -13,7 +13,7 @@ EXIT_UNUSABLE = 2
 
 def main(words: list[str]) -> int:
     if "uninstall" not in words:  # that goes on, and ends by itself: what it leaves undone would hang
-        end_at_sigterm(0)
+        end_at_once(0, ending_signals())
     return _run(words)
 
 

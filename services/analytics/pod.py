@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from services.analytics.ending import TERMINATED
-from services.kit.early import end_at_sigterm
+from services.kit.early import end_at_once
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 OPTION = "SPARK_JAVA_OPT_"  # and a number from 0 on
@@ -75,7 +75,7 @@ def main(words: list[str]) -> None:
         except KeyError as missing:
             sys.exit(f"penstock: {words[0]}: Spark starts it, and says {missing.args[0]} in the environment")
         os.execvp(command[0], command)  # Java handles SIGTERM itself
-    end_at_sigterm(TERMINATED)  # until there is a run that can be given up
+    end_at_once(TERMINATED)  # until there is a run that can be given up
     from services.analytics.__main__ import analytics
 
     analytics(words)

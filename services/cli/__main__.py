@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 
-from services.kit.early import end_at_sigterm
+from services.kit.early import end_at_once, ending_signals
 
-SERVING = ("serve", "up", "sysv")  # to end is what they are asked for, and no failure
+SERVING = ("serve", "up", "sysv", "console")  # to end is what they are asked for, and no failure
 TERMINATED = 143  # as in `exits`, which brings the store along
 
 
 def main() -> None:
     """The entry point: ends the process with one of `Exit`."""
-    end_at_sigterm(0 if sys.argv[1:2] and sys.argv[1] in SERVING else TERMINATED)
+    if sys.argv[1:2] and sys.argv[1] in SERVING:
+        end_at_once(0, ending_signals())
+    else:
+        end_at_once(TERMINATED)
     from services.cli.main import main as commands
 
     commands()

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from services.cli.console_process import ConsoleProcess
 from services.cli.edge_flags import EdgeCommand
 from services.cli.edge_process import EdgeProcess
 from services.cli.exits import usage
-from services.cli.output import Output
+from services.cli.output import Output, finish_output
 from services.cli.own_store import OwnStore
 from services.kit import logs
 from services.kit.edge import EdgeSettings, edges
@@ -59,8 +60,9 @@ def up(options: Options, queues: Path | None, store_server: str | None, store_po
     """Run everything on this machine.
 
     That is a store with its data in --data-dir, every edge there is, the console, and the queues of queues.yaml.
-    With --store (or REDIS_URL) they use that store, and none is started. Whatever dies is started again. Ctrl-C
-    or SIGTERM ends the edges in order, the store last; a second one does not wait for clients.
+    With --store (or REDIS_URL) they use that store, and none is started. Whatever dies is started again. Ctrl-C,
+    SIGTERM, SIGQUIT, or the end of its terminal (SIGHUP) ends the edges in order, the store last; a second signal
+    does not wait for clients.
     """
     logs.configure(_log_settings(options))
     own = None
@@ -150,7 +152,9 @@ class Up:
                 task.cancel()
             await asyncio.gather(work, asked, return_exceptions=True)
             in_order = await self._down(stop)
-        self._output.line("stopped")
+        with suppress(OSError):  # the terminal may have gone, and with it the reason to end
+            self._output.line("stopped")
+        finish_output()
         return 0 if in_order else 1
 
     # The way up
