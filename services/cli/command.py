@@ -128,7 +128,9 @@ def plain_command(work: Callback) -> Callback:
     @functools.wraps(work)
     def command(**values: Any) -> int | None:
         try:
-            return work(options_from(values), **values)
+            options = options_from(values)
+            click.get_current_context().obj = options
+            return work(options, **values)
         except BrokenPipeError:  # click has its own idea of how that ends
             raise Failure(Exit.BROKEN_PIPE, "broken_pipe", "") from None
 

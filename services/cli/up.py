@@ -27,7 +27,7 @@ from services.cli.output import Output, finish_output
 from services.cli.own_store import OwnStore
 from services.kit import logs
 from services.kit.edge import EdgeSettings, edges
-from services.kit.settings import LogSettings
+from services.kit.settings import GlobalSettings, LogSettings
 from services.kit.stop import Stop
 from services.kit.workers import longest_drain_s
 from services.store import Store
@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 QUEUES_FILE = Path("queues.yaml")
+PROCESS_BYTES = 80 << 20  # of memory: an idle process has 57 MiB of its own, connections take more
 MARGIN_S = 5.0  # beyond what an edge's drain may take; then it is killed
 HURRIED_S = 5.0  # the same after a second signal
 BACK_AGAIN_S = 30.0  # a store that died before everything was ready
@@ -69,12 +70,22 @@ def up(options: Options, queues: Path | None, store_server: str | None, store_po
     if options.settings.store.url is None:
         folder = options.folder
         folder.lock()
-        own = OwnStore.of(folder, options.settings, server=store_server, port=store_port or 0)
+        others = processes(options.settings) * PROCESS_BYTES
+        own = OwnStore.of(folder, options.settings, server=store_server, port=store_port or 0, others=others)
     elif store_server or store_port:
         raise usage(
             "--store-server and --store-port are for a store of our own: leave out --store and REDIS_URL"
         )
     return asyncio.run(Up(options, own, _queues_file(queues)).run())
+
+
+def processes(settings: GlobalSettings) -> int:
+    """Return how many processes run beside the store's server: this one, the console, and those of each edge.
+
+    An edge with workers has two more, one that supervises and one for its health pages. Raises SettingsError.
+    """
+    workers: list[int] = [settings.edge(edge).workers for edge in edges().values()]
+    return 2 + sum(number if number == 1 else number + 2 for number in workers)
 
 
 def _log_settings(options: Options) -> LogSettings:
