@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from services.kit.early import end_at_sigterm
+from services.kit.early import end_at_once, ending_signals
 from services.kit.startup import prepare
 
 EXIT_FAILED = 1
@@ -14,7 +14,7 @@ EXIT_UNUSABLE = 2
 
 def main(words: list[str]) -> int:
     if "uninstall" not in words:  # that goes on, and ends by itself: what it leaves undone would hang
-        end_at_sigterm(0)
+        end_at_once(0, ending_signals())
     prepare()
     return _run(words)
 

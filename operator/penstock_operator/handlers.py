@@ -12,7 +12,6 @@ import hashlib
 import json
 import logging
 import re
-import signal
 import ssl
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
@@ -27,6 +26,7 @@ from penstock_operator.declared import FINALIZER, is_removed_with_its_resource
 from penstock_operator.discovery import DISCOVER
 from penstock_operator.releasing import OURS
 from penstock_operator.resources import Kind, Resource
+from services.kit.early import ending_signals
 from services.store import StoreError
 
 log = logging.getLogger(__name__)
@@ -211,5 +211,5 @@ async def watch(control: Control, namespaces: Collection[str], stop: asyncio.Eve
 
 def stop_by_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         loop.add_signal_handler(number, stop.set)

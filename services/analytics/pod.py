@@ -15,7 +15,7 @@ from pathlib import Path
 
 from services.analytics.ending import TERMINATED
 from services.analytics.nameless import name_user
-from services.kit.early import end_at_sigterm
+from services.kit.early import end_at_once
 from services.kit.startup import prepare
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
@@ -78,7 +78,7 @@ def main(words: list[str]) -> None:
         except KeyError as missing:
             sys.exit(f"penstock: {words[0]}: Spark starts it, and says {missing.args[0]} in the environment")
         os.execvp(command[0], command)  # Java handles SIGTERM itself
-    end_at_sigterm(TERMINATED)  # until there is a run that can be given up
+    end_at_once(TERMINATED)  # until there is a run that can be given up
     prepare()
     from services.analytics.__main__ import analytics
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from services.kit.early import end_at_sigterm
+from services.kit.early import end_at_once, ending_signals
 from services.kit.startup import prepare
 
 SERVING = ("serve", "up", "sysv", "console")  # to end is what they are asked for, and no failure
@@ -14,7 +14,10 @@ TERMINATED = 143  # as in `exits`, which brings the store along
 def main() -> None:
     """The entry point: ends the process with one of `Exit`."""
     is_service = bool(sys.argv[1:2]) and sys.argv[1] in SERVING
-    end_at_sigterm(0 if is_service else TERMINATED)
+    if is_service:
+        end_at_once(0, ending_signals())
+    else:
+        end_at_once(TERMINATED)
     prepare(is_service=is_service)
     from services.cli.main import main as commands
 

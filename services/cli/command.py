@@ -17,6 +17,7 @@ from services.cli.edge_flags import given_flags
 from services.cli.exits import Exit, Failure
 from services.cli.folder import Folder
 from services.cli.output import Output
+from services.kit.early import ending_signals
 from services.kit.flags import Given
 from services.kit.layers import SettingsError, merge, read_flags
 from services.kit.secret import SecretUrl
@@ -140,7 +141,9 @@ def plain_command(work: Callback) -> Callback:
     @functools.wraps(work)
     def command(**values: Any) -> int | None:
         try:
-            return work(options_from(values), **values)
+            options = options_from(values)
+            click.get_current_context().obj = options
+            return work(options, **values)
         except BrokenPipeError:  # click has its own idea of how that ends
             raise Failure(Exit.BROKEN_PIPE, "broken_pipe", "") from None
 
@@ -173,7 +176,12 @@ async def with_store(
     """silence: seconds that one question to the store may take, if that is less than the timeout."""
     task = asyncio.current_task()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)  # what is leased goes back
+    for signum in ending_signals():
+        if signum in (
+            signal.SIGTERM,
+            signal.SIGHUP,
+        ):  # what is leased goes back; Ctrl-C does the same by itself
+            asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
     waits = _waits(timeout, timeout if silence is None else silence)
     recorder = tracing(options.settings.tracing, NAME)
     store = open_store(options.store_url, waits, Observer(recorder))

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import click
 
-from services.cli.command import store_command
+from services.cli.command import Options, store_command
 from services.cli.exits import Exit, Failure
 from services.cli.output import Output
 from services.cli.text import count
 from services.store import Store
 from services.store.checkup import examine
-from services.store.probe import Grade
+from services.store.probe import Finding, Grade
+
+
+def _explained(finding: Finding) -> Finding:
+    """Say of the store of a `penstock up` here which limit its memory comes from: the server does not know."""
+    options = click.get_current_context().find_object(Options)
+    if finding.subject != "memory" or options is None or options.settings.store.url is not None:
+        return finding
+    tenant = options.folder.tenant()
+    return (
+        replace(finding, found=f"{finding.found}: {tenant.memory}") if tenant and tenant.memory else finding
+    )
 
 
 @click.command()
@@ -23,7 +34,7 @@ async def doctor(store: Store, output: Output, production: bool) -> None:
 
     And what not, why, and what to do about it. Ends with 1 if something must not be as it is.
     """
-    findings = await examine(store, production=production)
+    findings = [_explained(finding) for finding in await examine(store, production=production)]
     failed = sum(finding.grade is Grade.FAIL for finding in findings)
     if output.as_json:
         output.record({"ok": not failed, "findings": [asdict(finding) for finding in findings]})

@@ -29,6 +29,7 @@ class Tenant:
     pid: int
     store_pid: int = 0
     url: str = ""
+    memory: str = ""  # where the store's maxmemory comes from
 
 
 class Folder:

@@ -12,7 +12,7 @@ import sys
 import click
 
 from services.cli.exits import Exit, Failure, failure_of
-from services.cli.output import complain
+from services.cli.output import complain, finish_output
 from services.kit.settings import SettingsError
 from services.outside.url import mask_url
 from services.store import StoreError
@@ -87,7 +87,7 @@ def run(arguments: list[str]) -> int:
         failure = _ending(error)
         if failure.exit is Exit.FAULT and DEBUG in os.environ:
             raise
-    _finish_output()
+    finish_output()
     if failure.message:
         complain(failure, as_json=as_json)
     return failure.exit
@@ -117,14 +117,6 @@ def _ending(error: BaseException) -> Failure:
                 f"{type(error).__name__}: {error}; set {DEBUG}=1 to see where, and please report it"
             )
             return Failure(Exit.FAULT, "fault", text)
-
-
-def _finish_output() -> None:
-    """What cannot be written now is dropped: Python would try again at exit, and complain."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: click.UsageError) -> str:

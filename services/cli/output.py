@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -101,6 +102,14 @@ def _octets(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+def finish_output() -> None:
+    """Write what is buffered, and drop what cannot be written: Python would try again at exit, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(failure: Failure, *, as_json: bool) -> None:

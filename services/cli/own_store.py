@@ -29,12 +29,24 @@ class OwnStore:
 
     @classmethod
     def of(
-        cls, folder: Folder, settings: GlobalSettings, *, server: str | None = None, port: int = 0
+        cls,
+        folder: Folder,
+        settings: GlobalSettings,
+        *,
+        server: str | None = None,
+        port: int = 0,
+        others: int = 0,
     ) -> OwnStore:
-        """`server` and `port` are said on the command line, and stand over the settings. Raises Failure."""
+        """`server` and `port` are said on the command line, and stand over the settings. Raises Failure.
+
+        others: octets of memory that the processes beside the server need.
+        """
         program = server or str(settings.store.server or "")
         try:
-            return cls(folder, EmbeddedSettings(folder.path, program, port, keep_open=(folder.lock_fd,)))
+            keep_open = (folder.lock_fd,)
+            return cls(
+                folder, EmbeddedSettings(folder.path, program, port, others=others, keep_open=keep_open)
+            )
         except StoreError as error:
             raise Failure(Exit.USAGE, "bad_data_dir", str(error)) from None
 
@@ -47,6 +59,7 @@ class OwnStore:
             self._folder.forget()
         if self._folder.dataset and not self._folder.has_log():
             raise self._folder.lost()  # before the server makes a new log, which would be in the way of a backup
+        self._warn_of_shortage()
         await self._server.start()
         store = Store(self.url, "up")
         try:
@@ -68,7 +81,14 @@ class OwnStore:
 
     def _tell(self) -> None:
         process = self._server.process
-        self._folder.tell(Tenant(os.getpid(), process.pid if process is not None else 0, self.url))
+        pid = process.pid if process is not None else 0
+        self._folder.tell(Tenant(os.getpid(), pid, self.url, self._server.share().reason))
+
+    def _warn_of_shortage(self) -> None:
+        share = self._server.share()
+        if share.is_short:
+            text = "memory is short, the kernel may end the store or an edge: its maxmemory is %s; raise the limit"
+            log.warning(text, share.reason, extra={"action": "memory_short", "maxmemory": share.octets})
 
     async def watch(self) -> None:
         """For ever: a server that ends is started again. Raises Failure when it came back without the data."""

@@ -19,8 +19,8 @@ from services.kit.parent import die_with_parent
 def serve(options: Options, edge: str, workers: int | None, parent: int | None) -> int:
     """Serve one EDGE, such as tmq.
 
-    Until SIGTERM or Ctrl-C; then it drains and ends with 0. Ends with 1 if it was hurried by a second signal or
-    failed, with 2 if its settings cannot be used.
+    Until SIGTERM, Ctrl-C, SIGQUIT or the end of its terminal (SIGHUP); then it drains and ends with 0. Ends with 1
+    if it was hurried by a second signal or failed, with 2 if its settings cannot be used.
     """
     if parent is not None:
         die_with_parent(parent)

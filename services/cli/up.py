@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,11 +23,11 @@ from services.cli.console_process import ConsoleProcess
 from services.cli.edge_flags import EdgeCommand
 from services.cli.edge_process import EdgeProcess
 from services.cli.exits import usage
-from services.cli.output import Output
+from services.cli.output import Output, finish_output
 from services.cli.own_store import OwnStore
 from services.kit import logs
 from services.kit.edge import EdgeSettings, edges
-from services.kit.settings import LogSettings
+from services.kit.settings import GlobalSettings, LogSettings
 from services.kit.stop import Stop
 from services.kit.workers import longest_drain_s
 from services.store import Store
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 QUEUES_FILE = Path("queues.yaml")
+PROCESS_BYTES = 80 << 20  # of memory: an idle process has 57 MiB of its own, connections take more
 MARGIN_S = 5.0  # beyond what an edge's drain may take; then it is killed
 HURRIED_S = 5.0  # the same after a second signal
 BACK_AGAIN_S = 30.0  # a store that died before everything was ready
@@ -59,20 +61,31 @@ def up(options: Options, queues: Path | None, store_server: str | None, store_po
     """Run everything on this machine.
 
     That is a store with its data in --data-dir, every edge there is, the console, and the queues of queues.yaml.
-    With --store (or REDIS_URL) they use that store, and none is started. Whatever dies is started again. Ctrl-C
-    or SIGTERM ends the edges in order, the store last; a second one does not wait for clients.
+    With --store (or REDIS_URL) they use that store, and none is started. Whatever dies is started again. Ctrl-C,
+    SIGTERM, SIGQUIT, or the end of its terminal (SIGHUP) ends the edges in order, the store last; a second signal
+    does not wait for clients.
     """
     logs.configure(_log_settings(options))
     own = None
     if options.settings.store.url is None:
         folder = options.folder
         folder.lock()
-        own = OwnStore.of(folder, options.settings, server=store_server, port=store_port or 0)
+        others = processes(options.settings) * PROCESS_BYTES
+        own = OwnStore.of(folder, options.settings, server=store_server, port=store_port or 0, others=others)
     elif store_server or store_port:
         raise usage(
             "--store-server and --store-port are for a store of our own: leave out --store and REDIS_URL"
         )
     return asyncio.run(Up(options, own, _queues_file(queues)).run())
+
+
+def processes(settings: GlobalSettings) -> int:
+    """Return how many processes run beside the store's server: this one, the console, and those of each edge.
+
+    An edge with workers has two more, one that supervises and one for its health pages. Raises SettingsError.
+    """
+    workers: list[int] = [settings.edge(edge).workers for edge in edges().values()]
+    return 2 + sum(number if number == 1 else number + 2 for number in workers)
 
 
 def _log_settings(options: Options) -> LogSettings:
@@ -150,7 +163,9 @@ class Up:
                 task.cancel()
             await asyncio.gather(work, asked, return_exceptions=True)
             in_order = await self._down(stop)
-        self._output.line("stopped")
+        with suppress(OSError):  # the terminal may have gone, and with it the reason to end
+            self._output.line("stopped")
+        finish_output()
         return 0 if in_order else 1
 
     # The way up

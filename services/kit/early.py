@@ -1,4 +1,4 @@
-"""SIGTERM while a process starts: before there is anything to drain, and anybody who would.
+"""Which signals ask a process to end, and what they do while it starts: before there is anything to drain.
 
 The kernel gives the first process of a container no signal that it does not handle: one that comes while Python imports
 what it needs would be lost for good, and whoever sent it waits until he kills. Imports nothing that takes time.
@@ -8,8 +8,19 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 
 
-def end_at_sigterm(status: int) -> None:
-    """From now on, until something else handles it: the process ends with that status, at once."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(status))
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that ask a serving process to drain.
+
+    Of a terminal these are Ctrl-C, Ctrl-\\, and SIGHUP when it goes; but `nohup` ignores that, and so do we then.
+    """
+    asks = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+    return asks if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*asks, signal.SIGHUP)
+
+
+def end_at_once(status: int, signals: Iterable[signal.Signals] = (signal.SIGTERM,)) -> None:
+    """End the process with that status at these signals, from now on until something else handles them."""
+    for number in signals:
+        signal.signal(number, lambda *_: os._exit(status))

@@ -23,6 +23,7 @@ from services.kit import logs
 from services.kit.acceptor import cannot_listen, listening, open_bound
 from services.kit.board import Board, WorkerState
 from services.kit.drain import CLOSE_TIMEOUT_S, HURRIED_CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
+from services.kit.early import ending_signals
 from services.kit.edge import Edge, SettingsT
 from services.kit.health import Answers, health_sockets, serve_forever
 from services.kit.layers import Place, SettingsError
@@ -33,6 +34,7 @@ from services.kit.process import EXIT_DRAINED, EXIT_FAILED, EXIT_UNUSABLE, EdgeP
 from services.kit.remains import Remains
 from services.kit.scratch import scratch_folder
 from services.kit.settings import DrainSettings, GlobalSettings
+from services.kit.stop import HURRY
 from services.kit.together import Together
 
 log = logging.getLogger(__name__)
@@ -41,7 +43,6 @@ BACKOFF_FIRST_S = 0.1
 BACKOFF_LAST_S = 30.0
 STABLE_S = 60.0  # a child that lived so long starts again with the first back-off
 MARGIN_S = 5.0  # beyond what a worker's drain may take; then it is killed
-WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
 @dataclass(slots=True)
@@ -87,7 +88,8 @@ class Supervisor(Generic[SettingsT]):
 
     def run(self) -> int:
         """Until told to stop; returns the exit status. Raises SettingsError if an address cannot be had."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+        self._watched = (*ending_signals(), signal.SIGCHLD)
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*self._watched, HURRY))
         with (
             reserved_ports(self._edge.name, self._edge_settings) as self._edge_settings,
             scratch_folder() as self._folder,
@@ -116,8 +118,10 @@ class Supervisor(Generic[SettingsT]):
             if now >= child.restart_at:
                 self._fork(child)
         due = min((child.restart_at for child in absent), default=now + 1.0)
-        heard = signal.sigtimedwait(WATCHED, max(0.0, min(due - now, 1.0)))
-        if heard is not None and heard.si_signo != signal.SIGCHLD:
+        heard = signal.sigtimedwait(self._watched, max(0.0, min(due - now, 1.0)))
+        number = signal.SIGCHLD if heard is None else heard.si_signo
+        again = self._stopping and number == signal.SIGHUP  # a terminal that goes may send it several times
+        if number != signal.SIGCHLD and not again:
             self._asked_to_stop()
         self._bury()
 
@@ -185,7 +189,7 @@ class Supervisor(Generic[SettingsT]):
         now = time.monotonic()
         if self._stopping:
             self._status = self._status or EXIT_FAILED
-            self._signal_workers(signal.SIGQUIT)
+            self._signal_workers(HURRY)
             self._kill_at = now + HURRIED_CLOSE_TIMEOUT_S + RESET_TIMEOUT_S + MARGIN_S
             return
         self._stopping = True

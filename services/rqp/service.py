@@ -15,7 +15,7 @@ from services.store import Pipe, Queue, Store
 from services.store.domain import Domain
 from services.store.errands import Errands
 from services.store.known_peers import KnownPeers
-from services.store.session import session_name
+from services.store.process_name import process_name
 
 
 class Agent(Protocol):
@@ -41,7 +41,7 @@ class RqpService:
         self.settings = settings
         self.store = store
         self.metrics = metrics
-        self.name = session_name(metrics.edge)  # of this process, for whatever it holds in the store
+        self.name = process_name(metrics.edge)  # of this process, for whatever it holds in the store
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
         self.readiness = Readiness(store=store.fault_of)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from services.store.errors import QueueReserved, QueueServed, QueueUnknown, StoreError, refusal
 from services.store.keys import DomainKeys
 from services.store.link import Link
+from services.store.process_name import has_died
 from services.store.queues import Queue
 from services.store.tallies import Tallies
+
+log = logging.getLogger(__name__)
 
 MAX_CONDITION = 500  # characters
 
@@ -46,15 +52,28 @@ class Claims:
         if not holder or holder.startswith("?"):
             raise ValueError(f"{holder!r} cannot hold a reservation: the name is empty, or begins with '?'")
         question = () if asked is None else (asked.age_ms, asked.asker, asked.ours)
-        reply = await self.function("reserve", [queue.keys[1]], holder, ttl_ms, *question)
-        return int(self._granted(queue, reply))
+        ask = partial(self.function, "reserve", [queue.keys[1]], holder, ttl_ms, *question)
+        return int(self._granted(queue, await self._past_the_dead(queue, ask)))
 
     async def available(self, queue: Queue, holder: str) -> None:
         """Returns if `holder` could put a message in now: nothing is reserved for it.
 
         Raises QueueUnknown, QueuePaused, QueueFull, QueueReserved (by somebody else), StoreFull and the like.
         """
-        self._granted(queue, await self.link.function("available", list(queue.keys), holder))
+        ask = partial(self.link.function, "available", list(queue.keys), holder)
+        self._granted(queue, await self._past_the_dead(queue, ask))
+
+    async def _past_the_dead(self, queue: Queue, ask: Callable[[], Awaitable[Any]]) -> Any:
+        """Return the reply; where a dead process of this machine holds the queue, it is freed and asked for again."""
+        reply = await ask()
+        if not isinstance(reply, list) or reply[0] != b"RESERVED":
+            return reply
+        holder = reply[1].decode("utf-8", "replace")
+        if not has_died(holder):
+            return reply
+        log.info("freed what a dead process reserved", extra={"action": "claim_freed", "holder": holder})
+        await self.release_reservation(queue, holder, fence=0)
+        return await ask()
 
     async def release_reservation(self, queue: Queue, holder: str, fence: int, asker: str = "") -> bool:
         """Frees it, if it is still the same one. asker: whose question has been answered with it.
@@ -69,7 +88,20 @@ class Claims:
         None: somebody else owns it. Each new owner, and one that renews too late, gets a higher number. Whoever cannot
         renew must stop in time: the store leases messages to anybody. Raises QueueUnknown.
         """
-        return int(self._granted(queue, await self.function("own", [queue.keys[1]], owner, ttl_ms))) or None
+        ask = partial(self.function, "own", [queue.keys[1]], owner, ttl_ms)
+        fence = int(self._granted(queue, await ask()))
+        if not fence and await self._disown_dead(queue):
+            fence = int(self._granted(queue, await ask()))
+        return fence or None
+
+    async def _disown_dead(self, queue: Queue) -> bool:
+        """Take the queue from a process of this machine that has died; False where its owner may live."""
+        found = await self.link.call("HMGET", queue.keys[1], "own", "own_fence")
+        owner = (found[0] or b"").decode("utf-8", "replace")
+        if not has_died(owner):
+            return False
+        log.info("freed what a dead process owned", extra={"action": "claim_freed", "holder": owner})
+        return await self.disown(queue, owner, int(found[1]))
 
     async def disown(self, queue: Queue, owner: str, fence: int) -> bool:
         """The next one may own it at once. False: it was another's already."""

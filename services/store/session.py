@@ -7,10 +7,6 @@ is fenced, and what it held goes back (docs/store.md, Sessions and leases).
 from __future__ import annotations
 
 import logging
-import os
-import re
-import secrets
-import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -23,14 +19,9 @@ from services.store.clock import Clock, now
 from services.store.connect import ask
 from services.store.errors import DatasetLost, NotInitialised, StoreUnavailable
 from services.store.keys import DomainKeys
+from services.store.process_name import process_name
 
 log = logging.getLogger(__name__)
-
-
-def session_name(edge: str) -> str:
-    """A session id nobody else has; it stands in logs, so it says who it is."""
-    host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64]
-    return f"{edge}-{host}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 class Session:
@@ -44,7 +35,7 @@ class Session:
         observe: Callable[[str, int], None],
         clock: Clock,
     ) -> None:
-        self.name = session_name(edge)
+        self.name = process_name(edge)
         self.epoch = ""
         self.is_open = False
         self.sequence = 0  # of the last call
@@ -94,7 +85,7 @@ class Session:
         if must_be_the_same:
             return
         if not self.is_open:
-            self.name = session_name(self._edge)
+            self.name = process_name(self._edge)
             self.sequence = 0
             await self._say(connection, "open")
             self.is_open = True

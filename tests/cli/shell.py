@@ -183,12 +183,13 @@ class Shell:
             *arguments, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=_take_terminal
         )
         os.close(theirs)
+        found = Terminal(process, ours)
         try:
-            yield Terminal(process, ours)
+            yield found
         finally:
             process.kill()
             process.wait()
-            os.close(ours)
+            found.close()
 
 
 def _take_terminal() -> None:
@@ -211,6 +212,12 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._fd, text.encode())
+
+    def close(self) -> None:
+        """The terminal goes: SIGHUP, and nothing can be read or written any more."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def end(self) -> int:
         """The exit code; everything that was shown has been read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def test_a_good_store(shell: Shell) -> None:
     assert "tmq-" in found["domain main sessions"]["found"]
     assert "of this version" in found["functions"]["found"]
     assert "ms" in found["clock"]["found"]
+    assert re.fullmatch(r"maxmemory \d+: half of .* MiB for other processes", found["memory"]["found"])
     assert shell.run("doctor").text.startswith("subject")
 
 

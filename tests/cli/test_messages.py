@@ -275,7 +275,9 @@ def test_a_reader_that_has_gone_keeps_the_message_in_the_queue(shell: Shell, que
     assert shell.run("get", queue).out == b"precious"
 
 
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 143), (signal.SIGINT, 130)]
+)
 def test_a_signal_gives_back_what_nobody_read(
     shell: Shell, queue: str, signum: signal.Signals, code: int
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from protos.tmq import encode_enq
 from tests.cli.old_client import connected, put, takes
 from tests.cli.shell import Shell, Up, descendants, lives, processes_in, running
-from tests.servers import eventually
+from tests.servers import PATIENCE_S, eventually
 
 
 def test_the_store_is_killed_and_messages_survive(up: Up) -> None:
@@ -93,7 +93,7 @@ def serving(up: Up, edge: str) -> int:
 # ends
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal_ends_it_in_order_and_messages_stay(up: Up, signum: signal.Signals) -> None:
     processes = descendants(up.process.pid)
     with connected(up, b"orders") as client:  # still connected: it has to be asked to go
@@ -105,6 +105,16 @@ def test_a_signal_ends_it_in_order_and_messages_stay(up: Up, signum: signal.Sign
     assert up.err.index('"drained"') > 0  # the edge went first, and in order
     with running(up.shell):
         assert up.shell.run("get", "orders").out == b"kept"
+
+
+def test_a_terminal_that_goes_ends_it_in_order(alone: Shell) -> None:
+    with alone.terminal("up", "--set", "log.level=INFO") as terminal:
+        eventually(lambda: terminal.sees("ready; Ctrl-C"))
+        processes = descendants(terminal.process.pid)
+        terminal.close()
+        assert terminal.process.wait(PATIENCE_S) == 0
+    assert not any(lives(pid) for pid in processes)
+    assert "ready to exit, bye bye" in (alone.folder / "penstock-data" / "store.log").read_text()
 
 
 def test_killed_with_9_it_leaves_nobody_behind(up: Up) -> None:

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from services.kit.drain import drain
+from services.kit.early import ending_signals
 from services.kit.readiness import Readiness
 from services.kit.settings import DrainSettings
 from tests.kit.echo_edge import frame
@@ -23,7 +24,7 @@ def is_closed(sock: socket.socket) -> bool:
         return True
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
 def test_an_idle_process_ends_at_once_and_well(signum: signal.Signals) -> None:
     with Program() as program:
         idle = program.connect()
@@ -198,3 +199,13 @@ async def test_who_is_let_in_while_the_sessions_are_asked_to_end_is_asked_too() 
             session = await server.session()
             await until(lambda: "drain" in session.calls)
             assert await asyncio.to_thread(client.recv, 1) == b""
+
+
+def test_a_hangup_that_is_ignored_stays_ignored() -> None:
+    """As `nohup` starts a process."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert signal.SIGHUP not in ending_signals()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert signal.SIGHUP in ending_signals()

@@ -89,13 +89,17 @@ def test_a_second_signal_does_not_wait(pair: Program) -> None:
         assert time.monotonic() - started < PATIENCE_S / 2
 
 
-def test_ctrl_c_at_a_terminal_reaches_the_whole_group_and_is_one_wish() -> None:
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
+def test_a_signal_of_a_terminal_reaches_the_whole_group_and_drains(signum: signal.Signals) -> None:
     with Program(workers=2, group=True) as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
         with program.connect() as sock:
             sock.sendall(frame(b"W", b"0.5"))
             assert exchange(sock, frame(b"E", b"begun")) == b"begun"
-            os.killpg(program.process.pid, signal.SIGINT)
+            os.killpg(program.process.pid, signum)
+            if signum == signal.SIGHUP:  # both the kernel and the shell may send it
+                program.event("draining", 2)
+                os.killpg(program.process.pid, signum)
             assert receive(sock) == b"done"
         assert program.wait() == 0
 

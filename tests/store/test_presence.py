@@ -37,7 +37,8 @@ async def test_a_process_says_what_it_is(asker: Store, server: Server) -> None:
     async with member(server.url, "tmq") as (one, _), member(server.url, "rqp"):
         first, second = await asker.processes()
         assert (first.edge, second.edge) == ("rqp", "tmq")
-        assert second.name.startswith(f"tmq-{socket.gethostname()}-{os.getpid()}-")
+        assert second.name.startswith(f"tmq-{socket.gethostname()}-")
+        assert second.name.rsplit("-", 2)[1] == str(os.getpid())
         assert (second.host, second.pid) == (socket.gethostname(), os.getpid())
         assert before <= second.seen_ms <= await asker.now_ms()
         assert second.topics == {"numbers"}
