@@ -27,7 +27,7 @@ RETRY_PAUSE_S = 0.05
 UNWRITABLE = (
     "MISCONF"  # how a server begins that cannot write to its disk; the rest are words without addresses
 )
-NO_DISK = "the store cannot write to its disk; nothing was stored"
+NO_DISK = "the store cannot write to its disk"
 READS = (
     "stats",
     "stats_of",
