@@ -97,10 +97,8 @@ class OwnStore:
             status = await self._server.ended()
             pause_s = restarts.pause_s()
             fields = {"action": "store_restarted", "status": status, "restart_in_s": pause_s}
-            if shortage := self._server.shortage():
-                log.error("the store's server ended: %s", shortage, extra=fields)
-            else:
-                log.error("the store's server ended: starting it again", extra=fields)
+            why = self._server.complaint() if status > 0 else "starting it again"
+            log.error("the store's server ended: %s", why, extra=fields)
             await asyncio.sleep(pause_s)
             await self._start_again()
             restarts.started()
@@ -109,8 +107,7 @@ class OwnStore:
         try:
             await self.start()
         except (StoreError, OSError) as error:
-            why = self._server.shortage() or error
-            log.error("the store could not be started: %s", why, extra={"action": "store_start_failed"})
+            log.error("the store could not be started: %s", error, extra={"action": "store_start_failed"})
             await self._server.stop()
 
     async def stop(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from services.store.client import OURSELVES
 from services.store.delivery import Delivery
 from services.store.encoding import encode
-from services.store.errors import BehindRefused, OutcomeUnknown, StoreError
+from services.store.errors import BehindRefused, OutcomeUnknown, StoreError, StoreUnavailable
 from services.store.keys import DomainKeys
 from services.store.operations import (
     MAX_BYTES,
@@ -56,6 +56,7 @@ class Call:
         self.sequence = 0
         self.command: tuple[Any, ...] = ()
         self.handlers: list[Handler] = []
+        self.trouble: StoreUnavailable | None = None  # why an earlier attempt failed
         self.uncertain = False  # it was sent at least once without an answer
         self.was_uncertain = False  # the same, before the last attempt
         self.packs_traced = False  # some of its messages are traced, perhaps

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
 
-from redis.exceptions import NoPermissionError, RedisError
+from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from services.store.clock import wall_offset_ms
+from services.store.disk import disk_trouble
 from services.store.domain import SESSION_TIMEOUT_MS, Domain
 from services.store.errors import AckLevelRefused, NotInitialised, StoreError
 from services.store.keys import DomainKeys
 from services.store.library import LIBRARY, loaded, source
-from services.store.link import Link, explain
+from services.store.link import UNWRITABLE, Link, explain_here
 from services.store.probe import Finding, Grade, Promises, hidden, probe
 from services.store.store import Store
 
@@ -29,7 +31,7 @@ async def examine(store: Store, *, production: bool = False) -> list[Finding]:
     try:
         found = await probe(store.connector)
     except (RedisError, OSError, TimeoutError) as error:
-        raise explain(error) from error
+        raise explain_here(error, store.connector) from error
     return [finding async for finding in _findings(store, found, production)]
 
 
@@ -70,6 +72,14 @@ async def _info(link: Link, section: str) -> dict[str, str]:
 
 
 async def _disk(link: Link) -> Finding:
+    """A server that cannot write answers PING with the reason, whether by the AOF or by snapshots."""
+    advice = "make room on the disk, or make it writable; look at the server's log"
+    for address, answer in await link.connector.ask_every_primary("PING"):
+        if isinstance(answer, ResponseError) and str(answer).startswith(UNWRITABLE):
+            place = f"{address}: " if address is not None else ""
+            return Finding("disk", Grade.FAIL, f"{place}{answer}", advice)
+    if link.connector.url.mode == "unix" and (trouble := disk_trouble(Path(link.connector.url.path).parent)):
+        return Finding("disk", Grade.FAIL, trouble, advice)
     info = await _info(link, "persistence")
     if info.get("aof_enabled") != "1":
         return Finding("disk", Grade.OK, "nothing is written to it")

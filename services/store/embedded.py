@@ -17,13 +17,13 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+from services.store.disk import disk_trouble
 from services.store.errors import StoreUnavailable
 from services.store.memory_limit import Share, half_of_rest, memory_limit
 
 START_TIMEOUT_S = 60.0  # a large AOF takes its time to load; silence, not slowness, ends the wait
 STOP_TIMEOUT_S = 20.0
 LOOK_S = 0.05  # how often to see whether the server still runs
-FULL_BYTES = 1 << 20  # less is left than a run of messages takes: the server could not write, and ended
 LEAST_MEMORY = 32 << 20  # octets; with less the server would refuse messages from the start
 SOCKET_PATH_BYTES = 100  # the kernel takes 107; the rest is for temporary names
 PR_SET_PDEATHSIG = 1
@@ -128,12 +128,12 @@ class EmbeddedStore:
         silent_since, size = loop.time(), -1
         while not await self._answers():
             if self.process.poll() is not None:
-                raise StoreUnavailable(f"the store's server did not start: {self._complaint()}")
+                raise StoreUnavailable(f"the store's server did not start: {self.complaint()}")
             if (now := self._log_size()) != size:
                 silent_since, size = loop.time(), now
             if loop.time() - silent_since > START_TIMEOUT_S:
                 await self.stop()
-                raise StoreUnavailable(f"the store's server does not answer: {self._complaint()}")
+                raise StoreUnavailable(f"the store's server does not answer: {self.complaint()}")
             await asyncio.sleep(0.02)
 
     async def _answers(self) -> bool:
@@ -165,13 +165,17 @@ class EmbeddedStore:
                 return status
             await asyncio.sleep(LOOK_S)
 
-    def shortage(self) -> str:
-        """That the disk is full, if it is, and what to do; else ''. The server's log is on that disk, too."""
-        folder = self.settings.directory.absolute()
-        free = shutil.disk_usage(folder).free
-        if free >= FULL_BYTES:
-            return ""
-        return f"no space left on the disk of {folder} ({free} octets): make room, and it goes on"
+    def complaint(self) -> str:
+        """That nothing can be written, else the last line of its log that warns, without the time in front.
+
+        The server's log is on the same disk.
+        """
+        if trouble := disk_trouble(self.settings.directory.absolute()):
+            return trouble
+        path = self.settings.directory / "store.log"
+        lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
+        warnings = [line.partition(" # ")[2] for line in lines if " # " in line]
+        return f"{warnings[-1]} (from {path})" if warnings else f"see {path}"
 
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL for one that does not listen; every answer given is on the disk in either case."""
@@ -188,12 +192,3 @@ class EmbeddedStore:
     def _log_size(self) -> int:
         path = self.settings.directory / "store.log"
         return path.stat().st_size if path.exists() else 0
-
-    def _complaint(self) -> str:
-        """That the disk is full, else the last line of its log that warns, without the time in front."""
-        if shortage := self.shortage():
-            return shortage
-        path = self.settings.directory / "store.log"
-        lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
-        warnings = [line.partition(" # ")[2] for line in lines if " # " in line]
-        return f"{warnings[-1]} (from {path})" if warnings else f"see {path}"

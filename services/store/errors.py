@@ -61,10 +61,16 @@ class StoreUnavailable(StoreError):
 
     reason = "store_unavailable"
 
+    def __init__(self, message: str = "", *, disk: str = "") -> None:
+        """disk: why the store cannot write to its disk, without addresses and paths: strangers may read it."""
+        super().__init__(message)
+        self.names_disk = bool(disk)
+        self._outward = disk or str(self.__doc__)
+
     @property
     def outward(self) -> str:
         """Nothing of the message, which may say where the store is, and what it said itself."""
-        return str(self.__doc__)
+        return self._outward
 
 
 class DatasetLost(StoreUnavailable):

@@ -138,7 +138,7 @@ class Flight:
         assert call is not None
         call.uncertain = call.was_uncertain  # this attempt was refused
         if text.startswith("LATE"):
-            self.drop(TooLate())
+            self.drop(_late(call.trouble))
         elif text.startswith("SESSION"):
             self._session.lost()
             self.drop(StoreUnavailable("the session had been given up; nothing was stored"))
@@ -151,6 +151,11 @@ class Flight:
             self.drop(StoreFault(text[:200]))
         else:
             raise error  # EPOCH, LOADING, READONLY, MOVED, MISCONF, NOREPLICAS ...: look for the primary and ask again
+
+    def troubled(self, error: StoreUnavailable) -> None:
+        """The call will be sent once more; if it comes too late then, this is why."""
+        if self.call is not None:
+            self.call.trouble = error
 
     def dataset_lost(self) -> None:
         """There is other data now: what was asked of the old cannot be learnt."""
@@ -199,6 +204,13 @@ class Flight:
         if again and self._session.is_open and self.keeps_settles:
             self._waiting.take_over_settles(call)
         call.fail(error)
+
+
+def _late(trouble: StoreUnavailable | None) -> StoreUnavailable:
+    """Why a call came too late: the disk's fault is not a matter of time."""
+    if trouble is None or trouble.names_disk:
+        return trouble or TooLate()
+    return TooLate(f"{TooLate.__doc__} ({trouble})")
 
 
 def _pack(command: tuple[Any, ...]) -> bytes:

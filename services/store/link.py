@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
 from services.store.connect import OPEN_TIMEOUT_S, Connector
+from services.store.disk import disk_trouble
 from services.store.errors import (
     REFUSALS,
     DatasetLost,
@@ -22,6 +24,10 @@ from services.store.errors import (
 
 PATIENCE_S = 2.0  # how long others' questions may keep one waiting while none of them is answered
 RETRY_PAUSE_S = 0.05
+UNWRITABLE = (
+    "MISCONF"  # how a server begins that cannot write to its disk; the rest are words without addresses
+)
+NO_DISK = "the store cannot write to its disk"
 READS = (
     "stats",
     "stats_of",
@@ -49,9 +55,24 @@ def explain(error: BaseException) -> StoreError:
             return StoreUnavailable(text)
         if "user_function" in text or "user_script" in text:
             return StoreFault(text)
+        if text.startswith(UNWRITABLE):
+            return StoreUnavailable(f"{NO_DISK}: {text}", disk=f"{NO_DISK}: {text}")
     kind = type(error).__name__
     text = text or ("it does not answer" if "Timeout" in kind else kind)
     return StoreUnavailable(f"the store cannot be used now: {text}")
+
+
+def explain_here(error: BaseException, connector: Connector) -> StoreError:
+    """The same; of a server on this machine that is away also that nothing can be written to its disk."""
+    explained = explain(error)
+    if (
+        connector.url.mode != "unix"
+        or type(explained) is not StoreUnavailable
+        or isinstance(error, ResponseError)
+    ):
+        return explained
+    trouble = disk_trouble(Path(connector.url.path).parent)
+    return StoreUnavailable(f"{explained}; {trouble}", disk=NO_DISK) if trouble else explained
 
 
 class Link:
@@ -110,10 +131,9 @@ class Link:
                 await asyncio.sleep(RETRY_PAUSE_S)
         raise AssertionError("unreachable")
 
-    @staticmethod
-    def _failure(error: Exception, in_doubt: bool) -> StoreError:
+    def _failure(self, error: Exception, in_doubt: bool) -> StoreError:
         """A change that was sent and not answered may have been made."""
-        return OutcomeUnknown() if in_doubt else explain(error)
+        return OutcomeUnknown() if in_doubt else explain_here(error, self.connector)
 
     async def function(
         self, name: str, keys: list[str] | tuple[str, ...], *args: Any, attempts: int = 2

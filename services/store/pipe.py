@@ -29,7 +29,7 @@ from services.store.errors import (
 )
 from services.store.flight import Flight
 from services.store.keys import DomainKeys
-from services.store.link import explain
+from services.store.link import explain_here
 from services.store.metering import Timed
 from services.store.operations import Source
 from services.store.replication import Replication
@@ -92,7 +92,8 @@ class Pipe(Verbs):
         self.waiting.max_bytes = settings.max_pending_bytes
         self._connection: AbstractConnection | None = None
         self._down_since: float | None = time.monotonic()
-        self._down_reason: StoreError = StoreUnavailable("the store was not reached yet")
+        self._down_reason = StoreUnavailable("the store was not reached yet")
+        self._was_refused = False  # by a server that answers: a full disk, too few replicas
         self._task: asyncio.Task[None] | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._closing = False
@@ -135,7 +136,7 @@ class Pipe(Verbs):
             await asyncio.sleep(0.01)
 
     @property
-    def trouble(self) -> StoreError | None:
+    def trouble(self) -> StoreUnavailable | None:
         """Why the store cannot be used now, or None. A pipe that was not started has no trouble."""
         return None if self._down_since is None or self._task is None else self._down_reason
 
@@ -180,7 +181,8 @@ class Pipe(Verbs):
                 attempt = 0
                 await self._serve()
             except (*DISCONNECTED, StoreError) as error:
-                self._lost_connection(explain(error))
+                self._was_refused = isinstance(error, ResponseError)
+                self._lost_connection(explain_here(error, self._connector))
             except Exception as error:  # one call that cannot be made must not end all the others
                 log.critical(FAULT, error, exc_info=error, extra={"action": "pipe_fault"})
                 self._fault()
@@ -211,8 +213,10 @@ class Pipe(Verbs):
                     await flight.ask_anew(connection)
                 else:
                     flight.refused(error)
+                    self._is_there()
                 continue
             self.clock.heard(int(replies.pop()), flight.asked_at)
+            self._is_there()
             if call.replicas:
                 await flight.replicated(connection, call, self._settings.request_timeout_s)
             self.calls += 1
@@ -242,10 +246,13 @@ class Pipe(Verbs):
 
     def _lost_connection(self, error: StoreError) -> None:
         self._may_refuse = True
+        down = error if isinstance(error, StoreUnavailable) else StoreUnavailable(str(error))
+        if self._down_since is None or (down.names_disk and not self._down_reason.names_disk):
+            log.warning("the store is away: %s", error, extra={"action": "store_away"})
         if self._down_since is None:
             self._down_since = time.monotonic()
-            log.warning("the store is away: %s", error, extra={"action": "store_away"})
-        self._down_reason = error if isinstance(error, StoreUnavailable) else StoreUnavailable(str(error))
+        self._down_reason = down
+        self._flight.troubled(self._down_reason)
 
     def _fault(self) -> None:
         self._observe(StoreFault.reason, 1)
@@ -263,6 +270,12 @@ class Pipe(Verbs):
         self._connection = connection = await self._connector.connect(self.keys.epoch)
         self._adopt(await self._session.find_epoch(connection))
         await self._session.attach(connection, must_be_the_same=self._flight.call is not None)
+        if (
+            self._flight.call is None or not self._was_refused
+        ):  # else only its answer shows that it is taken now
+            self._is_there()
+
+    def _is_there(self) -> None:
         if self._down_since is not None:
             log.info("the store is there", extra={"action": "store_there", "session": self.session})
         self._down_since = None

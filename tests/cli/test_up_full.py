@@ -8,7 +8,7 @@ import os
 import shutil
 import socket
 from pathlib import Path
-from subprocess import Popen
+from subprocess import Popen, run
 
 import pytest
 
@@ -30,12 +30,24 @@ def test_a_full_disk_is_named_and_room_mends_it(alone: Shell) -> None:
         eventually(lambda: said.read_bytes().endswith(b"\n"), 60)
         fill(data / "filler")
         eventually(lambda: "no space left on the disk of" in messages(told, "store_restarted"), 60)
+        for command in (["put", "orders", "a pump"], ["doctor"]):
+            assert "no space left on the disk of" in beside(up, alone, *command, "--timeout", "5")
         (data / "filler").unlink()
         eventually(lambda: answers(data / "store.sock"), 60)
     finally:
         up.terminate()
         assert up.wait(60) == 0
     assert str(alone.folder / "penstock-data") in messages(told, "store_restarted")
+
+
+def beside(up: Popen[bytes], shell: Shell, *arguments: str) -> str:
+    """What another command says that sees the same disk."""
+    user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
+    entered = ["nsenter", "--target", str(up.pid), "--mount", *user]
+    command = [*entered, "sh", "-c", 'cd "$0" && exec "$@"', str(shell.folder), *PROGRAM, *arguments]
+    done = run(command, env=shell.environment, capture_output=True, text=True)
+    assert done.returncode in (1, 3, 5), done
+    return done.stdout + done.stderr
 
 
 def fill(file: Path) -> None:

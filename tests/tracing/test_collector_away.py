@@ -105,7 +105,7 @@ async def test_who_asks_for_a_secret_is_told_it(server: Server) -> None:
     ):
         await store.put(await store.queue("q"), b"a pump")
         head = (await asked).decode().lower()
-    assert head.startswith("post /of/mine http/1.1\r\n")
+    assert head.startswith("post /of/mine/v1/traces http/1.1\r\n")
     assert "authorization: bearer of-news\r\n" in head
     assert "content-type: application/x-protobuf\r\n" in head
 
