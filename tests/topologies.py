@@ -14,10 +14,13 @@ SERVICE = "penstock"
 
 
 class Cluster:
-    """Three primaries, a third of the slots each."""
+    """Three primaries, a third of the slots each; with a replica each if `replicated`."""
 
-    def __init__(self, program: str, directory: Path) -> None:
+    def __init__(self, program: str, directory: Path, *, replicated: bool = False) -> None:
         self.nodes = [Server(program, directory / f"node{i}", self._options()) for i in range(3)]
+        self.replicas = [
+            Server(program, directory / f"replica{i}", self._options()) for i in range(3 * replicated)
+        ]
 
     @staticmethod
     def _options() -> dict[str, str]:
@@ -26,6 +29,7 @@ class Cluster:
             "cluster-port": str(free_port()),
             "cluster-node-timeout": "2000",
             "cluster-require-full-coverage": "no",
+            "repl-diskless-sync-delay": "0",
         }
 
     @property
@@ -33,26 +37,28 @@ class Cluster:
         return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
 
     def start(self) -> Cluster:
-        for node in self.nodes:
+        for node in (*self.nodes, *self.replicas):
             node.start()
         for i, node in enumerate(self.nodes):
             node.call("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
             node.call("CLUSTER", "ADDSLOTSRANGE", i * SLOTS // 3, (i + 1) * SLOTS // 3 - 1)
-        for node in self.nodes[1:]:
+        for node in (*self.nodes[1:], *self.replicas):
             bus = int(node.options["cluster-port"])
             self.nodes[0].call("CLUSTER", "MEET", "127.0.0.1", node.port, bus)
-        eventually(lambda: all(self._is_whole(node) for node in self.nodes))
+        eventually(lambda: all(self._is_whole(node) for node in (*self.nodes, *self.replicas)))
+        for primary, replica in zip(self.nodes, self.replicas, strict=False):
+            replica.call("CLUSTER", "REPLICATE", primary.call("CLUSTER", "MYID"))
+        for replica in self.replicas:
+            eventually(lambda one=replica: one.info("replication").get("master_link_status") == "up")
         return self
 
-    @staticmethod
-    def _is_whole(node: Server) -> bool:
+    def _is_whole(self, node: Server) -> bool:
         info = node.call("CLUSTER", "INFO").decode()
-        return all(
-            fact in info for fact in ("cluster_state:ok", "cluster_known_nodes:3", "cluster_slots_ok:16384")
-        )
+        known = f"cluster_known_nodes:{len(self.nodes) + len(self.replicas)}\r"
+        return all(fact in info for fact in ("cluster_state:ok", known, "cluster_slots_ok:16384"))
 
     def end(self) -> None:
-        for node in self.nodes:
+        for node in (*self.nodes, *self.replicas):
             node.end()
 
     def holder(self, key: str) -> Server:

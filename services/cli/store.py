@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
 
 from services.cli.command import Options, open_store, plain_command
-from services.cli.exits import Exit, Failure
+from services.cli.exits import Exit, Failure, usage
 from services.cli.output import Output
 from services.cli.own_store import OwnStore
 from services.store.probe import Promises
 from services.store.rights import acl_rules, analytics_rules
+from services.store.users import Applied, apply_user
 
 
 @click.group()
@@ -54,17 +58,57 @@ RULES = {"edge": acl_rules, "analytics": analytics_rules}
     "--for", "whom", type=click.Choice([*RULES]), default="edge", show_default=True, help="for whom"
 )
 @click.option("--user", default=None, help="name of the user  [as --for]")
+@click.option("--apply", "applies", is_flag=True, help="set the user on every server of the store")
+@click.option(
+    "--password-file", type=click.Path(path_type=Path), help="with --apply: its password; - for stdin"
+)
 @plain_command
-def rights(options: Options, whom: str, user: str | None) -> None:
+def rights(options: Options, whom: str, user: str | None, applies: bool, password_file: Path | None) -> None:
     """Print the ACL line that makes a user for edges, or for the analytics job, with no more rights than they need.
 
-    Give it to redis-cli with a password added, as in `>secret`, and put user and password into the URL.
+    Give it to redis-cli with a password added, as in `>secret`, and put user and password into the URL. Redis does not
+    replicate users: with --apply, an administrator sets it on every server that the Sentinels or the Cluster name.
     """
     output = Output(as_json=options.as_json)
     name, rules = user or whom, RULES[whom]()
+    if applies != (password_file is not None):
+        raise usage("--apply and --password-file FILE are given together")
+    if password_file is not None:
+        password = _password(password_file)
+        applied = asyncio.run(_apply(options.store_url, name, rules, password))
+        _tell_applied(output, name, applied)
+        return
     output.line(" ".join(["ACL SETUSER", name, *rules]))
     if output.as_json:
         output.record({"user": name, "rules": rules})
+
+
+def _password(path: Path) -> str:
+    try:
+        text = (sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()).decode().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(Exit.USAGE, "bad_password", f"{path} cannot be read: {error}") from None
+    if not text:
+        raise Failure(Exit.USAGE, "bad_password", f"{path} is empty: write the user's password into it")
+    return text
+
+
+async def _apply(url: str, name: str, rules: list[str], password: str) -> list[Applied]:
+    opened = open_store(url)
+    try:
+        return await apply_user(opened.connector, name, rules, password)
+    finally:
+        await opened.close()
+
+
+def _tell_applied(output: Output, name: str, applied: list[Applied]) -> None:
+    for one in applied:
+        output.line(f"{one.server}: " + (one.fault or f"user {name} is set, kept {one.kept}"))
+        if output.as_json:
+            output.record({"user": name, **asdict(one)})
+    if failed := [one.server for one in applied if one.fault]:
+        text = f"{', '.join(failed)}: the user {name} could not be set there; repeat this until it is on every server"
+        raise Failure(Exit.REFUSED, "user_not_set", text)
 
 
 async def _init(url: str, accept_loss: bool) -> Promises:

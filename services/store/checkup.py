@@ -18,6 +18,7 @@ from services.store.library import LIBRARY, loaded, source
 from services.store.link import UNWRITABLE, Link, explain_here
 from services.store.probe import Finding, Grade, Promises, hidden, probe
 from services.store.store import Store
+from services.store.users import look_at_users
 
 GUARD = 0.75  # share of maxmemory above which publishes are refused (lua/schema.lua)
 NEARLY = 0.6
@@ -39,6 +40,8 @@ async def _findings(store: Store, found: Promises, production: bool) -> AsyncIte
     for finding in found.findings(production=production):
         yield finding
     link = store.registry.link
+    if store.connector.may_fail_over:
+        yield await look_at_users(store.connector)
     yield await _seen("disk", _disk(link))
     yield await _seen("memory used", _memory(link))
     yield await _seen("clock", _clock(link))
@@ -51,8 +54,11 @@ async def _findings(store: Store, found: Promises, production: bool) -> AsyncIte
     yield Finding("dataset", Grade.OK, epoch)
     yield await _remembered(store, found)
     for name in await store.registry.domains():
-        async for finding in _domain(store.look_at(name), epoch):
-            yield finding
+        try:
+            async for finding in _domain(store.look_at(name), epoch):
+                yield finding
+        except StoreError as error:  # its shard is away, and no other
+            yield Finding(f"domain {name}", Grade.FAIL, str(error), "look at the server that holds it")
     yield await _queues(store, found)
 
 

@@ -6,17 +6,19 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 from redis.crc import key_slot
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError
 
 from services.store.errors import StoreUnavailable
 from services.store.url import TLS_OPTIONS, Address, StoreUrl
+
+T = TypeVar("T")
 
 CONNECT_TIMEOUT_S = 2.0
 ADMIN_TIMEOUT_S = 10.0
@@ -31,6 +33,8 @@ class Resolver(Protocol):
 
     async def primaries(self) -> list[Address | None]: ...  # all of them: each needs our functions
 
+    async def servers(self) -> list[Address | None]: ...  # with replicas, as each may take over
+
 
 @dataclass
 class FixedResolver:
@@ -40,6 +44,9 @@ class FixedResolver:
         return self.address
 
     async def primaries(self) -> list[Address | None]:
+        return [self.address]
+
+    async def servers(self) -> list[Address | None]:
         return [self.address]
 
 
@@ -64,11 +71,7 @@ class SentinelResolver:
 
     async def primary(self, key: str) -> Address | None:
         """What the Sentinel with the newest configuration says: another may not have heard of the failover yet."""
-        try:
-            asked = [client.sentinel_master(self._service) for client in self._sentinel.sentinels]
-            answers = await asyncio.gather(*asked, return_exceptions=True)
-        finally:
-            await self._sentinel.aclose()
+        answers = await self._ask_all("sentinel_master")
         states = [answer for answer in answers if isinstance(answer, dict)]
         if not states:
             raise StoreUnavailable(f"no Sentinel knows {self._service!r}: {answers[0]!r}")
@@ -80,6 +83,25 @@ class SentinelResolver:
     async def primaries(self) -> list[Address | None]:
         return [await self.primary("")]
 
+    async def servers(self) -> list[Address | None]:
+        """The primary, and every replica that any Sentinel names, also one that is away."""
+        answers = await self._ask_all("sentinel_slaves")
+        states = [state for answer in answers if isinstance(answer, list) for state in answer]
+        replicas = [Address(state["ip"], int(state["port"])) for state in states]
+        return list(dict.fromkeys([await self.primary(""), *replicas]))
+
+    async def _ask_all(self, question: str) -> list[Any]:
+        """What each Sentinel answers, or its fault."""
+        try:
+            asked = [getattr(client, question)(self._service) for client in self._sentinel.sentinels]
+            return await asyncio.gather(*asked, return_exceptions=True)
+        finally:
+            await self._sentinel.aclose()
+
+
+Slots = tuple[int, int, list[Address]]  # first, last, and who has them: the primary, then its replicas
+UNKNOWN_HOSTS = ("", "?")
+
 
 class ClusterResolver:
     """Asks any node for the slots at every connect."""
@@ -90,38 +112,81 @@ class ClusterResolver:
 
     async def primary(self, key: str) -> Address | None:
         slot = key_slot(key.encode())
-        for low, high, place in await self._all_slots():
+        for low, high, nodes in await self._all_slots():
             if low <= slot <= high:
-                return Address(*place)
+                return nodes[0]
         raise StoreUnavailable(f"no node of the cluster holds slot {slot} now")
 
     async def primaries(self) -> list[Address | None]:
-        return [Address(*place) for place in dict.fromkeys(place for *_, place in await self._all_slots())]
+        return list(dict.fromkeys(nodes[0] for *_, nodes in await self._all_slots()))
 
-    async def _all_slots(self) -> list[tuple[int, int, tuple[str, int]]]:
+    async def servers(self) -> list[Address | None]:
+        """Also those that are away, as far as this user may ask."""
+        try:
+            found = await self._ask_any(self._shards)
+        except NoPermissionError:
+            found = [node for *_, nodes in await self._all_slots() for node in nodes]
+        return list(dict.fromkeys(found))
+
+    async def _all_slots(self) -> list[Slots]:
+        slots = await self._ask_any(self._slots)
+        named = (node for *_, nodes in slots for node in nodes)
+        self._known = list(dict.fromkeys((*named, *self._url.addresses)))
+        return slots
+
+    async def _ask_any(self, question: Callable[[Address], Awaitable[T]]) -> T:
+        """The answer of the first node that gives one. Raises NoPermissionError, StoreUnavailable."""
         last: Exception | None = None
         for address in list(self._known):
             try:
-                slots = await self._slots(address)
+                return await question(address)
+            except NoPermissionError:
+                raise
             except (TimeoutError, RedisError, OSError) as error:
                 last = error
-                continue
-            self._known = list(
-                {Address(p[0], p[1]): None for *_, p in slots} | dict.fromkeys(self._url.addresses)
-            )
-            return slots
         raise StoreUnavailable(f"no node of the cluster answers: {last}")
 
-    async def _slots(self, address: Address) -> list[tuple[int, int, tuple[str, int]]]:
+    async def _ask(self, address: Address, *command: str) -> Any:
         connection = await open_connection(self._url, address, CONNECT_TIMEOUT_S)
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                found = await ask(connection, "CLUSTER", "SLOTS")
+                return await ask(connection, *command)
         finally:
             await connection.disconnect(nowait=True)
+
+    async def _shards(self, address: Address) -> list[Address]:
+        """Every node, also one that is away: CLUSTER SLOTS leaves that out."""
+        port = b"tls-port" if self._url.tls else b"port"
+        shards = [_pairs(shard) for shard in await self._ask(address, "CLUSTER", "SHARDS")]
+        nodes = [_pairs(node) for shard in shards for node in shard[b"nodes"]]
         return [
-            (low, high, ((node[0] or b"").decode() or address.host, node[1])) for low, high, node, *_ in found
+            _node([node[b"endpoint"], node[port], b"", [b"ip", node[b"ip"]]], address)
+            for node in nodes
+            if port in node
         ]
+
+    async def _slots(self, address: Address) -> list[Slots]:
+        found = await self._ask(address, "CLUSTER", "SLOTS")
+        return [
+            (low, high, [_node(node, address) for node in nodes if node[1]]) for low, high, *nodes in found
+        ]
+
+
+def _pairs(words: list[Any]) -> dict[bytes, Any]:
+    """A map, as it comes in RESP 2: names and values in turn."""
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def _node(told: list[Any], asked: Address) -> Address:
+    """A node of CLUSTER SLOTS: [host, port, id, [metadata's names and values]].
+
+    The host is null where the one that was asked counts (`cluster-preferred-endpoint-type unknown-endpoint`), '' where
+    the node does not know its own address yet, and '?' where it is to be known by a name and has none.
+    """
+    host = (told[0] or b"").decode()
+    if told[0] is not None and host in UNKNOWN_HOSTS:
+        host = _pairs(told[3] if len(told) > 3 else []).get(b"ip", b"").decode()
+    return Address(asked.host if host in UNKNOWN_HOSTS else host, told[1])
 
 
 class Connector:
@@ -173,7 +238,12 @@ class Connector:
 
         Raises StoreUnavailable and these where nobody says which ones there are.
         """
-        addresses = await self.resolver.primaries()
+        return await self.ask_each(await self.resolver.primaries(), *command)
+
+    async def ask_each(
+        self, addresses: list[Address | None], *command: Any
+    ) -> list[tuple[Address | None, Any]]:
+        """The same of these."""
         asked = (self._ask_one(address, command) for address in addresses)
         return list(zip(addresses, await asyncio.gather(*asked), strict=True))
 

@@ -42,14 +42,32 @@ def cluster(running: Cluster) -> Cluster:
     return running
 
 
+@pytest.mark.parametrize("endpoint", ["hostname", "unknown-endpoint"])
+async def test_nodes_without_a_host_are_reached(cluster: Cluster, endpoint: str) -> None:
+    """CLUSTER SLOTS names '?' where hosts should have names and have none, and null where the asked host counts."""
+    with ExitStack() as stack:
+        for node in cluster.nodes:
+            stack.enter_context(node.configured(cluster_preferred_endpoint_type=endpoint))
+        (_, _, (told, *_), *_), *_ = cluster.nodes[0].call("CLUSTER", "SLOTS")
+        assert told == {"hostname": b"?", "unknown-endpoint": None}[endpoint]
+        async with Desk(cluster.url) as desk:
+            for node in cluster.nodes:
+                name = cluster.domain_on(node)
+                queue = await desk.queue(f"of {name}", domain=name)
+                async with desk.another(domain=name) as own:
+                    await own.put(queue, b"x")
+                    assert await own.drain(queue) == [b"x"]
+
+
 async def test_domains_live_on_different_shards(cluster: Cluster) -> None:
     domains = [cluster.domain_on(node) for node in cluster.nodes]
     async with Desk(cluster.url) as desk:
         queues = []
         for name in domains:
             with pytest.raises(AckLevelRefused, match="fsync promises nothing here"):
-                await desk.queue(f"of {name}", domain=name)
-            queues.append(await desk.queue(f"of {name}", domain=name, ack_level="memory"))
+                await desk.queue(f"of {name}", domain=name, ack_level="fsync")
+            queues.append(await desk.queue(f"of {name}", domain=name))
+            assert queues[-1].spec.ack_level == "memory", "no shard has a replica"
         for node, name, queue in zip(cluster.nodes, domains, queues, strict=True):
             async with desk.another(domain=name) as own:
                 await own.put(queue, *numbered(100))
