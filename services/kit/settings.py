@@ -122,7 +122,10 @@ class TracingSettings(Section):
     headers: dict[str, SecretText] = Field(
         default={}, description="sent with every request, as a token; secret"
     )
-    ca: Path | None = Field(default=None, description="PEM file of authorities, root or intermediate ones, in place of the machine's")
+    ca: Path | None = Field(
+        default=None,
+        description="PEM file of authorities, root or intermediate ones, in place of the machine's",
+    )
     queue: int = Field(
         default=4096, ge=1, le=1_000_000, description="spans that wait; beyond it they are dropped"
     )

@@ -30,7 +30,9 @@ class TlsSettings(BaseModel):
 
     certificate: Path = Field(description="certificate chain of the server, PEM")
     key: Path = Field(description="private key of the certificate, PEM, without a passphrase")
-    client_ca: Path | None = Field(default=None, description="authorities of client certificates, root or intermediate ones: mTLS")
+    client_ca: Path | None = Field(
+        default=None, description="authorities of client certificates, root or intermediate ones: mTLS"
+    )
     min_version: Literal["1.2", "1.3"] = "1.2"
 
     @property
