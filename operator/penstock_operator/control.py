@@ -49,6 +49,7 @@ class Control:
         self.mirror = Mirror()
         self.metrics = metrics
         self.watched = settings.watched
+        self.discovered = settings.discovered
         self.work = Work(self._look, self._failed, first=ALL)
         self._claiming = Claiming()
         self._recorder = Recorder(api, metrics)
@@ -66,7 +67,7 @@ class Control:
             metrics,
             own=settings.release,
             knows=self.mirror.knows,
-            knows_slices=partial(self.mirror.knows_all, Kind.SLICE, self.watched),
+            knows_slices=partial(self.mirror.knows_all, Kind.SLICE, (*self.watched, *self.discovered)),
             on_change=self._peers_changed,
             tell=self._add,
         )

@@ -116,6 +116,7 @@ async def _work(control: Control, sweep: Sweep) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(control.run())
         group.create_task(sweep.run())
+        group.create_task(sweep.follow_neighbours())
 
 
 async def _serve_health(

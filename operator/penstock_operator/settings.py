@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -33,6 +34,10 @@ class OperatorSettings(BaseSettings):
 
     namespaces: str = Field(
         "", description="whose resources are seen to, with commas between; * = all; '' = the pod's own"
+    )
+    discover_namespaces: str = Field(
+        "",
+        description="where other releases are whose edges become peers, with commas between; no resources are seen to",
     )
     store: str = Field("penstock", description="label penstock.dev/store of the edges of our own store")
     rqprc_configmap: str = Field("", description="the ConfigMap that is given .rqprc; '' = none")
@@ -64,14 +69,17 @@ class OperatorSettings(BaseSettings):
     @field_validator("namespaces")
     @classmethod
     def _are_all_or_some(cls, text: str) -> str:
-        names = [name.strip() for name in text.split(",") if name.strip()]
+        names = _split(text)
         if ALL_NAMESPACES in names and len(names) > 1:
             raise ValueError("write * for all namespaces, or name them: not both")
-        if bad := [name for name in names if name != ALL_NAMESPACES and not NAMESPACE.fullmatch(name)]:
-            raise ValueError(
-                f"{bad[0]!r} is no name of a namespace: write them in full, with commas between, or *"
-            )
+        _check_names([name for name in names if name != ALL_NAMESPACES], ", or *")
         return ",".join(names)
+
+    @field_validator("discover_namespaces")
+    @classmethod
+    def _are_names(cls, text: str) -> str:
+        _check_names(_split(text))
+        return ",".join(_split(text))
 
     @property
     def own_namespace(self) -> str:
@@ -92,6 +100,24 @@ class OperatorSettings(BaseSettings):
         if self.namespaces == ALL_NAMESPACES:
             return ()
         return tuple(self.namespaces.split(",")) if self.namespaces else (self.own_namespace,)
+
+    @property
+    def discovered(self) -> tuple[str, ...]:
+        """Return the namespaces in which only EndpointSlices are read, beside those that are watched."""
+        watched = self.watched
+        return tuple(name for name in _split(self.discover_namespaces) if watched and name not in watched)
+
+
+def _split(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _check_names(names: Iterable[str], otherwise: str = "") -> None:
+    """Raise ValueError for what cannot be the name of a namespace."""
+    if bad := [name for name in names if not NAMESPACE.fullmatch(name)]:
+        raise ValueError(
+            f"{bad[0]!r} is no name of a namespace: write them in full, with commas between{otherwise}"
+        )
 
 
 class Environment(BaseSettings):

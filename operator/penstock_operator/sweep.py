@@ -1,4 +1,7 @@
-"""The pass over everything, every minute: what no watch told, and what changed in the store by itself."""
+"""The pass over everything, every minute: what no watch told, and what changed in the store by itself.
+
+Other releases' EndpointSlices are listed more often, as nothing watches them: a watch would be of all kinds there.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ from collections.abc import Callable
 from penstock_operator.api import Api, ApiError
 from penstock_operator.control import Control
 from penstock_operator.discovery import DISCOVER
+from penstock_operator.peers import ALL
 from penstock_operator.resources import Kind, Resource
 
 log = logging.getLogger(__name__)
 
 JITTER = 0.1  # of the interval, to either side
+NEIGHBOURS_S = 10.0  # between two lists of the EndpointSlices of other releases
 AGAIN_S = 2.0  # when the API server did not answer
 SELECTORS = {Kind.SLICE: f"{DISCOVER}=true"}
 STUCK = 3  # intervals without a pass, and
@@ -37,6 +42,8 @@ class Sweep:
         self._interval_s = interval_s
         self._clock = clock
         self._last = clock()
+        self._neighbours: dict[str, list[Resource]] = {}  # by namespace, as last listed
+        self._unlisted = ""  # what of them could not be listed
         self.trouble: str | None = "nothing has been listed yet"
 
     async def run(self) -> None:
@@ -45,6 +52,30 @@ class Sweep:
             pause_s = self._interval_s * random.uniform(1 - JITTER, 1 + JITTER)
             await asyncio.sleep(pause_s if self.trouble is None else min(AGAIN_S, pause_s))
             await self._pass()
+
+    async def follow_neighbours(self) -> None:
+        """List EndpointSlices where other releases are, until cancelled."""
+        while self._control.discovered:
+            await self._list_neighbours()
+            await asyncio.sleep(NEIGHBOURS_S)
+
+    async def _list_neighbours(self) -> None:
+        """Look at all peers if anything differs. A namespace that cannot be listed leaves the operator ready."""
+        troubles = []
+        before = dict(self._neighbours)
+        for namespace in self._control.discovered:
+            try:
+                self._neighbours[namespace] = await self._list(Kind.SLICE, namespace)
+            except ApiError as error:
+                troubles.append(
+                    f"{Kind.SLICE} of {namespace} cannot be listed, so its edges are no peers: {error}"
+                )
+        if self._neighbours != before:
+            self._control.work.add(ALL)
+        trouble = "; ".join(troubles)
+        if trouble and trouble != self._unlisted:
+            log.warning("%s", trouble, extra={"action": "neighbours_not_listed"})
+        self._unlisted = trouble
 
     async def first(self) -> None:
         """Returns when something is known. What is not is touched by nobody (`Mirror.knows`)."""
@@ -73,11 +104,12 @@ class Sweep:
         self._last = self._clock()
         self._control.metrics.sweep_s.set(self._last - began)
 
-    async def _list(self, kind: Kind, namespace: str) -> None:
+    async def _list(self, kind: Kind, namespace: str) -> list[Resource]:
         since = time.monotonic()
         bodies = self._api.list(kind, namespace, SELECTORS.get(kind, ""))
         found = [Resource.read(kind, body) async for body in bodies]
         self._control.listed(kind, namespace, found, since)
+        return found
 
     def _tell(self, trouble: str | None) -> None:
         self._control.metrics.sweeps.labels("done" if trouble is None else "failed").inc()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+import yaml
 
+from services.store.url import StoreUrl
 from tests.chart.chart import NAME, Rendered, nested, render
 from tests.chart.switches import NODES
+from tests.tmq.process import ROOT
 
 
 def _egress(rendered: Rendered, edge: str = "tmq") -> Any:
@@ -38,6 +42,18 @@ def test_the_way_to_a_store_outside_has_the_ports_of_its_urls(
     outside = {"redis": {"enabled": False}, "externalRedis": {"url": url, "adminUrl": admin_url}}
     _, rule = [rule for rule in _egress(render(outside)) if "to" not in rule][:2]
     assert {port["port"] for port in rule["ports"]} == {6379, 26379} | ports
+
+
+def test_the_ports_that_the_page_names_reach_a_server_with_tls_and_sentinels_before_it() -> None:
+    """docs/chart.md, "The store": a list in the values takes the place of the chart's own."""
+    section = (ROOT / "docs" / "chart.md").read_text().partition("\n## The store\n")[2].partition("\n## ")[0]
+    values = yaml.safe_load((ROOT / "docs" / "examples" / "chart" / "store.yaml").read_text())
+    open_ports = {port["port"] for rule in _egress(render(values)) for port in rule["ports"]}
+    urls = re.findall(r"redis(?:s|\+sentinel)://[^'` ]+@[^'` ]+", section)
+    dialled = {address.port for url in urls for address in StoreUrl.parse(url).addresses}
+    assert {6380, 26379} <= dialled
+    assert dialled - {6379} <= open_ports
+    assert "rediss+sentinel://" in section
 
 
 def test_redis_lets_in_whom_it_is_told() -> None:

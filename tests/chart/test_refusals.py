@@ -51,6 +51,10 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("operator.watch", {"allNamespaces": True, "namespaces": ["east"]}),
         "operator.watch: allNamespaces has all of them, and namespaces some: leave one of the two out",
     ),
+    "edges of some namespaces where all are watched": (
+        nested("operator", {"watch": {"allNamespaces": True}, "discover": {"namespaces": ["yard"]}}),
+        "operator.discover.namespaces: operator.watch.allNamespaces finds the edges of every namespace",
+    ),
     "a volume that nobody may mount": (
         nested("redis.persistence.accessModes", []),
         "minItems: got 0, want 1",

@@ -21,7 +21,9 @@ from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import CommandFailed
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
 from tests.operator.documents import Seen, peer, queue, redrive
+from tests.operator.keeper import Keeper
 from tests.operator.program import ROOT, OperatorProgram
+from tests.operator.test_peers import endpoints
 from tests.servers import PROGRAMS, Server, eventually
 
 
@@ -43,11 +45,22 @@ def watch() -> dict[str, Any]:
 
 
 @pytest.fixture
+def discover() -> list[str]:
+    """Return the namespaces in which the operator looks for edges of other releases."""
+    return []
+
+
+@pytest.fixture
 def operator(
-    api_server: ApiServer, release: Release, store: Server, tmp_path: Path, watch: dict[str, Any]
+    api_server: ApiServer,
+    release: Release,
+    store: Server,
+    tmp_path: Path,
+    watch: dict[str, Any],
+    discover: list[str],
 ) -> Iterator[OperatorProgram]:
     """As its pod would run: with the rights and the environment that the chart gives it."""
-    release.install(nested("operator.watch", watch))
+    release.install(nested("operator", {"watch": watch, "discover": {"namespaces": discover}}))
     account = api_server.as_service_account(release.namespace, f"{NAME}-operator")
     container = release.get("deployment", f"{NAME}-operator")["spec"]["template"]["spec"]["containers"][0]
     prefix = "PENSTOCK_OPERATOR_"
@@ -96,6 +109,30 @@ def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_
     assert "uninstall_cut" not in done.stderr, done
     (queue,) = cluster.items("queues", namespace)
     assert not queue["metadata"].get("finalizers")
+
+
+class TestNeighbours:
+    """A release finds the edges of another one by its namespace, and leaves its resources alone (Discovery)."""
+
+    @pytest.fixture
+    def discover(self, new_namespace: Callable[..., str]) -> list[str]:
+        return [new_namespace()]
+
+    def test_edges_of_a_release_elsewhere_are_peers_and_its_resources_are_left_alone(
+        self, release: Release, operator: OperatorProgram, store: Server, discover: list[str]
+    ) -> None:
+        operator.ready()
+        (elsewhere,) = discover
+        document = endpoints("demo-penstock-pubsub", "text-link", 7172, "10.0.0.2", store=f"{elsewhere}.demo")
+        there, keeper = Seen(release.cluster, elsewhere), Keeper(store)
+        there.apply(document, queue("theirs"))
+        found = f"demo-penstock-pubsub.{elsewhere}.text"
+        eventually(lambda: keeper.peers().get(found, ("", ()))[1] == ("10.0.0.2:7172",))
+        assert "status" not in there.get("queue", "theirs")
+        assert keeper.find("theirs") is None
+        there.delete("endpointslice", document["metadata"]["name"])
+        eventually(lambda: found not in keeper.peers())
+        assert "forbidden" not in operator.text().lower()
 
 
 @pytest.mark.parametrize("watch", [{"allNamespaces": True}])

@@ -23,6 +23,7 @@ BLOCK = re.compile(r"^```\n(\$ .*?)^```", re.M | re.S)
 SOMEBODY = re.compile(r"\bcli [^\s@\"]+@[\w.-]+")
 READY = "ready; Ctrl-C"
 LEFT = shutil.ignore_patterns("penstock-data*", "__pycache__")  # by who followed the pages here
+HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?$", re.M)
 AGE = re.compile(r"\b\d+[sm]\b")
 BREAK = re.compile(r"(none|(inbound|outbound|both), \?s ago: .*?) +(?=\?s ago$)", re.M)  # of `ring status`
 LOOKS = re.compile(
@@ -49,10 +50,18 @@ def commands(page: str, section: str) -> Iterator[Command]:
 def told(text: str) -> Command:
     """A line, or several of one command, and what is shown of it."""
     line, _, shown = text.partition("\n")
-    while line.endswith("\\") or len(re.findall(r"\bdo\b", line)) > len(re.findall(r"\bdone\b", line)):
+    while is_open(line):
         more, _, shown = shown.partition("\n")
         line += "\n" + more
     return Command(line, shown)
+
+
+def is_open(text: str) -> bool:
+    """Return whether a shell would read another line: after a backslash, in a loop, in a here-document."""
+    if text.endswith("\\") or len(re.findall(r"\bdo\b", text)) > len(re.findall(r"\bdone\b", text)):
+        return True
+    end = HERE_DOCUMENT.search(text)
+    return end is not None and end[1] not in text.splitlines()
 
 
 def words(text: str) -> list[list[str]]:

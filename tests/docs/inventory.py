@@ -67,20 +67,27 @@ ALONE = Taken("docs/test_pubsub_page.py::test_alone")
 BRIDGES = Taken("docs/test_pubsub_page.py::test_two_servers_on_one_store_and_bridges_to_queues")
 RING_SYSTEMS = Taken("docs/test_ring_page.py::test_two_systems")
 RQP_SYSTEMS = Taken("docs/test_rqp_page.py::test_two_systems_on_one_machine")
-INSTALLED = Taken("docs/test_chart_page.py::test_its_commands_were_run")
 WATCHED = Taken("docs/test_chart_page.py::test_what_a_tenant_installs_and_what_is_watched")
-IN_PODS = Taken("docs/test_chart_commands.py::test_its_commands_run_in_the_pods_that_they_name")
-HELM_OF_README = Taken("docs/test_chart_page.py::test_the_commands_of_the_readme_were_run")
+README_ON_NODE = Taken("e2e/test_release.py::test_the_readme_installs_a_release_and_sends_a_message")
+PAGE_OF_QUEUES = Taken("e2e/test_release.py::test_the_page_of_queues_peers_and_redrives")
+ON_NODE = Taken("e2e/test_release.py::test_the_page_of_the_chart_on_an_installed_release")
+UPGRADED = Taken("e2e/test_release.py::test_upgrades_of_the_pages_keep_what_was_said")
+GONE_AND_BACK = Taken(
+    "e2e/test_release.py::test_uninstall_hangs_nowhere_and_retained_messages_are_there_again"
+)
 TRACES = Taken("docs/test_tracing_page.py::test_the_commands")
 
 IMAGES_BUILT = Elsewhere(
     "images/test_push.py::test_what_the_readme_says_builds_and_pushes",
     "`make images`, in `make e2e`: it takes podman",
 )
-TEST_OF_HELM = Elsewhere("e2e/test_release.py::test_helm_test", "`helm test`, whose pod wants a node")
 UNINSTALLED = Elsewhere(
     "e2e/test_release.py::test_uninstall_hangs_nowhere_and_retained_messages_are_there_again",
-    "`helm uninstall` with its hooks, whose Job wants a node; without one it is run with --no-hooks",
+    "`helm uninstall`: docs/chart.md has the same command",
+)
+OF_README = Elsewhere(
+    "e2e/test_release.py::test_the_readme_installs_a_release_and_sends_a_message",
+    "README.md has the same commands",
 )
 
 ROWS = (
@@ -93,10 +100,10 @@ ROWS = (
     Row("README.md", "Try it", README, "bash -c"),
     Row("README.md", "Try it", README, ".venv/bin/penstock"),
     Row("README.md", "Try it", README, "nc "),
-    Row("README.md", "On Kubernetes", HELM_OF_README, "make images",
-        (IMAGES_BUILT, TEST_OF_HELM, UNINSTALLED)),
-    Row("README.md", "On Kubernetes", Taken("e2e/test_release.py::test_what_the_readme_shows_of_a_queue"), "kubectl"),
-    Row("charts/penstock/README.md", "Chart penstock", HELM_OF_README, but=(TEST_OF_HELM,)),
+    Row("README.md", "On Kubernetes", README_ON_NODE, "make images", (IMAGES_BUILT,)),
+    Row("README.md", "On Kubernetes", README_ON_NODE, "kubectl"),
+    Row("README.md", "On Kubernetes", UPGRADED, "helm upgrade", (UNINSTALLED,)),
+    Row("charts/penstock/README.md", "Chart penstock", OF_README),
     Row(ANALYTICS, "The job", Taken("analytics/spark/test_kills.py::command")),
     Row(ANALYTICS, "By spark-submit", Taken("analytics/spark/test_commands.py::test_the_job_submitted")),
     Row(ANALYTICS, "In a bucket", Elsewhere(
@@ -110,17 +117,17 @@ ROWS = (
         "helm upgrade penstock charts/penstock --namespace queues --reset-then-reuse-values --set analytics.executors"),
     Row(ANALYTICS, "In a cluster", Elsewhere(
         "e2e/test_analytics.py::run_job", "the same Job, looked at while it runs"), "kubectl"),
-    Row(CHART, "Install", INSTALLED, but=(TEST_OF_HELM,)),
-    Row(CHART, "GitOps", Taken("docs/test_chart_page.py::test_what_is_applied_without_helm_runs_no_hooks")),
-    Row(CHART, "Upgrade", INSTALLED),
-    Row(CHART, "Uninstall", INSTALLED, but=(UNINSTALLED,)),
-    Row(CHART, "The store", INSTALLED),
-    Row(CHART, "TLS", INSTALLED),
+    Row(CHART, "Install", ON_NODE, but=(OF_README,)),
+    Row(CHART, "GitOps", GONE_AND_BACK),
+    Row(CHART, "Upgrade", UPGRADED),
+    Row(CHART, "Uninstall", GONE_AND_BACK),
+    Row(CHART, "The store", Taken("docs/test_chart_page.py::test_the_store_outside")),
+    Row(CHART, "TLS", UPGRADED),
     Row(CHART, "Namespaces and rights", WATCHED),
-    Row(CHART, "Quotas, meshes, autoscalers", WATCHED),
-    Row(CHART, "Watching it", WATCHED),
-    Row(CHART, "Commands in a cluster", IN_PODS),
-    Row(CHART, "Console", INSTALLED),
+    Row(CHART, "Quotas, meshes, autoscalers", ON_NODE),
+    Row(CHART, "Watching it", ON_NODE),
+    Row(CHART, "Commands in a cluster", ON_NODE),
+    Row(CHART, "Console", ON_NODE),
     Row(CLI, "Which store", WITHOUT_STORE),
     Row(CLI, "For programs", WITHOUT_STORE),
     Row(CLI, "up", UP),
@@ -148,12 +155,10 @@ ROWS = (
     Row("docs/console.md", "Use it", Taken("console/test_page_of_docs.py::test_its_commands")),
     Row(IMAGES, "Images", Taken("images/test_page.py::test_what_is_built")),
     Row(IMAGES, "What they promise", Taken("images/test_page.py::test_how_a_container_is_best_run")),
-    Row(KUBERNETES, "Penstock on Kubernetes: Queues, Peers, Redrives", Taken(
-        "operator/test_page.py::test_a_queue_is_declared")),
-    Row(KUBERNETES, "Deletion", Taken("operator/test_page.py::test_a_finalizer_is_taken_off")),
-    Row(KUBERNETES, "Several operators on one store", Taken(
-        "operator/test_page.py::test_what_nobody_sees_to_any_more_is_let_go")),
-    Row(KUBERNETES, "Redrive", Taken("operator/test_page.py::test_letters_are_redriven")),
+    Row(KUBERNETES, "Declare a Queue", PAGE_OF_QUEUES),
+    Row(KUBERNETES, "Deletion", PAGE_OF_QUEUES),
+    Row(KUBERNETES, "Several operators on one store", PAGE_OF_QUEUES),
+    Row(KUBERNETES, "Redrive", PAGE_OF_QUEUES),
     Row(OPERATIONS, "A store of your own", Taken("docs/test_operations_page.py::test_a_store_of_your_own")),
     Row(OPERATIONS, "Copy while it runs", COPIED),
     Row(OPERATIONS, "Restore to penstock up", COPIED),

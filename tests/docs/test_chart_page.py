@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from tests.chart.chart import render
+from tests.docs.bench import commands as followed
 from tests.kubernetes.cluster import CHART, DEFINITIONS, Cluster
 from tests.kubernetes.namespaces import remove_namespace
-from tools.images.build import version
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "chart.md").read_text()
@@ -45,39 +45,26 @@ def queues(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         cluster.kubectl("delete", "--ignore-not-found", "--filename", str(path))
 
 
-def run(cluster: Cluster, command: list[str], authority: Path) -> None:
-    """What only a node can do is left out: the test's pod, the Job before an uninstall."""
-    program, *words = [
-        word.replace("ca.crt", f"ca.crt={authority}") if word == "--from-file=ca.crt" else word
-        for word in command
-    ]
-    if words[0] == "test":
-        return
-    if words[0] == "uninstall":
-        words.append("--no-hooks")
+def run(cluster: Cluster, command: list[str]) -> None:
+    program, *words = command
     {"helm": cluster.helm, "kubectl": cluster.kubectl}[program](*words)
 
 
-@pytest.mark.parametrize(
-    "names", [("Install", "Upgrade", "Uninstall"), ("The store",), ("Install", "TLS"), ("Install", "Console")]
-)
-def test_its_commands_were_run(queues: Cluster, names: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_store_outside(queues: Cluster, tmp_path: Path) -> None:
     authority = tmp_path / "ca.crt"
     authority.write_text("an authority")
-    told = [command for name in names for command in commands(sections()[name])]
-    assert len(told) >= 3
-    for command in told:
-        run(queues, command, authority)
+    for command in commands(sections()["The store"]):
+        run(queues, [word.replace("=ca.crt", f"=ca.crt={authority}") for word in command])
 
 
-def test_what_a_tenant_installs_and_what_is_watched(queues: Cluster, tmp_path: Path) -> None:
+def test_what_a_tenant_installs_and_what_is_watched(queues: Cluster) -> None:
     """Run the sections whose commands neither wait for pods nor change a release."""
     queues.kubectl("create", "namespace", NAMESPACE)
     (tenant,) = commands(sections()["Namespaces and rights"])
-    run(queues, tenant, tmp_path)
+    run(queues, tenant)
     assert queues.get("deployment", "penstock-operator", NAMESPACE)
     (ports,) = commands(sections()["Quotas, meshes, autoscalers"])
-    run(queues, ports, tmp_path)
+    run(queues, ports)
     (watching,) = commands(sections()["Watching it"])
     program, *words = watching
     kinds = {each["kind"] for each in yaml.safe_load_all({"helm": queues.helm}[program](*words)) if each}
@@ -91,7 +78,7 @@ def test_what_is_applied_without_helm_runs_no_hooks(queues: Cluster, tmp_path: P
     written = tmp_path / "manifests"
     try:
         for command in told:
-            run(queues, [str(written) if word == "manifests" else word for word in command], tmp_path)
+            run(queues, [str(written) if word == "manifests" else word for word in command])
         assert queues.items("jobs", NAMESPACE) == queues.items("pods", NAMESPACE) == []
         assert queues.get("deployment", "penstock-operator", NAMESPACE)["spec"]["replicas"] == 1
     finally:
@@ -103,27 +90,12 @@ def test_what_is_applied_without_helm_runs_no_hooks(queues: Cluster, tmp_path: P
     assert ("Pod" in kinds, "Job" in kinds) == (True, False)
 
 
-def test_the_commands_of_the_readme_were_run(queues: Cluster, tmp_path: Path) -> None:
-    """And so those of charts/penstock/README.md, which are the same.
-
-    But for that which builds the images: tests/images/test_push.py; and those of a Queue, which want an operator:
-    tests/e2e/test_release.py.
-    """
-    section = (ROOT / "README.md").read_text().partition("\n## On Kubernetes\n")[2].partition("\n## ")[0]
-    (_, block), (kind, document), _ = FENCE.findall(section)
-    name, _, text = document.partition("\n")
-    assert (kind, (ROOT / name.removeprefix("# ")).read_text()) == ("yaml", text)
-    first, *lines = block.replace("\\\n", "").splitlines()
-    (own,) = FENCE.findall((CHART / "README.md").read_text())
-    assert own[1].replace("\\\n", "").splitlines() == lines[:2]
-    assert first.startswith("make images ")
-    assert [line.split()[1] for line in lines] == ["install", "test", "upgrade", "uninstall"]
-    for line in lines:
-        run(queues, shlex.split(line), tmp_path)
-        if " upgrade " in line:
-            deployment = queues.get("deployment", "penstock-tmq", NAMESPACE)
-            image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
-            assert image == f"registry.example/team/penstock-edge:{version()}"
+def test_the_readme_of_the_chart_installs_as_the_readme_does() -> None:
+    """Those commands are run on a node: tests/e2e/test_release.py."""
+    lines = [command.line for command in followed("README.md", "## On Kubernetes")]
+    (own,) = [block for kind, block in FENCE.findall((CHART / "README.md").read_text()) if not kind]
+    assert own.splitlines() == [f"$ {line}" for line in lines[1:3]]
+    assert [line.split()[0] for line in lines] == ["make", "helm", "helm", *["kubectl"] * 3, "helm", "helm"]
 
 
 def test_its_upgrade_finds_values_that_the_chart_before_did_not_have(queues: Cluster, tmp_path: Path) -> None:
@@ -140,7 +112,7 @@ def test_its_upgrade_finds_values_that_the_chart_before_did_not_have(queues: Clu
     said = ("--create-namespace", "--set", "edges.rqp.replicas=4")
     queues.helm("install", "penstock", str(older), "--namespace", NAMESPACE, *said)
     (upgrade,) = commands(sections()["Upgrade"])
-    run(queues, upgrade, tmp_path)
+    run(queues, upgrade)
     replicas = {
         each["metadata"]["name"]: each["spec"]["replicas"] for each in queues.items("deployments", NAMESPACE)
     }
@@ -149,7 +121,7 @@ def test_its_upgrade_finds_values_that_the_chart_before_did_not_have(queues: Clu
 
 def test_its_files_are_the_examples() -> None:
     blocks = [block for _, block in FENCE.findall(PAGE) if block.startswith("# docs/examples/chart/")]
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     for block in blocks:
         name, _, text = block.partition("\n")
         example = ROOT / name.removeprefix("# ")
@@ -158,7 +130,7 @@ def test_its_files_are_the_examples() -> None:
 
 def test_whatever_values_it_shows_can_be_installed() -> None:
     shown = [yaml.safe_load(block) for kind, block in FENCE.findall(PAGE) if kind == "yaml"]
-    assert len(shown) == 6
+    assert len(shown) == 7
     for values in shown:
         assert render(values).of("Deployment")
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import yaml
+
 from tests.e2e.release import FULL, PEERS, QUEUES, RING_S, Release
 from tests.e2e.scripted import run_script
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import CommandFailed
 from tests.operator.documents import peer, queue
 from tests.servers import eventually
+from tests.tmq.process import ROOT
 
+NEIGHBOUR = ROOT / "docs" / "examples" / "chart" / "neighbour.yaml"
 PATIENCE_S = 90.0
 GROUP = 1  # of the ring, unless settings say another
 
@@ -29,14 +35,20 @@ def over_rqp(here: Release, there: Release) -> None:
             eventually(lambda: taken(here, goal) == name, PATIENCE_S)  # noqa: B023
 
 
+def neighbour(of: Release) -> dict[str, Any]:
+    """Return the values by which a release finds the edges of another one (docs/kubernetes.md, Discovery)."""
+    values: dict[str, Any] = yaml.safe_load(NEIGHBOUR.read_text().replace("yard", of.namespace))
+    return values
+
+
 def over_links(here: Release, there: Release) -> None:
-    """A Peer on one side is enough: links lead both ways, whoever dials them (docs/pubsub.md)."""
-    here.apply(
-        peer("text", "text", f"{FULL}-pubsub.{there.namespace}.svc"),
-        queue("news", bindings={"text": {"subscribe": ["news"]}}),
-    )
+    """Only one side finds the other, without a Peer: links lead both ways, whoever dials them (docs/pubsub.md)."""
+    with step("the other release found"):
+        name = f"{FULL}-pubsub.{here.namespace}.text"
+        eventually(lambda: name in there.penstock("peer", "list", "--json"), PATIENCE_S)
+    here.apply(queue("news", bindings={"text": {"subscribe": ["news"]}}))
     there.apply(queue("news", bindings={"text": {"subscribe": ["olds"]}}))
-    here.wait_ready(f"{QUEUES},{PEERS}")
+    here.wait_ready(QUEUES)
     there.wait_ready(QUEUES)
     for sender, receiver, tag in ((there, here, "news"), (here, there, "olds")):
         with step(f"a SEND of {tag} over a link"):
@@ -62,7 +74,7 @@ def over_the_ring(here: Release, there: Release) -> None:
 
 def apart(here: Release) -> None:
     """Without the Peers, once the other release has gone: its ring is its own again."""
-    here.kubectl("delete", PEERS, "text", "ring", "--timeout=20s")
+    here.kubectl("delete", PEERS, "ring", "--timeout=20s")
     here.kubectl("delete", QUEUES, "news", "inbox", "--timeout=20s")
     with step("a ring of its own again"):
         eventually(here.ring, RING_S, until=lambda ring: ring.is_whole)

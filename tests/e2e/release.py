@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.chart.chart import together
 from tests.e2e.images import Images
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import CHART, Cluster, CommandFailed, Document
 from tests.servers import eventually
 
-NAME = "demo"
-FULL = f"{NAME}-penstock"
+NAME = "penstock"  # as the pages call it
+FULL = NAME  # the first part of the names of its objects
 TIMEOUT = "180s"
 GONE_S = 90.0  # more than an edge may take to drain
 SIDES = ("predecessor", "successor")
@@ -62,19 +63,29 @@ class Release:
         self._brings_definitions = brings_definitions
 
     def values(self, tag: str = "", replicas: int = 2) -> dict[str, Any]:
-        def image(target: str) -> dict[str, str]:
-            return {"repository": self.images.repository(target), "tag": tag or self.images.tag}
+        def image(target: str) -> dict[str, dict[str, str]]:
+            return {"image": {"repository": self.images.repository(target), "tag": tag or self.images.tag}}
 
+        said = {
+            "edgeDefaults": {**image("edge"), "replicas": replicas},
+            "operator": image("operator"),
+            "console": {"enabled": True, **image("console")},
+        }
+        return together(self.surroundings(), said)
+
+    def surroundings(self) -> dict[str, Any]:
+        """Return what any installation on this cluster needs, whoever says the rest."""
         name, _, redis_tag = self.images.redis.rpartition(":")
+        tagged = {"image": {"tag": self.images.tag}}
         return {
             "crds": {"enabled": self._brings_definitions},
-            "edgeDefaults": {"image": image("edge"), "replicas": replicas},
+            "edgeDefaults": tagged,
             "edges": {
                 "pubsub": {"ports": {"text-link": {"enabled": True}}},
                 "ring": {"settings": {"node": {"times": RING_TIMES}}},
             },
-            "operator": {"image": image("operator")},
-            "console": {"enabled": True, "image": image("console")},
+            "operator": tagged,
+            "console": tagged,
             "redis": {
                 "image": {"registry": "", "repository": name, "tag": redis_tag},
                 "persistence": {"size": "1Gi"},
@@ -104,13 +115,9 @@ class Release:
         with step("helm test"):
             return self.cluster.helm("test", NAME, "--logs", "--timeout", TIMEOUT, *self._here)
 
-    def uninstall(self) -> None:
-        """Returns once every pod is gone: those of Deployments are only told to go by then. Raises CommandFailed."""
-        with step("helm uninstall, every pod gone"):
-            self.cluster.helm("uninstall", NAME, "--wait", "--timeout", TIMEOUT, *self._here)
-            eventually(
-                lambda: not any(map(self._is_ours, self.cluster.items("pods", self.namespace))), GONE_S
-            )
+    def wait_gone(self) -> None:
+        """Return once no pod of it is left. Raises AssertionError."""
+        eventually(lambda: not any(map(self._is_ours, self.cluster.items("pods", self.namespace))), GONE_S)
 
     def remove(self) -> None:
         """If it is there, whatever state it is in: with it go finalizers that would keep the namespace."""

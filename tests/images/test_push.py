@@ -14,9 +14,8 @@ EXAMPLE = "registry.example/team"
 
 
 def test_what_the_readme_says_builds_and_pushes(registry: str, building: dict[str, str]) -> None:
-    (line,) = [
-        line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("make images ")
-    ]
+    lines = [line.removeprefix("$ ") for line in (ROOT / "README.md").read_text().splitlines()]
+    (line,) = [line for line in lines if line.startswith("make images ")]
     assert EXAMPLE in line
     command = line.replace(EXAMPLE, f"{registry}/team")
     subprocess.run(command, shell=True, cwd=ROOT, env=building, check=True)

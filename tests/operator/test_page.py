@@ -21,7 +21,7 @@ from tools.kubernetes.programs import find
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
-BLOCKS = re.findall(r"^```\n(.*?)^```", PAGE, re.M | re.S)
+BLOCKS = re.findall(r"^```\n(\$ .*?)^```", PAGE, re.M | re.S)
 APPLY, FREE, RELEASE, REDRIVE = BLOCKS  # one more must be run here, too
 Type = Callable[[str], str]
 
@@ -45,7 +45,7 @@ def type_in(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> 
     }
 
     def run(block: str) -> str:
-        words = ["bash", "-euo", "pipefail", "-c", block]
+        words = ["bash", "-euo", "pipefail", "-c", re.sub(r"^\$ ", "", block, flags=re.M)]
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         return done.stdout

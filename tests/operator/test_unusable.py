@@ -25,6 +25,11 @@ NOBODY = {  # a cluster that is never asked
     [
         ("PENSTOCK_TRACING__HEADERS", "authorization: secret", "penstock: environment: error parsing value"),
         ("PENSTOCK_TRACING__BATCH", "many", "penstock: PENSTOCK_TRACING__BATCH: Input should be"),
+        (
+            "PENSTOCK_OPERATOR_DISCOVER_NAMESPACES",
+            "yard,*",
+            "penstock: PENSTOCK_OPERATOR_DISCOVER_NAMESPACES: Value error, '*' is no name of a namespace",
+        ),
         ("PENSTOCK_OPERATOR_SWEEP_S", "0", "penstock: PENSTOCK_OPERATOR_SWEEP_S: Input should be"),
         ("REDIS_URL", "nowhere", "penstock: REDIS_URL: "),
     ],

@@ -25,6 +25,9 @@
 {{- if and .watch.allNamespaces .watch.namespaces -}}
 {{- fail "operator.watch: allNamespaces has all of them, and namespaces some: leave one of the two out" -}}
 {{- end -}}
+{{- if and .discover.namespaces .watch.allNamespaces -}}
+{{- fail "operator.discover.namespaces: operator.watch.allNamespaces finds the edges of every namespace: leave one of the two out" -}}
+{{- end -}}
 {{- if and .enabled (not .serviceAccount.create) (not .serviceAccount.name) -}}
 {{- fail "operator.serviceAccount: without create it needs name: `default` would have its rights in every pod that says nothing" -}}
 {{- end -}}

@@ -60,6 +60,9 @@ subjects:
 {{- define "penstock.operator.podEnv" -}}
 {{- $own := .Values.operator -}}
 {{ include "penstock.operator.env" (list . "operator") }}
+{{- with $own.discover.namespaces }}
+- {name: PENSTOCK_OPERATOR_DISCOVER_NAMESPACES, value: {{ join "," . | quote }}}
+{{- end }}
 - {name: PENSTOCK_OPERATOR_STORE, value: {{ include "penstock.store" . | toJson }}}
 - {name: PENSTOCK_OPERATOR_RQPRC_CONFIGMAP, value: {{ ternary (printf "%s-rqprc" (include "penstock.fullname" .)) "" $own.rqprc | quote }}}
 - {name: PENSTOCK_OPERATOR_DATASET_CONFIGMAP, value: {{ printf "%s-dataset" (include "penstock.fullname" .) | toJson }}}

@@ -1,0 +1,117 @@
+"""Commands of the pages about Kubernetes, typed as they stand there, with the names of a release of the tests."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.chart.chart import Values, together
+from tests.docs.bench import Command, commands, told, words
+from tests.e2e.release import FULL, NAME, TIMEOUT, Release
+from tests.kit.authority import Authority
+from tests.tmq.process import ROOT
+from tools.kubernetes.programs import find
+
+REGISTRY, NAMESPACE = "registry.example/team", "queues"  # as the pages call them
+COMMAND_S = 300.0
+FORWARDING_S = 2
+INSTALLING = ("helm install ", "helm template ")
+SUBSTITUTED = {  # what the test has made, or has another name here
+    f"kubectl create namespace {NAMESPACE}": f"kubectl get namespace {NAMESPACE}",
+    f"namespace {NAMESPACE}": "namespace {namespace}",
+    f"--namespace={NAMESPACE}": "--namespace={namespace}",
+    "valkey-cli": "redis-cli",  # in an image of Redis, as the page says
+}
+
+
+class Typist:
+    """Types commands in a folder with the chart and its examples, where the current context is the release's."""
+
+    def __init__(self, release: Release, folder: Path, values: Values | None = None) -> None:
+        """values: are laid over what the page installs."""
+        self._release = release
+        self._more = values or {}
+        self._folder = folder
+        (folder / "charts").symlink_to(ROOT / "charts")
+        examples = shutil.copytree(ROOT / "docs" / "examples", folder / "docs" / "examples")
+        images = examples / "chart" / "images.yaml"
+        images.write_text(images.read_text().replace(REGISTRY, release.images.prefix.rstrip("/")))
+        self._values = folder / "values.json"
+        self._environment = {**release.cluster.environment, "PATH": self._programs(folder / "bin")}
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_bytes(release.cluster.kubeconfig.read_bytes())
+        self._environment["KUBECONFIG"] = str(kubeconfig)
+        self._run(f"kubectl config set-context --current --namespace {release.namespace}")
+
+    def _programs(self, folder: Path) -> str:
+        """Return a PATH with kubectl and helm, and with `penstock` as it is called in a pod of an edge."""
+        folder.mkdir()
+        for name in ("kubectl", "helm"):
+            (folder / name).symlink_to(find(name))
+        penstock = folder / "penstock"
+        penstock.write_text(f'#!/bin/sh\nexec kubectl exec deploy/{FULL}-tmq -- penstock "$@"\n')
+        penstock.chmod(0o755)
+        return f"{folder}:{Path(sys.executable).parent}:{self._release.cluster.environment['PATH']}"
+
+    def section(self, page: str, heading: str, first: str = "", last: str = "") -> None:
+        """Type the commands of a section, from the one that begins with `first` to the one that begins with `last`."""
+        chosen = list(commands(page, heading))
+        begins = [command.line for command in chosen]
+        start = _index(begins, first) if first else 0
+        end = _index(begins, last) + 1 if last else len(chosen)
+        assert chosen[start:end]
+        for command in chosen[start:end]:
+            self.type(command)
+
+    def notes(self) -> Iterator[Command]:
+        """Yield the commands that NOTES of the release print."""
+        lines = self._run(f"helm get notes {NAME}").splitlines()
+        for number, line in enumerate(lines):
+            if line.strip().startswith(("kubectl ", "helm ")):
+                text = "\n".join([line.strip(), *lines[number + 1 :]])
+                yield Command(told(text).line, "")
+
+    def type(self, command: Command) -> str:
+        """Return what a command prints, which has to be what the page shows of it. Raises AssertionError."""
+        line = command.line
+        for written, here in SUBSTITUTED.items():
+            line = line.replace(written, here.format(namespace=self._release.namespace))
+        if line.startswith(INSTALLING):
+            self._values.write_text(json.dumps(together(self._release.surroundings(), self._more)))
+            line += f" --values {self._values}"
+        if line.startswith("helm install "):
+            line += f" --wait --timeout {TIMEOUT}"
+        if " port-forward " in line:  # it has to go on
+            line = f"timeout {FORWARDING_S} {line} || [ $? = 124 ]"
+        printed = self._run(line)
+        if command.shown.strip():
+            assert words(printed) == words(command.shown), line
+        return printed
+
+    def _run(self, line: str) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", line], cwd=self._folder, env=self._environment,
+            capture_output=True, text=True, timeout=COMMAND_S,
+        )  # fmt: skip
+        assert done.returncode == 0, (line, done.stdout[-2000:], done.stderr[-2000:])
+        return done.stdout
+
+
+def certificate(name: str, folder: Path) -> dict[str, Any]:
+    """Return a Secret as cert-manager would make it, of an authority of its own."""
+    own = folder / name
+    own.mkdir()
+    Authority.create(own)
+    files = {"tls.crt": "chain.pem", "tls.key": "key.pem", "ca.crt": "ca.pem"}
+    found = {key: (own / file).read_text() for key, file in files.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": found}
+
+
+def _index(lines: Sequence[str], begins: str) -> int:
+    (found,) = [number for number, line in enumerate(lines) if line.startswith(begins)]
+    return found
