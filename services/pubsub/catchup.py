@@ -73,6 +73,10 @@ class CatchUp:
     def remove(self, subscription: Subscription) -> None:
         self._table.remove(subscription)
 
+    def end(self) -> None:
+        """Some of the subscriptions end at a place from now on."""
+        self._table.end()
+
     def prepare(self) -> bool:
         """True once it can go on; as long as it is False, something was done for that."""
         return self._table.fill()

@@ -41,6 +41,7 @@ class Fanout:
         self._cached = 0  # identifiers in them, or a little more
         self._removed: set[Subscription] = set()  # young ones that wait for their time in vain
         self._young: list[tuple[Place, int, Subscription]] = []  # a heap: their time has not come yet
+        self._ending: list[tuple[Place, int, Subscription]] = []  # a heap, by their end
         self._numbers = count(1)
         self._touched: list[Subscriber] = []
 
@@ -57,13 +58,28 @@ class Fanout:
         else:
             heapq.heappush(self._young, (since, subscription.number, subscription))
 
+    def end(self, subscription: Subscription) -> None:
+        """It gets nothing that lies behind its `until`."""
+        assert subscription.until is not None
+        heapq.heappush(self._ending, (subscription.until, subscription.number, subscription))
+        if self.place is not None:
+            self._retire(self.place)
+
     def remove(self, subscription: Subscription) -> None:
+        has_ended = (
+            subscription.until is not None and self.place is not None and subscription.until <= self.place
+        )
+        if not self._take_out(subscription) and not has_ended:  # a young one
+            self._removed.add(subscription)
+
+    def _take_out(self, subscription: Subscription) -> bool:
+        """Take it out of the router; return whether it was there."""
         try:
             self._router.remove(subscription.tag, subscription.is_prefix, subscription)
-        except KeyError:  # a young one
-            self._removed.add(subscription)
-        else:
-            self._forget_groups(subscription)
+        except KeyError:
+            return False
+        self._forget_groups(subscription)
+        return True
 
     def _activate(self, subscription: Subscription) -> None:
         self._router.add(subscription.tag, subscription.is_prefix, subscription)
@@ -82,14 +98,22 @@ class Fanout:
         """The entries that follow `place`."""
         places = [entry.place for entry in entries]
         start = 0
-        while self._young and self._young[0][0] < places[-1]:
-            end = bisect_right(places, self._young[0][0])
+        while (self._young or self._ending) and (place := self._next_change()) < places[-1]:
+            end = bisect_right(places, place)
             self._deliver(entries[start:end])
             start = end
-            self._grow_up(self._young[0][0])
+            self._pass(place)
         self._deliver(entries[start:])
         self.place = places[-1]
-        self._grow_up(self.place)
+        self._pass(self.place)
+
+    def _next_change(self) -> Place:
+        """Where the next subscription begins or ends, if there is one."""
+        return min(heap[0][0] for heap in (self._young, self._ending) if heap)
+
+    def _pass(self, place: Place) -> None:
+        self._grow_up(place)
+        self._retire(place)
 
     def begin(self, place: Place) -> list[tuple[Place, Subscription]]:
         """Nothing before this place is delivered here. Answers whose time came before it, and when (pubsub.md 3.2)."""
@@ -101,7 +125,7 @@ class Fanout:
                 self._removed.discard(subscription)
             else:
                 late.append((since, subscription))
-        self._grow_up(place)
+        self._pass(place)
         return late
 
     def _grow_up(self, place: Place) -> None:
@@ -111,6 +135,10 @@ class Fanout:
                 self._removed.discard(subscription)
             else:
                 self._activate(subscription)
+
+    def _retire(self, place: Place) -> None:
+        while self._ending and self._ending[0][0] <= place:
+            self._take_out(heapq.heappop(self._ending)[2])
 
     def _deliver(self, entries: list[Entry]) -> None:
         if not entries or not len(self._router):

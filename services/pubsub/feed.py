@@ -33,13 +33,22 @@ class Feed:
         self._trim_s = trim_s
         self._overtaken: Callable[[Place], None] = lambda _: None
         self._late: Callable[[Subscription, Place], None] = lambda _, __: None
+        self._moved: Callable[[], None] = lambda: None
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, overtaken: Callable[[Place], None], late: Callable[[Subscription, Place], None]) -> None:
+    def start(
+        self,
+        overtaken: Callable[[Place], None],
+        late: Callable[[Subscription, Place], None],
+        moved: Callable[[], None],
+    ) -> None:
         """overtaken(place): between the fanout's place and this one the log was trimmed under everybody here.
 
         late(subscription, since): it was made before the log was followed, and what lies behind `since` has passed.
+
+        moved(): the fanout may have another place.
         """
+        self._moved = moved
         self._overtaken = overtaken
         self._late = late
         jobs = {"follow": self._follow(), "trim": self._keep_trimming()}
@@ -65,6 +74,7 @@ class Feed:
             self._note(None)
             try:
                 self._take(entries)
+                self._moved()
             except Exception:
                 log.exception("a batch of the log could not be handed out", extra={"action": "fanout_failed"})
 

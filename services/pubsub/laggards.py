@@ -30,6 +30,7 @@ class Laggards:
 
     def __init__(self, source: Log, fanout: Fanout, recent: Recent, backlogs: Backlogs, lost: Lost) -> None:
         self.delivered = 0
+        self.on_served: Callable[[Subscriber], None] = lambda _: None  # told after each turn of a subscriber
         self._log = source
         self._fanout = fanout
         self._recent = recent
@@ -88,6 +89,21 @@ class Laggards:
             return
         if (catch_up := self._behind.get(subscription.subscriber)) is not None:
             catch_up.remove(subscription)
+
+    def end(self, subscription: Subscription) -> None:
+        """It gets nothing that lies behind its `until`."""
+        if (catch_up := self._serving(subscription)) is not None:
+            catch_up.end()
+
+    def place_of(self, subscription: Subscription) -> Place | None:
+        """Return up to where it was served; None if it keeps up."""
+        catch_up = self._serving(subscription)
+        return None if catch_up is None else catch_up.place
+
+    def _serving(self, subscription: Subscription) -> CatchUp | None:
+        if subscription.is_late:
+            return self._behind.get(subscription)
+        return self._behind.get(subscription.subscriber)
 
     def forget(self, subscriber: Subscriber) -> None:
         """Its connection has gone."""
@@ -163,6 +179,13 @@ class Laggards:
         self, catch_up: CatchUp, whose: Subscriber | Subscription, entries: list[Entry], until: Place
     ) -> bool:
         """Sends a turn's worth; False if it is where it was, and behind."""
+        moved = self._take(catch_up, whose, entries, until)
+        self.on_served(catch_up.subscriber)
+        return moved
+
+    def _take(
+        self, catch_up: CatchUp, whose: Subscriber | Subscription, entries: list[Entry], until: Place
+    ) -> bool:
         try:
             moved = catch_up.take(entries, until)
         except Overtaken as overtaken:
@@ -189,8 +212,9 @@ class Laggards:
         else:
             whose.is_late = False
             whose.since = catch_up.place
-            self._fanout.add(whose, catch_up.place)
-            self.subscribed(whose)
+            if whose.until is None or catch_up.place < whose.until:
+                self._fanout.add(whose, catch_up.place)
+                self.subscribed(whose)
 
     def _end(self, whose: Subscriber | Subscription) -> bool:
         """It is not behind any more; False if it was not."""

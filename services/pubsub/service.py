@@ -14,6 +14,7 @@ from services.kit.tally import Tally
 from services.pubsub import measures
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.bridge import Bridge
+from services.pubsub.endings import Endings
 from services.pubsub.fanout import Fanout
 from services.pubsub.feed import Feed
 from services.pubsub.laggards import Laggards
@@ -45,6 +46,8 @@ class PubsubService:
         self.backlogs = Backlogs(settings.subscriber_bytes, settings.subscribers_bytes // settings.workers)
         self.fanout = Fanout(self.backlogs, self._fall_behind)
         self.laggards = Laggards(self.log, self.fanout, self.recent, self.backlogs, self._overtaken)
+        self.endings = Endings(self.fanout, self.laggards)
+        self.laggards.on_served = self.endings.look_at
         self.bridge = Bridge(self.log)
         self.feed: Feed | None = None
         self.readiness = Readiness(store=partial(store.fault_of, LOG_DOMAIN), log=self._log_fault)
@@ -90,7 +93,7 @@ class PubsubService:
         await self.bridge.open()
         tail = Tail(self.store.connector, self.domain.keys, self.log.replicas)
         self.feed = Feed(self.log, tail, self.fanout, self.recent, self.settings.log.trim_s)
-        self.feed.start(self._all_overtaken, self.laggards.add_late)
+        self.feed.start(self._all_overtaken, self.laggards.add_late, self.endings.look)
         self.laggards.start()
         self.opened.set()
 
@@ -152,6 +155,7 @@ class PubsubService:
         """Its connection is no more, or is closing. May be told twice."""
         self.subscriptions -= len(subscriber.by_identifier)
         self._subscribers.pop(subscriber, None)
+        self.endings.forget(subscriber)
         self.laggards.forget(subscriber)
         self.backlogs.forget(subscriber)
         for subscription in subscriber.by_identifier.values():

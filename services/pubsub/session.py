@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import assert_never
 
@@ -52,7 +53,7 @@ def explain(error: StoreError) -> str:
 class TextSession:
     """The kit's `Session`, and the `Handler` of its own input."""
 
-    __slots__ = ("_inflow", "_origin", "_service", "_source", "_subscriber", "_talk")
+    __slots__ = ("_inflow", "_is_leaving", "_origin", "_service", "_source", "_subscriber", "_talk")
 
     def __init__(self, service: PubsubService, listener: TextListener, wire: Wire) -> None:
         self._service = service
@@ -61,6 +62,7 @@ class TextSession:
         self._inflow: Inflow[pubsub.Event] = Inflow(self._talk, parser, self)
         self._source = Source(service.store.client(wire.peer))
         self._origin = f"text {wire.peer.certificate or wire.peer.address}"
+        self._is_leaving = False  # after a FIN its subscriptions end
         self._subscriber = Subscriber(wire, listener.charset is Charset.ASCII, self._line)
 
     # what the kit tells
@@ -125,8 +127,7 @@ class TextSession:
             case pubsub.Ping():
                 self._ok(slot, event)
             case pubsub.Quit():
-                self._ok(slot, event)
-                self._talk.closing = True
+                self._quit(slot, event)
             case pubsub.Refused():
                 self._refuse(slot, event, event.reason)
             case _:
@@ -147,6 +148,9 @@ class TextSession:
         if not (talk.closing or talk.drained or inflow.eof_parsed):
             return
         if not talk.closing and inflow.is_waiting():
+            return
+        if inflow.eof_parsed and not talk.closing and self._subscriber.by_identifier:
+            self._leave()
             return
         if inflow.violation is not None:
             violation, inflow.violation = inflow.violation, None
@@ -259,7 +263,60 @@ class TextSession:
         if subscription is None:
             self._refuse(slot, event, Reason.IDENTIFIER_UNKNOWN)
             return
-        self._forget(subscription)
-        if subscription.since is not None:
-            self._service.unsubscribed(subscription)
-        self._ok(slot, event)
+        self._inflow.hold()  # its identifier is free once it has ended
+        self._end_all(lambda: [subscription], partial(self._unsubscribed, slot, event, subscription))
+
+    def _unsubscribed(
+        self, slot: Slot, event: pubsub.Unsubscribe, subscription: Subscription, error: StoreError | None
+    ) -> None:
+        if error is not None:
+            self._failed(slot, event, error)
+        else:
+            if self._subscriber.by_identifier.get(event.identifier) is subscription:
+                self._forget(subscription)
+                if subscription.since is not None:
+                    self._service.unsubscribed(subscription)
+            self._ok(slot, event)
+        self._talk.wire.soon(self._inflow.free)  # not now: who delivers is still at work
+
+    # the end of subscriptions
+
+    def _end_all(
+        self, which: Callable[[], Iterable[Subscription]], done: Callable[[StoreError | None], None]
+    ) -> None:
+        """Deliver what the log holds by now to subscriptions, and nothing behind it. Then call `done` (3.2)."""
+
+        def placed(place: str | StoreError) -> None:
+            if self._talk.gone:
+                return
+            if isinstance(place, StoreError):
+                done(place)
+                return
+            ends = [subscription for subscription in which() if subscription.since is not None]
+            self._service.endings.begin(self._subscriber, ends, parse_place(place), partial(done, None))
+
+        self._service.log.head(self._source, placed)
+
+    def _quit(self, slot: Slot, event: pubsub.Quit) -> None:
+        self._talk.closing = True
+        if self._subscriber.by_identifier:
+            self._end_all(self._subscriber.by_identifier.values, partial(self._has_quit, slot, event))
+        else:
+            self._ok(slot, event)
+
+    def _has_quit(self, slot: Slot, event: pubsub.Quit, error: StoreError | None) -> None:
+        if error is None:
+            self._ok(slot, event)
+        else:
+            self._failed(slot, event, error)
+        self.end_if_done()
+
+    def _leave(self) -> None:
+        """After a FIN: the peer may still read."""
+        if not self._is_leaving:
+            self._is_leaving = True
+            self._end_all(self._subscriber.by_identifier.values, self._has_left)
+
+    def _has_left(self, _: StoreError | None) -> None:
+        self._talk.closing = True
+        self.end_if_done()

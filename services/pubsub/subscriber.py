@@ -10,9 +10,9 @@ from services.store.log import Place
 
 
 class Subscription:
-    """One SUBSCRIBE. It gets what lies behind `since` in the log (pubsub.md 3.2)."""
+    """One SUBSCRIBE. It gets what lies behind `since` in the log, up to `until` (pubsub.md 3.2)."""
 
-    __slots__ = ("identifier", "is_late", "is_prefix", "number", "since", "subscriber", "tag")
+    __slots__ = ("identifier", "is_late", "is_prefix", "number", "since", "subscriber", "tag", "until")
 
     def __init__(self, subscriber: Subscriber, identifier: bytes, tag: bytes, is_prefix: bool) -> None:
         self.subscriber = subscriber
@@ -21,7 +21,12 @@ class Subscription:
         self.is_prefix = is_prefix
         self.number = 0  # of all the process's; later ones are greater (3.3)
         self.since: Place | None = None  # None: the store has not said yet
+        self.until: Place | None = None  # None: it does not end yet
         self.is_late = False  # the process has got further than `since`: it is served from the log on its own
+
+    def is_open_at(self, place: Place) -> bool:
+        """Whether an entry that ends at this place is one of its own."""
+        return self.since is not None and self.since < place and (self.until is None or place <= self.until)
 
 
 by_number = attrgetter("number")  # the order in which they were made

@@ -17,6 +17,7 @@ class Table:
         self._gone: set[Subscription] = set()  # are not wanted any more
         self._router: Router[Subscription] = Router()
         self._youngest = START  # what no subscription began behind
+        self._has_ends = False  # some subscription ends at a place
         self._matched: tuple[bytes, list[Subscription]] = (b"", [])  # the last tag's, in order
         self.fill()
 
@@ -33,8 +34,14 @@ class Table:
     def add(self, subscription: Subscription) -> None:
         self._router.add(subscription.tag, subscription.is_prefix, subscription)
         self._matched = (b"", [])
+        if subscription.until is not None:
+            self._has_ends = True
         if subscription.since is not None:
             self._youngest = max(self._youngest, subscription.since)
+
+    def end(self) -> None:
+        """Some subscription ends at a place from now on."""
+        self._has_ends = True
 
     def remove(self, subscription: Subscription) -> None:
         self._matched = (b"", [])
@@ -44,10 +51,10 @@ class Table:
             self._gone.add(subscription)
 
     def wanted(self, tag: bytes, place: Place) -> list[Subscription]:
-        """Those that match the tag and began before the place, in the order in which they were made."""
+        """Those that match the tag, began before the place and did not end, in the order in which they were made."""
         if self._matched[0] != tag:
             self._matched = (tag, sorted(self._router.match(tag), key=by_number))
         matched = self._matched[1]
-        if self._youngest < place:
+        if self._youngest < place and not self._has_ends:
             return matched
-        return [s for s in matched if s.since is not None and s.since < place]
+        return [s for s in matched if s.is_open_at(place)]

@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from services.store import Delivery, Queue, Source, Store, StoreError, records
 from services.sysv.answers import answered
 from services.sysv.condition import FAULT, Condition, Pause
-from services.sysv.kernel import MAX_MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
+from services.sysv.kernel import Gone, LocalQueue, LocalQueueError, TooLarge
+from services.sysv.mtype import mtype_of
 from services.sysv.settings import Mapping as SysvMapping
 
 WINDOW = 16  # messages taken together: as many may come twice after a crash
 UNENCODABLE = "unencodable"
 FULL = "local_queue_full"
-MTYPE_DIGITS = len(str(MAX_MTYPE))
 LOOK_S = 1.0  # how often an idle mapping looks whether its local queue is there
 FAULT_TRIES = 3  # of a message at which we fail ourselves
 FAULT_PAUSE_S = 1.0  # between them
 ERROR_LENGTH = 200  # characters of such a failure that are kept with the dead letter
-
-
-def mtype_of(attributes: Mapping[str, Any]) -> int:
-    """The message's `priority`, if that can be an mtype, else 1 (docs/sysv.md 2.5)."""
-    priority = attributes.get("priority")
-    if isinstance(priority, str) and priority.isascii() and priority.isdecimal():
-        digits = priority.lstrip("0")
-        priority = int(digits or 0) if len(digits) <= MTYPE_DIGITS else 0  # Python reads no more than 4,300
-    if isinstance(priority, int) and not isinstance(priority, bool) and 1 <= priority <= MAX_MTYPE:
-        return priority
-    return 1
 
 
 def singles(deliveries: Iterable[Delivery]) -> Iterable[Delivery]:

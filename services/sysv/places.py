@@ -10,6 +10,7 @@ from protos.types import PeerError
 from services.store import Queue, Store, records
 from services.store.errors import QueueUnknown
 from services.store.rqp_binding import CERTAIN, Protocol
+from services.sysv.mtype import MTYPE
 from services.sysv.record import Record
 from services.sysv.settings import Format
 
@@ -51,7 +52,7 @@ class Places:
         queue = await self._of_key(message)
         if queue is None:
             return await self._home(record, UNKNOWN_KEY, f"no queue has the key {message.key}")
-        attributes = {"mtype": record.mtype, CERTAIN: message.msg_type is Quality.HIGH_QUALITY}
+        attributes = {MTYPE: record.mtype, CERTAIN: message.msg_type is Quality.HIGH_QUALITY}
         return Place(queue, records.encode(message.data, attributes))
 
     async def _home(self, record: Record, reason: str = "", error: str = "") -> Place:
@@ -59,7 +60,7 @@ class Places:
         queue = self._homes.get(record.queue)
         if queue is None:
             queue = self._homes[record.queue] = await self._find(record.queue)
-        return Place(queue, records.encode(record.body, {"mtype": record.mtype}), reason, error)
+        return Place(queue, records.encode(record.body, {MTYPE: record.mtype}), reason, error)
 
     async def _find(self, name: str) -> Queue:
         """If that queue is not there any more: the one that the mapping has now. Raises QueueUnknown."""

@@ -16,6 +16,7 @@ import pytest_asyncio
 from services.store import QueueSpec
 from tests.live import set_up
 from tests.pairs.world import (
+    MTYPE,
     World,
     arrived,
     bridged,
@@ -112,7 +113,9 @@ async def test_a_body_comes_out_as_it_was_put_in(
         if source != name:
             await place.pass_on(source, name, len(bodies))
         if consumer == "sysv":
-            found = await msgrcv(into, len(bodies))
+            received = await msgrcv(into, len(bodies))
+            found = [body for body, _ in received]
+            assert {mtype for _, mtype in received} == {MTYPE if producer == "sysv" else 1}
         elif consumer == "text":
             way = IN if producer == "text" else OUT
             lines = await subscriber.lines(len(bodies))

@@ -177,17 +177,21 @@ async def bridged(world: World, folder: Path, name: str, out: int, into: int) ->
     bridge.check_no_fault_of_ours()
 
 
+MTYPE = 5  # of what is sent
+
+
 def msgsnd(key: int, bodies: Sequence[bytes]) -> None:
     queue = existing(key)  # the bridge has made it
     for body in bodies:
-        queue.send(body, type=5)
+        queue.send(body, type=MTYPE)
 
 
-async def msgrcv(key: int, count: int) -> list[bytes]:
-    found: list[bytes] = []
+async def msgrcv(key: int, count: int) -> list[tuple[bytes, int]]:
+    """Bodies and types."""
+    found: list[tuple[bytes, int]] = []
 
     def all_are_there() -> bool:
-        found.extend(body for body, _ in take_all(key))
+        found.extend(take_all(key))
         return len(found) >= count
 
     await until(all_are_there)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from services.sysv.inbound import WINDOW, mtype_of
+from services.sysv.inbound import WINDOW
 from services.sysv.kernel import Gone, LocalQueue, msgmax
+from services.sysv.mtype import mtype_of
 from tests.live import until
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys, existing, find, make, take_all
@@ -33,10 +34,10 @@ async def settled(bridge: LiveBridge, number: int) -> None:
 
 
 async def test_an_old_program_gets_what_was_put_in(bridge: LiveBridge, key: int, program: Program) -> None:
-    """2.1: in order; 2.5: with its priority as mtype; also what comes while the bridge waits."""
+    """2.1: in order; 2.5: with its mtype; also what comes while the bridge waits."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"one", b"two", b"")
-    await bridge.put(queue, b"urgent", priority=9, colour="red")
+    await bridge.put(queue, b"urgent", mtype=9, colour="red")
     await bridge.open(into(key))
     await until(lambda: bridge.value(CARRIED, mapping="orders") == 4)
     await bridge.put(queue, b"later")
@@ -46,16 +47,17 @@ async def test_an_old_program_gets_what_was_put_in(bridge: LiveBridge, key: int,
 
 
 @pytest.mark.parametrize(
-    ("priority", "mtype"),
+    ("given", "mtype"),
     [
         *((1, 1), (2**31 - 1, 2**31 - 1), ("42", 42)),
         *((other, 1) for other in (0, -5, 2**31, "high", "²", None, True, 3.0, b"7")),
     ],
 )
-def test_mtype_is_the_priority_if_it_can_be(priority: object, mtype: int) -> None:
-    """2.5"""
-    assert mtype_of({"priority": priority}) == mtype
-    assert mtype_of({"mtype": 5}) == 1
+def test_mtype_is_the_attribute_if_it_can_be(given: object, mtype: int) -> None:
+    """2.5: and `priority` where there is no such `mtype`"""
+    assert mtype_of({"mtype": given}) == mtype_of({"priority": given}) == mtype
+    assert mtype_of({"mtype": 9, "priority": given}) == 9
+    assert mtype_of({"mtype": "none", "priority": given}) == mtype
 
 
 async def test_a_full_local_queue_waits(bridge: LiveBridge, key: int, program: Program) -> None:
