@@ -43,7 +43,7 @@ BREAKS = counter(
     "Links lost",
     Label("side", "3"),
     Label("reason", "reasons, some 20"),
-    more="`inbound`, `outbound` or `both`, and why: `closed` (by the neighbour), `reset`, `ack_timeout`, `silence`, "
+    more="`inbound`, `outbound` or `both`, and why: `closed` (by the neighbour), `reset`, `ack_timeout`, `silence`, `hung`, "
     "`forced` (BreakLinkForced), `vain` (another node waits in vain), `other_ring` (found: they merge), `no_leader`, "
     "`stopping`, `store` (it refuses), `same_name` (another process has the name), the labels of "
     "[2.5 and 2.7](../protos/ring.md), `other`. `penstock ring status` has the last one in words",

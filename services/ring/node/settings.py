@@ -103,7 +103,11 @@ class NodeTimes(BaseModel):
         default=150.0,
         description="[3.8] that another tail was open before a ring is opened for it; more than own_ring_s + open_s",
     )
-    propose_s: Seconds = Field(default=300.0, description="[4.2] a leader proposes itself again")
+    propose_s: Seconds = Field(
+        default=300.0,
+        description="[4.2] a leader proposes itself again; [4.6] a predecessor that is silent for three of these is "
+        "closed, so it must not be below the originals' own",
+    )
     find_s: Seconds = Field(default=60.0, description="[4.3] between two FINDs")
     no_leader_s: Seconds = Field(
         default=650.0, description="[4.6] without a proposal: takes itself for its leader"
