@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from protos.ring import BEACON_PORT, MAX_GROUP, MAX_SENDER, Times
+from protos.ring import BEACON_PORT, MAX_GROUP, MAX_SENDER, MAX_USER_SENT, Times
 from services.kit.dialler import DialSettings
 from services.kit.gate import Networks
 from services.kit.layers import MAX_SECONDS
@@ -212,6 +212,13 @@ class NodeSettings(BaseModel):
     )
     window: int = Field(
         default=1, ge=1, le=64, description="[2.2] messages unanswered at a time; 1 if originals are there"
+    )
+    max_payload: int = Field(
+        default=MAX_USER_SENT,
+        ge=1024,
+        le=MAX_USER_SENT,
+        description="[2.1] octets of a USER that nodes with this store begin, 518 of them for the frame of a request; "
+        "8188 on every node if originals are in the ring: a larger one ends an original",
     )
     dial: DialSettings = Field(default=DialSettings(connect_timeout_s=30.0), description="[2.6]")
     times: NodeTimes = NodeTimes()
