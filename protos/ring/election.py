@@ -27,6 +27,7 @@ class LeaderMove(Enum):
     PROPOSED_ANOTHER = "?Leader(n), n > me, passed on"
     LINK_BROKEN = "?LinkBroken(n), or my own predecessor is lost"
     FOUND_ANOTHER = "?FIND of another leader, !FIND, outbound side closed"
+    UNRETURNED = "my own proposals do not come back"
     STORE_AWAY = "the store refuses"
 
 
@@ -36,6 +37,7 @@ ELECTION: dict[LeaderState, dict[LeaderMove, LeaderState]] = {
         LeaderMove.PROPOSED_ANOTHER: LeaderState.FOLLOWER,
         LeaderMove.LINK_BROKEN: LeaderState.FOLLOWER,
         LeaderMove.FOUND_ANOTHER: LeaderState.FOLLOWER,
+        LeaderMove.UNRETURNED: LeaderState.FOLLOWER,
         LeaderMove.STORE_AWAY: LeaderState.FOLLOWER,
     },
 }
@@ -67,6 +69,9 @@ class Election:
         self._orders = orders
         self._propose_due: float | None = None
         self._find_due: float | None = None
+        self._return_due: float | None = (
+            None  # until then a proposal of this leader should have come back (4.6)
+        )
         self._alone_due: float | None = None  # when a follower has had no proposal for too long (4.6)
         self._confirm_due: float | None = None  # until then my leader should have been heard to lead
         self._unheard: bytes | None = None  # who was taken for the leader, and not heard
@@ -136,10 +141,12 @@ class Election:
     # time
 
     def deadline(self) -> float | None:
-        mine = earliest(self._propose_due, self._find_due, self._alone_due, self._confirm_due)
-        return earliest(mine, self._vacancy.deadline())
+        leads = earliest(self._propose_due, self._find_due, self._return_due)
+        return earliest(leads, self._alone_due, self._confirm_due, self._vacancy.deadline())
 
     def on_time(self, now: float) -> None:
+        if is_due(self._return_due, now):
+            self.depose(LeaderMove.UNRETURNED, now)
         if is_due(self._propose_due, now):
             self._propose_due = now + self._times.propose_s
             self.propose()
@@ -162,6 +169,7 @@ class Election:
         else:
             self.leader, self._heard_at = self._me, None
             self._elect(now)
+            self._return_due = now + self._times.hung_s
 
     def _hear_other(self, message: Leader, now: float) -> None:
         if message.ttl <= OTHERS_TTL and message.name < self.leader and not self._vacancy.is_on:
@@ -205,7 +213,7 @@ class Election:
         if not self._machine.may(move):
             return False
         self._machine.move(move)
-        self._propose_due = self._find_due = None
+        self._propose_due = self._find_due = self._return_due = None
         return True
 
     def _stand(self, now: float) -> None:

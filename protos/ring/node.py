@@ -55,7 +55,13 @@ class Node:
         self._absent = Marked(times.absent_s)  # whose proposals went round (4.6)
         self._orders = orders = Orders()
         self.election = Election(
-            name, group, times, orders, self._candidates, self._went_round, self._open_ring
+            name,
+            group,
+            times,
+            orders,
+            self._candidates,
+            self._went_round,
+            self._open_ring,
         )
         self.head = Head(name, times, orders)
         self.tail = Tail(times, orders, self._announce, self._opened, self._linked)

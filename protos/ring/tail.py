@@ -144,13 +144,13 @@ class Tail:
 
     def is_silent_since(self, time: float) -> bool:
         """Whether there is a predecessor, and has been since then, who has said nothing."""
-        heard_at = self._counts_since if self._heard_at is None else self._heard_at
-        return self.state is TailState.LINKED and heard_at <= time
+        return self.state is TailState.LINKED and self._last_heard() <= time
 
     # time
 
     def deadline(self) -> float | None:
-        return earliest(self._open_due, self._alone_due, self._counts_due, self._silence_due())
+        silent = earliest(self._silence_due(), self._hung_due())
+        return earliest(self._open_due, self._alone_due, self._counts_due, silent)
 
     def on_time(self, now: float) -> str:
         """What has become too much, '' if nothing: the caller forces then."""
@@ -161,7 +161,11 @@ class Tail:
         if is_due(self._alone_due, now):
             self._alone_due = now + self._times.alone_s
             self._opened(now)
-        return "the predecessor is silent" if is_due(self._silence_due(), now) else ""
+        if is_due(self._silence_due(), now):
+            return "the predecessor is silent"
+        if is_due(self._hung_due(), now):
+            return "the predecessor is silent: no proposal comes around"
+        return ""
 
     # inside
 
@@ -169,6 +173,15 @@ class Tail:
         if self.name is None or self._heard_at is None:
             return None
         return self._heard_at + self._times.silence_s
+
+    def _hung_due(self) -> float | None:
+        """When even a predecessor that never says that it is there must have passed a proposal on (4.6)."""
+        if self.state is not TailState.LINKED:
+            return None
+        return self._last_heard() + self._times.hung_s
+
+    def _last_heard(self) -> float:
+        return self._counts_since if self._heard_at is None else self._heard_at
 
     def _open(self, now: float) -> None:
         self._open_since = now

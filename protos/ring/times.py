@@ -25,3 +25,8 @@ class Times:
     ack_s: float = 5.0  # for an `A` (4.5)
     idle_s: float = 10.0  # after which a sender says that it is there (2.6)
     silence_s: float = 30.0  # of a predecessor that used to say so
+
+    @property
+    def hung_s(self) -> float:
+        """Three proposals: without one that comes around, the ring is not whole (4.6)."""
+        return 3 * self.propose_s

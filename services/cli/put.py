@@ -17,6 +17,7 @@ from services.cli.text import count
 from services.store import Part, Queue, Store, StoreError, trace_context
 from services.store import records as record
 from services.store.asking import Asker
+from services.store.rqp_binding import CERTAIN, parse_certain
 
 RUN_MESSAGES = 1000  # in one request
 RUN_BYTES = 1 << 20
@@ -41,7 +42,7 @@ async def put(store: Store, output: Output, queue: str, **given: Any) -> None:
     """
     found = await store.find(queue)
     source = given_bodies(given["body"], given["file"], _separator(given["lines"], given["null"]))
-    encoded = _encoded(source, _attributes(given["attr"]))
+    encoded = _encoded(source, _attributes(given["attr"], found))
     asker, batch = await asker_of(store, found), given["batch_id"]
     if batch is None:
         stored = await _put(asker, output, found, encoded)
@@ -59,12 +60,16 @@ def _separator(lines: bool, null: bool) -> bytes | None:
     return (b"\0" if null else b"\n") if lines else None
 
 
-def _attributes(pairs: tuple[str, ...]) -> dict[str, str]:
+def _attributes(pairs: tuple[str, ...], queue: Queue) -> dict[str, str]:
     attributes = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name or not equals:
             raise usage(f"--attr wants KEY=VALUE, not {pair!r}")
+        if queue.spec.remote is not None and name == CERTAIN and parse_certain(value) is None:
+            raise usage(
+                f"the attribute {CERTAIN} is true or false in a queue that leads elsewhere, not {value!r}"
+            )
         attributes[name] = value
     return attributes
 

@@ -44,8 +44,9 @@ BREAKS = counter(
     Label("side", "3"),
     Label("reason", "reasons, some 20"),
     more="`inbound`, `outbound` or `both`, and why: `closed` (by the neighbour), `reset`, `ack_timeout`, `silence`, "
-    "`forced` (BreakLinkForced), `vain` (another node waits in vain), `other_ring` (found: they merge), `no_leader`, "
-    "`stopping`, `store` (it refuses), `same_name` (another process has the name), the labels of "
+    "`hung` (no proposal comes around), `forced` (BreakLinkForced), `vain` (another node waits in vain), "
+    "`other_ring` (found: they merge), `no_leader`, `stopping`, `store` (it refuses), `same_name` (another process has "
+    "the name), the labels of "
     "[2.5 and 2.7](../protos/ring.md), `other`. `penstock ring status` has the last one in words",
 )
 DIALS = counter(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from protos.ring import MAX_RING_MESSAGE
 from services.store import StoreError, StoreUnavailable, errors
 
 EMPTY = "empty"  # 5.2
@@ -14,7 +13,6 @@ CREATE_FORBIDDEN = "queues cannot be created here: their operator declares them"
 NOT_OWNER = "queue was not made by create_queue: only its operator removes it"
 
 # what comes of asking around the ring
-TOO_LARGE_TO_CARRY = f"message is too large for the ring: at most {MAX_RING_MESSAGE} octets"
 TOO_MANY = "too many requests wait for the ring"
 EXPIRED = "the message of this pull was settled, or went back to its queue"
 TIMEOUT = "timeout"  # 5.3
@@ -41,6 +39,11 @@ REFUSED: dict[type[StoreError], str] = {
     StoreUnavailable: "store is unavailable: nothing was done; try again later",
     StoreError: "store refused: nothing was done; its operator finds the reason in the log",
 }
+
+
+def too_large_to_carry(most: int) -> str:
+    """Say how many octets of a message go around the ring."""
+    return f"message is too large for the ring: at most {most} octets"
 
 
 def words_for(error: StoreError) -> str:

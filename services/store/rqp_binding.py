@@ -23,6 +23,7 @@ MAX_PEER_NAME = 255  # characters
 NO_PEER_NAME = "a peer's name has 1 to 255 characters, no spaces and no commas"
 EVERY_PEER = "*"  # of a queue that leads to all that are known
 CERTAIN = "certain"  # attribute of a message in a transmission queue: stands over what its queue says
+CERTAIN_TEXTS = {"true": True, "false": False}
 MAX_MESSAGE_BYTES = 1 << 20  # what the peers take, unless their operators say otherwise
 
 U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF), BeforeValidator(refuse_bool)]
@@ -40,6 +41,13 @@ class DuplicateResult(StrEnum):
 
     FAILURE = "failure"  # as the document says
     SUCCESS = "success"  # it is safely here: its sender can let go of it
+
+
+def parse_certain(value: object) -> bool | None:
+    """Return what the attribute `certain` says, as a boolean or as text; None if it says neither yes nor no."""
+    if isinstance(value, str):
+        return CERTAIN_TEXTS.get(value.lower())
+    return value if isinstance(value, bool) else None
 
 
 def number_name(protocol: str, number: int) -> str:
@@ -124,8 +132,8 @@ class Remote(Document):
 
     def is_certain(self, attributes: Mapping[str, Any]) -> bool:
         """Whether a message is kept until its receipt is confirmed: as it says itself, else as its queue does."""
-        told = attributes.get(CERTAIN)
-        return told if isinstance(told, bool) else self.reliable
+        told = parse_certain(attributes.get(CERTAIN))
+        return self.reliable if told is None else told
 
     def destinations(self) -> list[str]:
         """Where no other queue may lead, too: an RQP/MCA peer has its queue assigned to one sender (rqp_mca.md 2.3)."""

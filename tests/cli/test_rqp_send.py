@@ -48,6 +48,17 @@ async def _paused(store: Store, name: str) -> None:
     await store.declare(name, spec, "test", replace=True)
 
 
+def test_the_attribute_certain_as_text_is_true_or_false(shell: Shell, stays: str) -> None:
+    shell.run("put", stays, "--attr", "certain=false", "not kept")
+    said = shell.fails("put", stays, "--attr", "certain=no", "refused", code=2)
+    assert "the attribute certain is true or false in a queue that leads elsewhere, not 'no'" in said
+    queue = shell.with_store(lambda store: store.find(stays))
+    remote = queue.spec.remote
+    assert [remote.is_certain({"certain": told}) for told in ("false", "False", "true", False, "no")] == [
+        *(False, False, True, False, True)
+    ]
+
+
 def test_it_is_stored_with_its_certainty(shell: Shell, stays: str, number: int) -> None:
     assert shell.run("rqp", "send", "--key", str(number), "as the queue says").text == f"stored in {stays}\n"
     shell.run("rqp", "send", "--key", str(number), "--reliable", "certain")

@@ -56,13 +56,21 @@ async def test_what_is_no_question(machines: Machines, hands: HandSender, datagr
     await until(lambda: unanswered(edge, "bad_size") == 1)
 
 
-async def test_a_forged_address(machines: Machines, hands: HandSender) -> None:
+async def test_a_forged_address(
+    machines: Machines, hands: HandSender, caplog: pytest.LogCaptureFixture
+) -> None:
     """2.2: nobody can make us connect to a third machine."""
     edge = await machines.receiver()
     await keyed(edge)
     with HandSender(machines.net, "127.0.0.9") as third:
         hands.ask(address="127.0.0.9")
-        await until(lambda: unanswered(edge, "foreign_address") == 1)
+        hands.ask(address="127.0.0.8")
+        await until(lambda: unanswered(edge, "foreign_address") == 2)
+        told = [
+            record for record in caplog.records if getattr(record, "action", "") == "cast_foreign_address"
+        ]
+        assert len(told) == 1, "once for an address"
+        assert "trust_address" in told[0].getMessage()
         with pytest.raises(BlockingIOError):
             third.findreceiver.accept()
 

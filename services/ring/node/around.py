@@ -26,10 +26,10 @@ from services.ring.words import (
     STOPPED,
     STOPPING,
     TIMEOUT,
-    TOO_LARGE_TO_CARRY,
     TOO_MANY,
     UNKNOWN,
     UNSERVED,
+    too_large_to_carry,
 )
 from services.store.hops import Hops
 from services.store.spans import readable
@@ -82,8 +82,13 @@ class RingAsker:
         timeout_s: float = 30.0,
         on_fault: Callable[[], None] = lambda: None,
         hops: Hops | None = None,
+        max_message: int = MAX_RING_MESSAGE,
     ) -> None:
-        """on_fault: called for each fault of ours, to count it. hops: where requests are traced."""
+        """on_fault: called for each fault of ours, to count it. hops: where requests are traced.
+
+        max_message: octets of a message that a node of the ring can pass on.
+        """
+        self._max_message = max_message
         self._hops = hops
         self._me = me
         self._on_fault = on_fault
@@ -175,8 +180,8 @@ class RingAsker:
             self._loop.call_soon(self._tell_ready)
 
     def _refusal(self, size: int) -> str:
-        if size > MAX_RING_MESSAGE:
-            return TOO_LARGE_TO_CARRY
+        if size > self._max_message:
+            return too_large_to_carry(self._max_message)
         if len(self._waiting) >= MAX_WAITING or self._bytes >= MAX_WAITING_BYTES:
             return TOO_MANY
         return STOPPING if self._is_closed else ""

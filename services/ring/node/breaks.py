@@ -13,6 +13,7 @@ REASONS = {
     "it was reset": "reset",
     "no answer in time": "ack_timeout",  # 4.5
     "the predecessor is silent": "silence",  # 2.6
+    "the predecessor is silent: no proposal comes around": "hung",  # 4.6
     "forced by the predecessor": "forced",  # 2.3
     "another node waits in vain": "vain",  # 3.8
     "another ring was found": "other_ring",  # 4.3

@@ -41,8 +41,10 @@ class Outbox:
         ownership: Ownership,
         outgoing: Outgoing,
         counted: Counts,
+        max_payload: int = MAX_USER_SENT,
     ) -> None:
         self._service = service
+        self._max_payload = max_payload
         self._bindings = bindings
         self._ownership = ownership
         self._outgoing = outgoing
@@ -119,7 +121,7 @@ class Outbox:
 
     async def _move(self, asker: Asker, queue: Queue, goal: Queue, got: list[Delivery]) -> None:
         """Raises StoreError, when it has given back what was not moved."""
-        fitting = await _without_too_large(asker, got)
+        fitting = await _without_too_large(asker, got, self._max_payload)
         payloads = [records.decode(record).body for d in fitting for record in d.records()]
         if not payloads:
             return
@@ -179,14 +181,14 @@ class Outbox:
             await asker.settle(leased)
 
 
-async def _without_too_large(asker: Asker, got: list[Delivery]) -> list[Delivery]:
+async def _without_too_large(asker: Asker, got: list[Delivery], most: int) -> list[Delivery]:
     """What is too large becomes a dead letter; the rest, cut at it."""
     fitting: list[Delivery] = []
     for delivery in got:
         rest: Delivery | None = delivery
         while rest is not None:
             sizes = [len(records.decode(record).body) for record in rest.records()]
-            bad = next((i for i, size in enumerate(sizes) if size > MAX_USER_SENT), None)
+            bad = next((i for i, size in enumerate(sizes) if size > most), None)
             if bad is None:
                 fitting.append(rest)
                 break
@@ -195,7 +197,7 @@ async def _without_too_large(asker: Asker, got: list[Delivery]) -> list[Delivery
             if head.count:
                 fitting.append(head)
             if not large.settled:
-                error = f"{sizes[bad]} octets, a USER has at most {MAX_USER_SENT}"
+                error = f"{sizes[bad]} octets, a USER has at most {most} (edges.ring.node.max_payload)"
                 await asker.reject([large], TOO_LARGE, error)
             rest = tail if tail.count else None
     return fitting

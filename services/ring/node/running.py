@@ -40,6 +40,7 @@ async def start_node(context: EdgeContext[RingSettings], service: RingService) -
         group=settings.group,
         max_laps=settings.max_laps,
         forward_user=settings.forward_user,
+        max_payload=settings.max_payload,
     )
 
     def trouble() -> str | None:

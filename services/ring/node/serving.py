@@ -14,7 +14,7 @@ from services.kit.refusals import Denials
 from services.ring.node.destroying import destroy
 from services.ring.node.leases import Leases
 from services.ring.service import RingService
-from services.ring.words import EMPTY, EXPIRED, REFUSED, TOO_LARGE_TO_CARRY, words_for
+from services.ring.words import EMPTY, EXPIRED, REFUSED, too_large_to_carry, words_for
 from services.store import OURSELVES, Delivery, Outcome, Queue, Source, StoreError, records
 from services.store.errors import (
     AccessDenied,
@@ -63,8 +63,10 @@ Told = Callable[[Reply | Settled | NotHere | StoreError], None]  # a StoreError 
 
 
 class Serving:
-    def __init__(self, service: RingService, leases: Leases) -> None:
+    def __init__(self, service: RingService, leases: Leases, max_message: int = MAX_RING_MESSAGE) -> None:
+        """max_message: octets of a message that a node of the ring can pass on."""
         self._service = service
+        self._max_message = max_message
         self._leases = leases
         self._denials = Denials(service.metrics)
         self._source = Source(
@@ -74,6 +76,8 @@ class Serving:
     def _reply_to(self, frame: Frame, refused: StoreError | None) -> Reply | NotHere | StoreError:
         if isinstance(refused, AccessDenied):
             self._denials.tell(refused.reason, _origin(frame), str(refused))
+        if frame.operation is Operation.PULL and isinstance(refused, MessageTooLarge):
+            return Reply(error(frame, too_large_to_carry(self._max_message)))
         return _answer(frame, refused)
 
     def carry_out(self, frame: Frame, queue: Queue | None, told: Told) -> None:
@@ -122,7 +126,7 @@ class Serving:
         )
         pulled = partial(self._pulled, frame, told)
         pipe = self._service.pipe(queue)
-        pipe.pull_once(self._source, request, queue, MAX_RING_MESSAGE, keep_ms, pulled)
+        pipe.pull_once(self._source, request, queue, self._max_message, keep_ms, pulled)
 
     def _pulled(self, frame: Frame, told: Told, answer: Pulled | Nothing | StoreError) -> None:
         if isinstance(answer, Pulled) and frame.request_id == NO_ID:
@@ -189,9 +193,6 @@ def _answer(frame: Frame, refused: StoreError | None) -> Reply | NotHere | Store
         return NotHere.QUEUE
     if isinstance(refused, STORE_WIDE):
         return refused
-    is_pull = frame.operation is Operation.PULL
-    if is_pull and isinstance(refused, MessageTooLarge):
-        return Reply(error(frame, TOO_LARGE_TO_CARRY))
     words = words_for(refused)
     if words == REFUSED[StoreError]:  # which say that the reason is in the log
         log.warning(

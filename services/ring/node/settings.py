@@ -8,7 +8,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from protos.ring import BEACON_PORT, MAX_GROUP, MAX_SENDER, Times
+from protos.ring import BEACON_PORT, MAX_GROUP, MAX_SENDER, MAX_USER_SENT, Times
 from services.kit.dialler import DialSettings
 from services.kit.gate import Networks
 from services.kit.layers import MAX_SECONDS
@@ -103,7 +103,11 @@ class NodeTimes(BaseModel):
         default=150.0,
         description="[3.8] that another tail was open before a ring is opened for it; more than own_ring_s + open_s",
     )
-    propose_s: Seconds = Field(default=300.0, description="[4.2] a leader proposes itself again")
+    propose_s: Seconds = Field(
+        default=300.0,
+        description="[4.2] a leader proposes itself again; [4.6] a predecessor that is silent for three of these is "
+        "closed, so it must not be below the originals' own",
+    )
     find_s: Seconds = Field(default=60.0, description="[4.3] between two FINDs")
     no_leader_s: Seconds = Field(
         default=650.0, description="[4.6] without a proposal: takes itself for its leader"
@@ -208,6 +212,13 @@ class NodeSettings(BaseModel):
     )
     window: int = Field(
         default=1, ge=1, le=64, description="[2.2] messages unanswered at a time; 1 if originals are there"
+    )
+    max_payload: int = Field(
+        default=MAX_USER_SENT,
+        ge=1024,
+        le=MAX_USER_SENT,
+        description="[2.1] octets of a USER that nodes with this store begin, 518 of them for the frame of a request; "
+        "8188 on every node if originals are in the ring: a larger one ends an original",
     )
     dial: DialSettings = Field(default=DialSettings(connect_timeout_s=30.0), description="[2.6]")
     times: NodeTimes = NodeTimes()

@@ -11,7 +11,7 @@ import asyncio
 import secrets
 from collections.abc import Callable
 
-from protos.ring import Relay
+from protos.ring import HEAD_BYTES, MAX_USER_SENT, Relay
 from services.ring.node.around import RingAsker
 from services.ring.node.bindings import Bindings
 from services.ring.node.counts import Counts
@@ -68,8 +68,9 @@ class Users:
         max_laps: int = 3,
         forward_user: bool = False,
         timeout_s: float = 30.0,
+        max_payload: int = MAX_USER_SENT,
     ) -> None:
-        """timeout_s: how long a question of a client may go around (5.3)."""
+        """timeout_s: how long a question of a client may go around (5.3). max_payload: of a USER begun here (2.1)."""
         self._service = service
         self.counts = Counts(service.metrics)
         relay = Relay(me, max_laps, seed=secrets.token_bytes(32))
@@ -82,11 +83,14 @@ class Users:
         self._leases = Leases(service)
         self._lookups = Lookups(service)
         self._bindings = Bindings(service, group)
-        self._outbox = Outbox(service, self._bindings, self._ownership, self._outgoing, self.counts)
+        self._outbox = Outbox(
+            service, self._bindings, self._ownership, self._outgoing, self.counts, max_payload
+        )
+        max_message = max_payload - HEAD_BYTES
         fault, hops = service.metrics.local_errors.inc, service.store.hops
-        self.asker = RingAsker(me, self._storing, self.counts, timeout_s, fault, hops)
+        self.asker = RingAsker(me, self._storing, self.counts, timeout_s, fault, hops, max_message)
         inbox = Inbox(service, self._bindings, f"ring {decode_name(me)}")
-        serving = Serving(service, self._leases)
+        serving = Serving(service, self._leases, max_message)
         self.arrivals = Relaying(
             relay,
             self._storing,

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 
 MAX_JUDGED = 64  # questions that wait for the store at once; for a place: see `places`
 
+MAX_FOREIGN = 1000  # addresses that are told in the log
+
 SETTING = ("edges", "rqp", "cast", "request_port")
 TOO_MANY_QUESTIONS = "too_many_questions"  # of this address, or of all; beside the reasons of the document
 
@@ -46,6 +48,7 @@ class Questions:
         self._late_s = settings.t_wait1_s
         self._sock = bound(settings.host, settings.request_port, shared)
         self._judged: set[asyncio.Task[None]] = set()
+        self._foreign: set[str] = set()  # addresses that were told in the log
 
     @property
     def place(self) -> tuple[str, int]:
@@ -96,6 +99,8 @@ class Questions:
             question = judge_question(data, source, self._machines.manners(source).trust_address)
         except PeerError as error:
             self._counts.unanswered(error.reason)
+            if error.reason == Unanswered.FOREIGN_ADDRESS.value:
+                self._tell_foreign(source)
             return
         late = Unanswered.LATE.value if age_s > self._late_s else None
         if reason := late or self.sessions.refusal(question.key, source):
@@ -104,6 +109,18 @@ class Questions:
         task = asyncio.create_task(self._answer(question.key, source, now - age_s))
         self._judged.add(task)
         task.add_done_callback(self._judged.discard)
+
+    def _tell_foreign(self, source: str) -> None:
+        """Log it once for each address: behind address translation every question of that machine is dropped."""
+        if source in self._foreign or len(self._foreign) == MAX_FOREIGN:
+            return
+        self._foreign.add(source)
+        fields = {"action": "cast_foreign_address", "peer": source}
+        text = (
+            "questions from %s are dropped: they name another address than the one they come from; if it is behind "
+            "address translation say trust_address: true for it in edges.rqp.cast"
+        )
+        log.warning(text, source, extra=fields)
 
     async def _answer(self, key: int, source: str, came: float) -> None:
         """Begins a session, or counts why there is none. `came`: when it was asked, by the loop's clock."""

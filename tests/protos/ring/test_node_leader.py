@@ -345,3 +345,54 @@ def test_those_unheard_for_longest_are_forgotten() -> None:
     assert len(node.members) == MAX_MEMBERS
     assert b"n0000:1" in node.members
     assert b"n0001:1" not in node.members
+
+
+# Proposals that do not come back (4.6) --------------------------------------------------------------------------------
+
+
+def test_a_leader_whose_proposals_do_not_come_back_closes_the_silent_inbound_side() -> None:
+    node = leading(100.0)
+    run_until(node, 999.0)
+    assert node.election.is_leader
+    run_until(node, 1001.0)
+    assert not node.election.is_leader
+    assert node.tail.state is TailState.OPEN
+    assert node.last_break == Break(1000.0, "inbound", "the predecessor is silent: no proposal comes around")
+
+
+def test_a_leader_whose_proposals_do_not_come_back_leads_no_more_beside_a_predecessor_that_is_there() -> None:
+    node = leading(100.0)
+    for now in range(110, 1010, 10):
+        run_until(node, now)
+        hear(node, Leader(LOW, 0), now)
+    assert not node.election.is_leader
+    assert node.tail.state is TailState.LINKED
+
+
+def test_a_leader_whose_proposals_come_back_goes_on() -> None:
+    node = leading(100.0)
+    for now in range(400, 4000, 300):
+        run_until(node, now)
+        hear(node, Leader(ME), now)
+    assert node.election.is_leader
+    assert node.tail.state is TailState.LINKED
+
+
+def test_a_follower_closes_an_inbound_side_over_which_no_proposal_comes() -> None:
+    """Though its leader is heard to lead: an original that hangs is somewhere before it."""
+    node = in_ring(0.0)
+    for now in range(10, 900, 10):
+        run_until(node, now)
+        node.beacon(FIND_OTHER, now)
+    assert node.tail.state is TailState.LINKED
+    run_until(node, 901.0)
+    assert node.tail.state is TailState.OPEN
+
+
+def run_until(node: Node, end: float) -> None:
+    """Let time pass, its orders carried out by nobody."""
+    while (due := node.deadline()) is not None and due <= end:
+        node.on_time(due)
+        node.sent(due)
+        node.take_actions()
+        said(node)

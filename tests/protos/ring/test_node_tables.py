@@ -18,6 +18,7 @@ from tests.protos.ring.node_samples import (
     BROKEN_OTHER,
     FIND_OTHER,
     HIGH,
+    TIMES,
     dialling,
     followed,
     hear,
@@ -58,6 +59,7 @@ def steps() -> Iterator[tuple[Node, Callable[[Node], Any]]]:
     yield leading(), lambda node: hear(node, Leader(HIGH))
     yield leading(), lambda node: hear(node, BROKEN_OTHER)
     yield leading(), lambda node: node.beacon(FIND_OTHER, 0.0)
+    yield leading(), lambda node: node.election.on_time(TIMES.hung_s)
 
 
 def test_something_that_can_happen_makes_each_move(monkeypatch: pytest.MonkeyPatch) -> None:

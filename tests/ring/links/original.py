@@ -37,6 +37,12 @@ class Original:
         self._tasks: list[asyncio.Task[None]] = []
         self._sending: asyncio.Task[None] | None = None
         self._writers: list[asyncio.StreamWriter] = []
+        self._runs = asyncio.Event()
+        self._runs.set()
+
+    def hang(self) -> None:
+        """Do nothing more, as after SIGSTOP: the connections stay."""
+        self._runs.clear()
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -60,6 +66,7 @@ class Original:
         for writer in self._writers:
             writer.close()
         self._udp.close()
+        self._runs.set()
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         self._tasks.append(asyncio.ensure_future(work))
@@ -69,6 +76,7 @@ class Original:
 
     async def _announce(self) -> None:
         while True:
+            await self._runs.wait()
             if not self.has_predecessor:
                 service = str(self._port).encode()
                 names = (self.leader, self.name, service)
@@ -83,6 +91,7 @@ class Original:
     async def _listen(self) -> None:
         while True:
             data = await self._loop.sock_recv(self._udp, 512)
+            await self._runs.wait()
             if struct.unpack_from(">H", data, 4)[0] != self._group:
                 continue
             if data[:4] == b"FIND" and self.is_leader and data[7:] != self.name:
@@ -124,6 +133,7 @@ class Original:
                             raise ConnectionResetError
                         gone.cancel()
                         await asyncio.gather(watching, gone, return_exceptions=True)
+                    await self._runs.wait()
                     writer.write(self._out[0])
                     assert await reader.readexactly(1) == b"A"
                     self._out.popleft()
@@ -143,8 +153,12 @@ class Original:
             while True:
                 kind, size = struct.unpack(">4sH", await reader.readexactly(6))
                 payload = await reader.readexactly(size)
+                await self._runs.wait()
+                if writer.is_closing():
+                    return
                 writer.write(b"A")
                 self._received(kind, payload)
+        await self._runs.wait()
         writer.close()
         self.has_predecessor = self.is_leader = False
         self._say(b"LOOP", struct.pack(">HBB", TTL, 1, len(self.name)) + self.name)

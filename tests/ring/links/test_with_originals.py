@@ -65,3 +65,14 @@ async def test_an_original_goes_and_another_comes(start: Start, port: int) -> No
     await until(lambda: is_one_ring(nodes, []))
     async with Original(GROUP, port, "2") as other:
         await until(lambda: is_one_ring(nodes, [other]))
+
+
+async def test_a_hung_original_is_left_out_of_the_ring(start: Start, port: int) -> None:
+    """4.6: its system keeps both connections, so only the missing proposals show it"""
+    nodes = [await start(times={"propose_s": 0.5}) for _ in range(2)]
+    async with Original(GROUP, port, "1") as original:
+        await until(lambda: is_one_ring(nodes, [original]) and len(leaders(nodes, [])) == 1)
+        original.hang()
+        told = "the predecessor is silent: no proposal comes around"
+        await until(lambda: told in [last.why for node in nodes if (last := node.station.node.last_break)])
+        await until(lambda: is_one_ring(nodes, []) and len(leaders(nodes, [])) == 1)

@@ -112,6 +112,8 @@ class Link:
             call(*args)
 
     def _keep_alive(self, epoch: int) -> None:
+        if {self.head.name, self.tail_name} & self._network.stopped:
+            return  # its system answers the probes
         is_cut = not self.is_reachable and epoch == self._network.epoch
         if is_cut or not self.head_is_open or not self.tail_is_open:
             self._end_head("keep-alive")
@@ -127,15 +129,15 @@ class Link:
         self._head_at = max(self._head_at, clock.now + self._network.delay())
         clock.at(self._head_at, call, *args)
 
-    def _is_held(self, call: Callable[..., None], *args: object) -> bool:
-        """A partition keeps it, with all that comes behind it."""
-        if self._held or not self.is_reachable:
+    def _is_held(self, end: bytes, call: Callable[..., None], *args: object) -> bool:
+        """Keep it while `end` is stopped or behind a partition, with everything that comes later."""
+        if self._held or not self.is_reachable or end in self._network.stopped:
             self._held.append((call, args))
             return True
         return False
 
     def _message(self, message: Wire) -> None:
-        if self._is_held(self._message, message):
+        if self._is_held(self.tail_name, self._message, message):
             return
         if self.tail_is_open and self.tail is not None:
             self.tail.came(self, message)
@@ -143,18 +145,18 @@ class Link:
             self._to_head(self._end_head, "reset")
 
     def _answer(self) -> None:
-        if not self._is_held(self._answer) and self.head_is_open:
+        if not self._is_held(self.head.name, self._answer) and self.head_is_open:
             self.head.answered(self)
 
     def _end_tail(self, why: str) -> None:
-        if why == "closed" and self._is_held(self._end_tail, why):
+        if why == "closed" and self._is_held(self.tail_name, self._end_tail, why):
             return
         if self.tail_is_open and self.tail is not None:
             self.tail_is_open = False
             self.tail.inbound_gone(self, why)
 
     def _end_head(self, why: str) -> None:
-        if why == "closed" and self._is_held(self._end_head, why):
+        if why == "closed" and self._is_held(self.head.name, self._end_head, why):
             return
         if self.head_is_open:
             self.head_is_open = False

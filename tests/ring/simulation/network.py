@@ -27,6 +27,7 @@ class Network:
         self.clock = clock
         self.hosts: dict[bytes, Host] = {}
         self.off: set[bytes] = set()  # machines, not only processes
+        self.stopped: set[bytes] = set()  # processes that hang: their system still keeps their connections
         self.links: list[Link] = []
         self.epoch = 0  # counts partitions and their ends
         self.beacons = 0
@@ -69,7 +70,8 @@ class Network:
             return
         link.tail, link.tail_is_open = host, True
         self.links.append(link)
-        host.accept(link)
+        if host.name not in self.stopped:
+            host.accept(link)
         self.clock.after(self.delay(), self._settle, link)
 
     def _settle(self, link: Link) -> None:
@@ -104,6 +106,11 @@ class Network:
                 link.close_head()
             if link.tail is host:
                 link.close_tail()
+
+    def stop_process(self, host: Host) -> None:
+        """SIGSTOP: it does nothing more, and its connections stay."""
+        host.is_alive = False
+        self.stopped.add(host.name)
 
     def switch_off(self, host: Host) -> None:
         self._remove(host)

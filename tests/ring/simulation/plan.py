@@ -15,6 +15,7 @@ class Fault(Enum):
 
     KILL = "its process is killed"
     OFF = "its machine loses power"
+    STOP = "its process is stopped"
     RESTART = "it starts again"
     CUT = "the network is partitioned"
     HEAL = "the network is whole again"

@@ -106,6 +106,8 @@ class World:
                 self.network.end_process(self.lives.pop(number))
             case Fault.OFF if life is not None:
                 self.network.switch_off(self.lives.pop(number))
+            case Fault.STOP if life is not None:
+                self.network.stop_process(self.lives.pop(number))
             case Fault.RESTART if life is None:
                 self._restart(number)
             case Fault.CUT:

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from protos.ring import MAX_RING_MESSAGE, NO_ID, REPLIES, Frame, Operation, encode_frame, parse_frame
+from protos.ring import (
+    HEAD_BYTES,
+    MAX_RING_MESSAGE,
+    NO_ID,
+    REPLIES,
+    Frame,
+    Operation,
+    encode_frame,
+    parse_frame,
+)
 from services.ring.asking import Brought, Unserved
 from services.ring.node import counts
 from services.ring.service import OWNER
@@ -345,3 +354,23 @@ async def test_a_queue_made_while_the_node_runs_is_served_and_one_that_goes_is_n
     assert answer(await ring.asks(Operation.PUSH, b"orders", 2)) == OK
     await node.store.delete(await node.store.find("orders"))
     assert (await ring.asks(Operation.PUSH, b"orders", 3)).operation is Operation.PUSH
+
+
+async def test_nothing_that_ends_an_original_is_begun(start: Start, new_server: NewServer) -> None:
+    """2.1: 8188 octets at most, as an original's System V queue takes no more"""
+    nodes = await stores(start, new_server, 2, max_payload=8188)
+    fits, large = bytes(8188 - HEAD_BYTES), bytes(8189 - HEAD_BYTES)
+    await nodes[1].declare("orders")
+    ring = Ring(nodes)
+    for link in ring.links:
+        link.keeps = True
+    refused = Unserved("message is too large for the ring: at most 7670 octets")
+    assert await nodes[0].push(b"orders", large) == refused
+    await nodes[1].put("orders", large)
+    assert await nodes[0].pull(b"orders") == refused
+    assert await nodes[0].push(b"orders", fits) is None
+    await nodes[0].declare("out", bindings={"ring": {"outbox": 1}})
+    await nodes[0].put("out", bytes(8189), bytes(8188))
+    await until(lambda: bytes(8188) in ring.links[0].carried)
+    assert max(map(len, ring.links[0].carried + ring.links[1].carried)) == 8188
+    assert [len(letter.body) for letter in await nodes[0].dead("out")] == [8189]
