@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -12,6 +13,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import Field
 
+from services.console import local_token
 from services.console.app import App
 from services.console.audit import Audit
 from services.console.console import Console
@@ -30,6 +32,7 @@ from services.kit.log_losses import LogLosses
 from services.kit.process import EdgeProcess, run_process
 from services.kit.queue_states import QueueStates
 from services.kit.report_metrics import ReportMetrics
+from services.kit.session import Peer
 from services.kit.settings import GlobalSettings
 from services.kit.store_memory import StoreMemory
 from services.kit.tls import TlsKeeper
@@ -96,7 +99,9 @@ class Running:
             settings, everything, store, live, jobs, audit, History(store), asyncio.Event()
         )
         figures.streams.set_function(lambda: self._console.streams)
-        app = App(self._console, Identities(settings), figures, self.ready).application()
+        self._token = local_token.keep(everything.store.data_dir) if settings.is_local else None
+        identities = Identities(settings, self._token)
+        app = App(self._console, identities, figures, self.ready).application()
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
         )
@@ -129,6 +134,10 @@ class Running:
             "tls": tls is not None,
         }
         log.info("console on %s port %d", host, port, extra=fields)
+        if self._token is not None:
+            url = f"{'https' if tls is not None else 'http'}://{Peer(host, port)}/"
+            text = local_token.shown(url, self._token, at_terminal=sys.stdout.isatty())
+            print(f"console: {text}", flush=True)
         self._console.live.start()
         looks = keep_looking(partial(standings, self._store), self._states.tell, LOOK_S)
         losses = keep_looking(partial(copies_lost, self._store), self._losses.tell, LOOK_S)

@@ -11,6 +11,7 @@ import pytest
 from services.console.openapi import document
 from services.console.table import ROUTES
 from tests.console.live_console import LiveConsole
+from tests.console.local import TOKEN
 from tests.servers import Server
 
 PUT = "/api/v1/queues/orders/messages"
@@ -34,6 +35,7 @@ async def _raw(console: LiveConsole, *pieces: bytes) -> bytes:
 
 def _head(method: str = "POST", path: str = PUT, **headers: str) -> bytes:
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+    lines.append(f"Authorization: Bearer {TOKEN}")
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()
 

@@ -6,7 +6,7 @@ const KEY = "penstock.token";
 const RANKS = ["view", "operate", "admin"];
 
 export const token = signal(sessionStorage.getItem(KEY) ?? "");
-/** {who, role, auth: off|token|proxy}; null as long as nobody knows. */
+/** {who, role, auth: token|proxy}; null as long as nobody knows. */
 export const me = signal(null);
 /** Why a token is asked for: '' as long as none is. */
 export const refused = signal("");

@@ -87,7 +87,7 @@ function Standing() {
       </div>
       <p class="who">
         ${me.value && html`<span title="Your role">${me.value.role}</span>`}
-        ${me.value?.who && me.value.auth !== "off" && html`<span class="soft">${me.value.who}</span>`}
+        ${me.value?.who && html`<span class="soft">${me.value.who}</span>`}
         ${me.value?.auth === "token" && html`<button class="small" onClick=${() => forget("You are signed out.")}>Sign out</button>`}
       </p>
       <p class="about">

@@ -17,7 +17,7 @@ const detailOf = ({ detail }) =>
 
 const COLUMNS = [
   { key: "at", title: "When", width: "8.5rem", isHead: true, cell: (row) => html`<${Time} at=${row.at} />` },
-  { key: "who", title: "Who", width: "9rem", prio: 2, cell: (row) => (["token", "proxy"].includes(row.auth) ? `${row.who} (${row.auth})` : row.who) },
+  { key: "who", title: "Who", width: "9rem", prio: 2, cell: (row) => (row.auth ? `${row.who} (${row.auth})` : row.who) },
   { key: "role", title: "Role", width: "5.5rem", prio: 4, cell: (row) => row.role },
   { key: "address", title: "From", width: "9rem", prio: 4, cell: (row) => row.address },
   { key: "action", title: "Did", width: "min(10rem, 27vw)", cell: (row) => row.action },
