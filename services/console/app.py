@@ -60,7 +60,7 @@ class App:
         app.router.add_get(f"{PREFIX}/openapi.json", self._document)
         app.router.add_get("/healthz", _healthz)
         app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/{path:.*}", Page().serve)
+        app.router.add_get(f"/{{path:(?!{PREFIX[1:]}/).*}}", Page().serve)
         return app
 
     # around everything

@@ -110,7 +110,7 @@ class ConsoleSettings(Part):
     tls: TlsSettings | None = Field(default=None, description="without: plain HTTP")
     tokens: tuple[Token, ...] = Field(
         default=(),
-        description="who may come, and what he may do; without and without proxy: one that the console makes",
+        description="who may come, and what he may do; without any, and without a proxy: one that it makes",
     )
     proxy: Proxy | None = Field(default=None, description="without: nobody's headers say who he is")
     origins: tuple[str, ...] = Field(
@@ -128,7 +128,9 @@ class ConsoleSettings(Part):
         default=1000, ge=1, description="connections at a time, of whomever; more are closed at once"
     )
     max_connections_per_address: int = Field(
-        default=0, ge=0, description="0: no limit; IPv6 counts by /64. A proxy is one address"
+        default=250,
+        ge=0,
+        description="0: no limit; IPv6 counts by /64. A proxy is one address: raise it where many come through one",
     )
     idle_timeout_s: float = Field(
         default=75.0,

@@ -37,7 +37,7 @@ async def test_the_first_event_is_whole(console: LiveConsole) -> None:
         assert (hello["who"], hello["role"], hello["auth"], hello["refreshMs"]) == (
             "local",
             "admin",
-            "off",
+            "token",
             100,
         )
         assert (await events.next("overview"))["totals"]["queues"] == 2

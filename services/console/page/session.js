@@ -4,6 +4,8 @@ import { computed, signal } from "./html.js";
 
 const KEY = "penstock.token";
 const RANKS = ["view", "operate", "admin"];
+/** Views that not every role may see. */
+export const NEEDS = { audit: "admin", config: "admin" };
 
 export const token = signal(sessionStorage.getItem(KEY) ?? "");
 /** {who, role, auth: token|proxy}; null as long as nobody knows. */
