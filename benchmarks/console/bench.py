@@ -10,6 +10,7 @@ from urllib.request import urlopen
 
 from benchmarks.peers.redis import Store
 from benchmarks.process import Daemon, Workshop, free_port
+from tests.console.local import keep
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,12 @@ def start(place: Workshop, store: str, name: str = "console") -> tuple[Daemon, s
     """A console on the store of this URL, and where its API is."""
     port = free_port()
     settings = ("--set", f"console.port={port}", "--set", "health.port=0")
-    environment = {"PENSTOCK_STORE__URL": store, "PYTHONPATH": str(Path.cwd())}
+    data = str(keep(place.subfolder("console-data")))
+    environment = {
+        "PENSTOCK_STORE__URL": store,
+        "PENSTOCK_STORE__DATA_DIR": data,
+        "PYTHONPATH": str(Path.cwd()),
+    }
     base = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "services.console", *settings]
     daemon = place.start(name, command, lambda: urlopen(f"{base}/readyz").close(), environment)

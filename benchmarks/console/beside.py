@@ -19,11 +19,15 @@ from typing import Any
 from benchmarks.console.bench import start
 from benchmarks.loaded_edge import Edge
 from benchmarks.process import Daemon, Workshop, workshop
+from tests.console.local import HEADERS
 
 ROUNDS = 30
 ROUND_S = 3.0  # a console looks every two seconds; a Prometheus would scrape in every fifth or tenth round
 ALONE, AGAIN, LOOKED_AT = "alone", "alone, again", "looked at"
-WATCH = "import sys, urllib.request as r; [None for _ in r.urlopen(sys.argv[1])]"
+WATCH = (
+    "import sys, urllib.request as r; "
+    "[None for _ in r.urlopen(r.Request(sys.argv[1], headers={'Authorization': sys.argv[2]}))]"
+)
 
 
 @contextmanager
@@ -41,7 +45,8 @@ def look(place: Workshop, edge: Edge) -> tuple[Daemon, Daemon]:
     """A console, and one who watches all queues there."""
     console, base = start(place, edge.store)
     events = f"{base}/events"
-    return console, place.start("watching", [sys.executable, "-c", WATCH, events], lambda: None)
+    command = [sys.executable, "-c", WATCH, events, HEADERS["Authorization"]]
+    return console, place.start("watching", command, lambda: None)
 
 
 def looked_at(edge: Edge, *daemons: Daemon) -> float:

@@ -12,6 +12,7 @@ import aiohttp
 from benchmarks.console.bench import Bench, start
 from benchmarks.console.busy import Samples
 from benchmarks.console.store import FULL, url
+from tests.console.local import HEADERS
 
 ROUNDS = 5
 SILENCE_S = 20.0  # of each console: it looks on for 15 s after the last question
@@ -34,7 +35,7 @@ async def measure(bench: Bench) -> dict[str, Any]:
     """The median and the longest, by what is asked for."""
     place, store = bench.store.workshop, url(bench.store)
     took: dict[str, list[float]] = {name: [] for name in (*PATHS, NEW)}
-    async with aiohttp.ClientSession() as session, Samples(bench.store, bench.queues):
+    async with aiohttp.ClientSession(headers=HEADERS) as session, Samples(bench.store, bench.queues):
         consoles = {name: start(place, store, f"console {name}") for name in PATHS}
         for name, (_, base) in consoles.items():
             await ask(session, base + PATHS[name])

@@ -21,6 +21,7 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, Page, async_playwright
 
+from tests.console.local import HEADERS
 from tests.console.page.scene import Scene, scene
 
 LOADS = 9
@@ -72,7 +73,7 @@ async def loads(browser: Browser, address: str) -> dict[str, Any]:
 
 async def load(browser: Browser, address: str) -> dict[str, float]:
     """A first visit, to the list of queues; then to the overview, which draws the first plot."""
-    context = await browser.new_context(viewport={"width": 1280, "height": 800})
+    context = await browser.new_context(viewport={"width": 1280, "height": 800}, extra_http_headers=HEADERS)
     page = await context.new_page()
     wire = await Wire.of(page)
     await page.goto(f"{address}#/queues")
@@ -138,7 +139,7 @@ class Wire:
 
 
 async def watched(browser: Browser, address: str) -> dict[str, Any]:
-    page = await browser.new_page(viewport={"width": 1280, "height": 800})
+    page = await browser.new_page(viewport={"width": 1280, "height": 800}, extra_http_headers=HEADERS)
     await page.goto(f"{address}#/queues")
     await page.wait_for_selector("table[aria-label=Queues] tbody tr")
     session = await page.context.new_cdp_session(page)

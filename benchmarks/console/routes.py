@@ -13,6 +13,7 @@ import aiohttp
 from benchmarks.console.bench import Bench
 from benchmarks.console.busy import busy
 from benchmarks.console.store import FULL, names
+from tests.console.local import HEADERS
 
 FIRST = 5  # of each kind, which are not counted: they wake the live view
 SIDE_BY_SIDE = 4
@@ -109,7 +110,7 @@ async def ask(
 
 async def measure(bench: Bench) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    async with aiohttp.ClientSession() as session, busy(bench, session):
+    async with aiohttp.ClientSession(headers=HEADERS) as session, busy(bench, session):
         for kind, question in (await questions(bench, session)).items():
             bench.say(kind)
             await ask(bench, session, question, FIRST, 1)

@@ -12,6 +12,7 @@ import aiohttp
 from benchmarks.console.bench import Bench
 from benchmarks.console.store import FULL
 from benchmarks.peers.redis import Store
+from tests.console.local import HEADERS
 
 QUERY = f"/queues/{FULL}/dead?reason=nothing&limit=1000"
 ALONE_S = 2.0  # how long the store is asked while nobody looks
@@ -56,7 +57,7 @@ async def measure(bench: Bench) -> dict[str, Any]:
         await asyncio.sleep(ALONE_S)
     took: list[float] = []  # ms, of each page
     cursor: str | None = ""
-    async with aiohttp.ClientSession() as session:
+    async with aiohttp.ClientSession(headers=HEADERS) as session:
         with Pings(bench.store) as beside:
             began = time.perf_counter()
             while cursor is not None:

@@ -11,6 +11,7 @@ import aiohttp
 from benchmarks.console.bench import Bench
 from benchmarks.console.store import Traffic
 from benchmarks.machine import cpu_s, resident_kib
+from tests.console.local import HEADERS
 
 SETTLED_S = 5.0  # after the first look, which is told whole
 LONGEST_LINE = 1 << 22  # octets: an event of all queues fits
@@ -47,7 +48,7 @@ async def watch(session: aiohttp.ClientSession, bench: Bench) -> Watched:
 
 
 async def measure(bench: Bench) -> dict[str, Any]:
-    async with aiohttp.ClientSession(read_bufsize=LONGEST_LINE) as session:
+    async with aiohttp.ClientSession(headers=HEADERS, read_bufsize=LONGEST_LINE) as session:
         async with Traffic(bench.store, bench.queues):
             bench.say("watching queues that all change")
             busy = await watch(session, bench)

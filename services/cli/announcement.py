@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+from services.cli.console import address
 from services.cli.console_process import ConsoleProcess
 from services.cli.declaring import Change
 from services.cli.documents import Wanted
@@ -61,7 +62,11 @@ def _described(news: News) -> dict[str, Any]:
 
 
 def _console(console: ConsoleProcess) -> dict[str, Any]:
-    return {"url": console.url, "health": _place(console.health) if console.health is not None else {}}
+    return {
+        "url": console.url,
+        "tokenFile": str(console.token) if console.token is not None else None,
+        "health": _place(console.health) if console.health is not None else {},
+    }
 
 
 def _place(place: Place) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def _lines(news: News) -> Iterator[str]:
             yield f"    metrics and health: http://{_address(edge.health)}/metrics, /healthz, /readyz"
     if news.console is not None:
         yield ""
-        yield f"console: {news.console.url}"
+        yield f"console: {address(news.console.url, news.console.token)}"
     yield ""
     yield "ready; Ctrl-C stops everything in order"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from services.cli.command import Options, plain_command
 from services.cli.exits import Exit, Failure
+from services.console import local_token
 from services.console.settings import ConsoleSettings
 from services.kit.layers import SettingsError
 from services.kit.parent import die_with_parent
@@ -22,8 +25,8 @@ HEALTH_PORT = 9181  # of the console, where nobody said one: no edge of a `penst
 def console(options: Options, parent: int | None) -> int:
     """Serve the console: its page, and an HTTP API.
 
-    Until SIGTERM or Ctrl-C. Where it listens and who may come is said in the settings under `console`; without
-    tokens only this machine reaches it.
+    Until SIGTERM or Ctrl-C. Where it listens and who may come is said in the settings under `console`. Without them
+    it serves this machine, with a token of its own in the data folder, and prints a link that has it.
     """
     settings = console_settings(options)
     if parent is not None:
@@ -42,6 +45,16 @@ def console(options: Options, parent: int | None) -> int:
 def console_settings(options: Options) -> ConsoleSettings:
     """Raises SettingsError."""
     return options.settings.part(ConsoleSettings, SECTION, {})
+
+
+def own_token(options: Options, settings: ConsoleSettings) -> Path | None:
+    """Return the file of the console's own token, or None where tokens or a proxy are set up. Raises SettingsError."""
+    return local_token.keep(options.settings.store.data_dir) if settings.is_local else None
+
+
+def address(url: str, token: Path | None) -> str:
+    """Return what a person is told of where the console is."""
+    return url if token is None else local_token.shown(url, token, at_terminal=sys.stdout.isatty())
 
 
 def _process() -> Any:

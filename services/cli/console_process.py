@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from services.cli.edge_process import EdgeProcess
+from services.kit.session import Peer
 
 
 class ConsoleProcess(EdgeProcess):
@@ -11,10 +14,11 @@ class ConsoleProcess(EdgeProcess):
     @property
     def url(self) -> str:
         """Once it has said where it listens."""
-        (host, port), scheme = next(iter(self.places.values())), "https" if self.is_tls else "http"
-        return f"{scheme}://[{host}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
+        place, scheme = next(iter(self.places.values())), "https" if self.is_tls else "http"
+        return f"{scheme}://{Peer(*place)}/"
 
     is_tls = False
+    token: Path | None = None  # file of its own token, where nothing is set up
 
     def _words(self) -> list[str]:
         return ["console"]

@@ -4,6 +4,7 @@ them."""
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import signal
 import sys
@@ -18,7 +19,7 @@ import click
 from services.cli import declaring, documents, logbook
 from services.cli.announcement import News, announce
 from services.cli.command import Options, open_store, plain_command
-from services.cli.console import console_settings
+from services.cli.console import console_settings, own_token
 from services.cli.console_process import ConsoleProcess
 from services.cli.edge_flags import EdgeCommand
 from services.cli.edge_process import EdgeProcess
@@ -128,8 +129,11 @@ class Up:
         settings = console_settings(self._options)
         if not settings.enabled:
             return None
-        process = ConsoleProcess("console", self._arguments(len(self._edges), "console"), self._url)
+        folder = ["--set", f"store.data_dir={json.dumps(str(self._options.folder.path))}"]
+        arguments = [*self._arguments(len(self._edges), "console"), *folder]
+        process = ConsoleProcess("console", arguments, self._url)
         process.is_tls = settings.tls is not None
+        process.token = own_token(self._options, settings)
         return process
 
     def _arguments(self, number: int, name: str) -> list[str]:

@@ -60,7 +60,7 @@ class App:
         app.router.add_get(f"{PREFIX}/openapi.json", self._document)
         app.router.add_get("/healthz", _healthz)
         app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/{path:.*}", Page().serve)
+        app.router.add_get(f"/{{path:(?!{PREFIX[1:]}/).*}}", Page().serve)
         return app
 
     # around everything
@@ -113,7 +113,7 @@ class App:
         return handle
 
     def _let_in(self, request: web.Request, route: Route) -> Caller:
-        self._guard.check(request.headers, is_change=route.is_change)
+        self._guard.check(request.headers)
         return self._identities.of(request.headers, plain_address(request.remote or ""))
 
     def _address(self, request: web.Request) -> str:
@@ -163,9 +163,7 @@ class App:
 
     def _log_stranger(self, request: web.Request, route: Route, problem: Problem) -> None:
         """Not into the store: whoever may come as nobody could push everything else out of the audit log."""
-        if problem.status in (401, 421) or not self._is_known(
-            request
-        ):  # 421: it came by a way that nobody set up
+        if not self._is_known(request):
             self._strangers.came(self._address(request), request.method, request.path[:LONGEST_PATH])
         elif route.is_change or problem.status == 403:
             who = Caller("", None, "", self._address(request))
@@ -182,7 +180,7 @@ class App:
     # beside the routes
 
     async def _document(self, request: web.Request) -> web.StreamResponse:
-        self._guard.check(request.headers, is_change=False)
+        self._guard.check(request.headers)
         response = web.Response(
             body=self._openapi, content_type="application/json", headers={"Cache-Control": "no-cache"}
         )

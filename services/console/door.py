@@ -12,6 +12,7 @@ from typing import cast
 from aiohttp import web
 
 from services.console.settings import ConsoleSettings
+from services.console.unread import unreadable
 from services.kit import sockets
 from services.kit.acceptor import Acceptor
 from services.kit.gate import Gate, plain_address
@@ -66,6 +67,19 @@ class Visitor(web.RequestHandler):
         goes, self._goes = self._goes, None
         if goes is not None:
             goes()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Answer what aiohttp cannot read, or what went wrong outside of the application, as a problem."""
+        answer = super().handle_error(
+            request, status, exc, message
+        )  # it logs, and raises where nothing can be sent
+        return unreadable(answer.status, exc)
 
     def takes_nothing(self, now: float, timeout_s: float) -> bool:
         """Whether nothing of what is on its way to him has gone for so long."""

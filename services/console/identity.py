@@ -1,9 +1,10 @@
-"""Who asks: by a token, by what a trusted proxy says, or, if nothing was set up, whoever is on this machine."""
+"""Identify callers by a token, or by what a trusted proxy says."""
 
 from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from pathlib import Path
 
 from multidict import MultiMapping
 
@@ -13,6 +14,7 @@ from services.console.settings import ConsoleSettings, Proxy, Token
 from services.console.tokens import LONGEST, Tokens
 from services.kit.gate import plain_address
 
+LOCAL = "local"  # the name of who has the console's own token
 BEARER = "bearer "
 LONGEST_HEADER = len(BEARER) + LONGEST  # characters
 LONGEST_NAME = 255  # characters of a user's name; the rest is cut
@@ -20,7 +22,7 @@ LONGEST_NAME = 255  # characters of a user's name; the rest is cut
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, where he is (`Identities.address`), and how that is known: by `off`, `token` or `proxy`.
+    """Who asks, where he is (`Identities.address`), and how that is known: by `token` or `proxy`.
 
     role: None for somebody of whom nothing is known, or whose groups may nothing.
     """
@@ -34,15 +36,14 @@ class Caller:
 class Identities:
     """Raises SettingsError for tokens that cannot be used."""
 
-    def __init__(self, settings: ConsoleSettings) -> None:
-        self._is_open = settings.is_open
+    def __init__(self, settings: ConsoleSettings, local: Path | None = None) -> None:
+        """local: file of the token that counts where nothing is set up (local_token)."""
+        own = () if local is None else (Token(name=LOCAL, role=Role.ADMIN, file=local),)
         self._proxy = settings.proxy
-        self._tokens = Tokens(settings.tokens)
+        self._tokens = Tokens((*settings.tokens, *own))
 
     def of(self, headers: MultiMapping[str], address: str) -> Caller:
         """address: of the connection. Raises Problem 400, 401."""
-        if self._is_open:
-            return Caller("local", Role.ADMIN, "off", address)
         client = self.address(headers, address)
         if self._proxy is not None and _is_of(self._proxy, address):
             found = _proxied(self._proxy, headers, client)
@@ -50,7 +51,7 @@ class Identities:
                 return found
         if token := self._token(headers):
             return Caller(token.name, token.role, "token", client)
-        text = "say who you are: Authorization: Bearer with a token of console.tokens"
+        text = "a token is needed: Authorization: Bearer, with one of console.tokens, or the one in the data folder"
         raise Problem(401, "unauthorized", text, headers={"WWW-Authenticate": 'Bearer realm="penstock"'})
 
     def address(self, headers: MultiMapping[str], address: str) -> str:

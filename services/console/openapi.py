@@ -27,10 +27,6 @@ IN_PATH = {
 }
 Mode = Any  # "validation" or "serialization"
 Known = dict[tuple[Any, Mode], dict[str, Any]]  # a model's reference
-UNREAD = (
-    "Bad Request. What is no HTTP, or has a line or a header field of more than 8190 octets, is refused before it is "
-    "read, in one line of text/plain."
-)
 EVERYWHERE = (400, 403, 408, 413, 415, 417, 500, 503)  # statuses of problems that each route may have
 OF_STORE = (409, 504)
 LATER = (429, 503)  # those that say when to come again
@@ -180,8 +176,4 @@ def _bad(route: Route, known: Known) -> dict[str, Any]:
     for status in LATER:
         if str(status) in told:
             told[str(status)]["headers"] = {"Retry-After": {"required": True, **HEADERS["Retry-After"]}}
-    told["400"] = {
-        "description": UNREAD,
-        "content": {**content, "text/plain": {"schema": {"type": "string"}}},
-    }
     return told

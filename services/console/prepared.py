@@ -6,20 +6,9 @@ import time
 
 from aiohttp import web
 
+from services.console.safe_headers import SAFE, SAFE_PART
 from services.console.static import Part
 
-CSP = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
-SAFE_PART = {
-    "X-Content-Type-Options": "nosniff"
-}  # of a script, a style or a font: the others do nothing there
-SAFE = {
-    **SAFE_PART,
-    "Content-Security-Policy": CSP,
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
 BEGAN = web.RequestKey("answer_began", float)
 
 

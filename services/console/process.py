@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -13,6 +14,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import Field
 
+from services.console import local_token
 from services.console.app import App
 from services.console.audit import Audit
 from services.console.console import Console
@@ -32,6 +34,7 @@ from services.kit.process import EdgeProcess, run_process
 from services.kit.queue_states import QueueStates
 from services.kit.readiness import Readiness
 from services.kit.report_metrics import ReportMetrics
+from services.kit.session import Peer
 from services.kit.settings import GlobalSettings
 from services.kit.store_memory import StoreMemory
 from services.kit.tls import TlsKeeper
@@ -102,7 +105,9 @@ class Running:
         )
         figures.streams.set_function(lambda: self._console.streams)
         self.readiness = Readiness(catalogue=lambda: self._catalogue_fault)
-        app = App(self._console, Identities(settings), figures, self.readiness.unready).application()
+        self._token = local_token.keep(everything.store.data_dir) if settings.is_local else None
+        identities = Identities(settings, self._token)
+        app = App(self._console, identities, figures, self.readiness.unready).application()
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
         )
@@ -136,6 +141,10 @@ class Running:
             "setting": SETTING,
         }
         log.info("console on %s port %d", host, port, extra=fields)
+        if self._token is not None:
+            url = f"{'https' if tls is not None else 'http'}://{Peer(host, port)}/"
+            text = local_token.shown(url, self._token, at_terminal=sys.stdout.isatty())
+            print(f"console: {text}", flush=True)
         self._console.live.start()
         looks = keep_looking(partial(standings, self._store), self._states.tell, LOOK_S)
         losses = keep_looking(partial(copies_lost, self._store), self._losses.tell, LOOK_S)

@@ -25,9 +25,9 @@ from services.kit.tls import TlsSettings
 from services.outside.url import MASK
 from services.store.waits import StoreWaits
 
-OFF_REFUSED = (
-    "without tokens or a proxy everybody who reaches the console may do everything, so it binds only the loopback "
-    "address: say console.tokens or console.proxy, or host 127.0.0.1"
+LOCAL_REFUSED = (
+    "without tokens or a proxy the console serves this machine only, with a token of its own, so it binds only a "
+    "loopback address: say console.tokens or console.proxy, or host 127.0.0.1"
 )
 KNOWN_TO_ALL = frozenset(hashlib.sha256(token).hexdigest() for token in (b"", b"test"))
 
@@ -108,7 +108,10 @@ class ConsoleSettings(Part):
     host: BindAddress = Field(default="127.0.0.1", description="address to bind; :: takes IPv4 too")
     port: int = Field(default=9180, ge=0, le=65535, description="0: any free one, named in the log")
     tls: TlsSettings | None = Field(default=None, description="without: plain HTTP")
-    tokens: tuple[Token, ...] = Field(default=(), description="who may come, and what he may do")
+    tokens: tuple[Token, ...] = Field(
+        default=(),
+        description="who may come, and what he may do; without any, and without a proxy: one that it makes",
+    )
     proxy: Proxy | None = Field(default=None, description="without: nobody's headers say who he is")
     origins: tuple[str, ...] = Field(
         default=(),
@@ -125,7 +128,9 @@ class ConsoleSettings(Part):
         default=1000, ge=1, description="connections at a time, of whomever; more are closed at once"
     )
     max_connections_per_address: int = Field(
-        default=0, ge=0, description="0: no limit; IPv6 counts by /64. A proxy is one address"
+        default=250,
+        ge=0,
+        description="0: no limit; IPv6 counts by /64. A proxy is one address: raise it where many come through one",
     )
     idle_timeout_s: float = Field(
         default=75.0,
@@ -157,10 +162,10 @@ class ConsoleSettings(Part):
     store: StoreWaits = StoreWaits()
 
     @model_validator(mode="after")
-    def _is_safe_without_identities(self) -> Self:
-        if not self.is_open or ipaddress.ip_address(self.host).is_loopback:
+    def _is_reachable_without_identities(self) -> Self:
+        if not self.is_local or ipaddress.ip_address(self.host).is_loopback:
             return self
-        raise ValueError(OFF_REFUSED)
+        raise ValueError(LOCAL_REFUSED)
 
     @field_validator("tokens")
     @classmethod
@@ -175,6 +180,6 @@ class ConsoleSettings(Part):
         return tokens
 
     @property
-    def is_open(self) -> bool:
-        """Whoever reaches it may do everything."""
+    def is_local(self) -> bool:
+        """Nothing is set up: the console serves this machine, with a token that it makes (local_token)."""
         return not self.tokens and self.proxy is None

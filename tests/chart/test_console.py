@@ -68,19 +68,19 @@ def test_it_takes_its_settings_and_listens_where_its_pod_says(
     everything, own = as_it_reads_it(rendered, tmp_path, monkeypatch)
     ports = {each["name"]: each["containerPort"] for each in rendered.container(PLACE)["ports"]}
     assert ports == {"http": own.port, "health": everything.health.port}
-    assert (everything.health.host, own.refresh_s, own.is_open) == ("0.0.0.0", 5, False)
+    assert (everything.health.host, own.refresh_s, own.is_local) == ("0.0.0.0", 5, False)
     for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         assert rendered.container(PLACE)[probe]["httpGet"]["port"] == "health"
 
 
-def test_for_whoever_may_forward_a_port_it_needs_no_token(
+def test_for_port_forwarding_alone_it_has_no_service_and_a_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rendered = render(said(bindAddress="127.0.0.1", auth={"tokens": []}))
+    rendered = render(said(bindAddress="127.0.0.1"))
     _, own = as_it_reads_it(rendered, tmp_path, monkeypatch)
-    assert (own.is_open, own.host) == (True, "127.0.0.1")
+    assert (own.is_local, own.host) == (False, "127.0.0.1")
     assert f"Service/{NAME}-console" not in rendered
-    assert f"Secret/{NAME}-console" not in rendered
+    assert f"Secret/{NAME}-console" in rendered
     assert asked(rendered) == {}
 
 
@@ -99,11 +99,10 @@ def test_the_test_asks_as_somebody_who_only_looks_if_there_is_one() -> None:
 
 
 REFUSALS: dict[str, tuple[Values, str]] = {
-    "everybody may do everything": (
-        said(auth={"tokens": []}),
-        "console.auth: without tokens and without a proxy whoever reaches the console may do everything, and on "
-        "0.0.0.0 everybody would: leave tokens as they are, an admin's that the chart makes, or say yours; say "
-        "proxy.networks; or console.bindAddress=127.0.0.1, for `kubectl port-forward` alone",
+    "nobody may come": (
+        said(bindAddress="127.0.0.1", auth={"tokens": []}),
+        "console.auth: nobody may come without tokens and without a proxy: leave tokens as they are, an admin's that "
+        "the chart makes, or say yours; or say proxy.networks",
     ),
     "a token that is nowhere": (
         said(auth={"tokens": [{"name": "ann", "role": "view"}]}),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.chart.chart import NAME, Values, nested, notes, together
-from tests.chart.console import CONSOLE, PROXY
+from tests.chart.console import CONSOLE
 
 ALERTS = nested("monitoring.prometheusRule.enabled", True)
 RUNBOOKS = nested("monitoring.prometheusRule.runbookUrl", "https://docs.example.org/runbooks")
@@ -18,7 +18,7 @@ OUTSIDE = {
     "redis": {"enabled": False},
     "externalRedis": {"url": "redis://edge:e@store:6379/0", "edgeUser": "till"},
 }
-LOOPBACK = together(CONSOLE, nested("console.bindAddress", "127.0.0.1"), nested("console.auth.tokens", []))
+LOOPBACK = together(CONSOLE, nested("console.bindAddress", "127.0.0.1"))
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,6 @@ HINTS = (
     Hint("The console, a page and an HTTP API:", CONSOLE, {}),
     Hint(f"port-forward --namespace shop service/{NAME}-console 9180:80 ", CONSOLE, LOOPBACK),
     Hint(f"port-forward --namespace shop deployment/{NAME}-console 9180:8080 ", LOOPBACK, CONSOLE),
-    Hint("Whoever may forward that port may do everything there.", LOOPBACK, CONSOLE),
-    Hint("Whoever may forward that port may do everything there.", LOOPBACK, together(CONSOLE, PROXY)),
     Hint(
         "https://localhost:9180/", together(CONSOLE, nested("console.tls.secretName", "certificate")), CONSOLE
     ),

@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from tests.cli.old_client import connected, put
 from tests.cli.shell import Shell, Terminal, Up, running
@@ -37,6 +37,8 @@ def test_it_says_where_everything_is(alone: Shell) -> None:
         assert ring == " 00 00 00 05\n"  # made
         assert tmq == [" 01\n", " 01\n"]  # there already
         assert terminal.sees("metrics and health: http://127.0.0.1:")
+        token = (alone.folder / "penstock-data" / "console.token").read_text().strip()
+        assert terminal.sees(f"/#token={token}\r\n")
         assert not terminal.sees('"level"')  # logs at a terminal: only what somebody should look at
         terminal.type("\x03")
         assert terminal.end() == 0
@@ -98,15 +100,17 @@ def test_edges_use_a_store_that_is_there_already(alone: Shell, tmp_path: Path) -
         with running(alone, "--store", server.url) as up:
             put(up, b"q", b"x")
             assert alone.run("queue", "list", "q", "--json", REDIS_URL=server.url).object
-            assert not (alone.folder / "penstock-data").exists()
+            assert [each.name for each in (alone.folder / "penstock-data").iterdir()] == ["console.token"]
         assert "--store-server" in alone.fails("up", "--store-port", "7777", code=2, REDIS_URL=server.url)
     finally:
         server.end()
 
 
 def test_the_console_is_there_too(up: Up) -> None:
-    url = up.told["console"]["url"]
-    with urlopen(f"{url}api/v1/me") as answer:
+    url, file = up.told["console"]["url"], Path(up.told["console"]["tokenFile"])
+    assert file == up.shell.folder / "penstock-data" / "console.token"
+    me = Request(f"{url}api/v1/me", headers={"Authorization": f"Bearer {file.read_text().strip()}"})
+    with urlopen(me) as answer:
         assert json.loads(answer.read())["role"] == "admin"
     with urlopen(url) as answer:
         assert answer.headers["Content-Type"] == "text/html; charset=utf-8"

@@ -13,6 +13,8 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -34,6 +36,7 @@ from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
 from services.store import records as record
 from services.store.asking import Asker
+from tests.console.local import HEADERS, keep
 from tests.live import Log, until
 
 PATIENCE_S = 60.0
@@ -78,11 +81,13 @@ class LiveConsole:
         self.place = ("", 0)
         self.running: Running | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._folder = TemporaryDirectory()  # its data folder
 
     async def __aenter__(self) -> Self:
         logging.getLogger().addHandler(self.log)
         logging.getLogger().setLevel(logging.INFO)
-        hosted = Hosted(console=self.settings, everything=GlobalSettings())
+        store = {"data_dir": keep(Path(self._folder.name))}
+        hosted = Hosted(console=self.settings, everything=GlobalSettings.model_validate({"store": store}))
         context = EdgeContext(
             NAME,
             hosted,
@@ -96,7 +101,8 @@ class LiveConsole:
         self.running = await start(context)
         line = self.log.events("listening")[-1]
         self.place = (line.host, line.port)  # type: ignore[attr-defined]
-        self._session = aiohttp.ClientSession(auto_decompress=False)
+        headers = HEADERS if self.settings.is_local else {}
+        self._session = aiohttp.ClientSession(auto_decompress=False, headers=headers)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -105,6 +111,7 @@ class LiveConsole:
         await self._session.close()
         await self.running.close()
         await self.tools.close()
+        self._folder.cleanup()
         logging.getLogger().removeHandler(self.log)
         assert self.log.tracebacks() == []
         assert self.value("penstock_local_errors_total") == 0

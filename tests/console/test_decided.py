@@ -8,11 +8,15 @@ import pytest
 
 from services.store.keys import DomainKeys, RegistryKeys
 from tests.console.live_console import LiveConsole
+from tests.console.local import LINE
 from tests.live import until
 from tests.proxy import Proxy
 from tests.servers import Server
 
-PUT = b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+PUT = (
+    b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    + LINE
+)
 ANY = {"If-Match": "*"}
 
 

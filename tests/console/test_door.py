@@ -14,6 +14,7 @@ import pytest
 
 from services.console import bodies
 from tests.console.live_console import LiveConsole
+from tests.console.local import LINE
 from tests.kit.authority import Authority
 from tests.live import PATIENCE_S, until
 from tests.servers import Server
@@ -24,6 +25,7 @@ AT_ONCE = b"GET /vendor/uplot.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 POST = (
     b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    + LINE
 )
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

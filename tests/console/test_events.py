@@ -13,6 +13,7 @@ from typing import Any
 
 from services.console.console import SHOWN_JOBS
 from tests.console.live_console import PATIENCE_S, Events, LiveConsole
+from tests.console.local import LINE
 from tests.live import until
 from tests.servers import Server
 from tests.stores import NewServer
@@ -36,7 +37,7 @@ async def test_the_first_event_is_whole(console: LiveConsole) -> None:
         assert (hello["who"], hello["role"], hello["auth"], hello["refreshMs"]) == (
             "local",
             "admin",
-            "off",
+            "token",
             100,
         )
         assert (await events.next("overview"))["totals"]["queues"] == 2
@@ -148,7 +149,7 @@ async def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
         slow = socket.socket()
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         slow.connect(console.place)
-        slow.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        slow.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + LINE + b"\r\n")
         async with watching(console) as events:
             first = await console.tools.find("q000")
             await events.next("queues")
@@ -166,7 +167,7 @@ async def test_who_reads_nothing_is_closed(server: Server) -> None:
         slow = socket.socket()
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         slow.connect(console.place)
-        slow.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        slow.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + LINE + b"\r\n")
         await until(lambda: inner.streams == 1)
 
         async def closed() -> bool:

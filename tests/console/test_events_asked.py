@@ -70,7 +70,6 @@ async def test_another_method(console: LiveConsole, method: str) -> None:
         {"Accept-Encoding": "gzip"},
         {"If-None-Match": "*"},
         {"Range": "bytes=0-1"},
-        {"Sec-Fetch-Site": "same-origin", "Origin": "https://behind.example"},
     ],
 )
 async def test_headers_that_say_nothing_here(console: LiveConsole, headers: dict[str, str]) -> None:

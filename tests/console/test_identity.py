@@ -190,7 +190,7 @@ class TestSettings:
 
     @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
     def test_which_it_is(self, host: str) -> None:
-        assert ConsoleSettings(host=host).is_open
+        assert ConsoleSettings(host=host).is_local
 
     @pytest.mark.parametrize(
         "token",

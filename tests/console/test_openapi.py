@@ -8,7 +8,7 @@ import pytest
 
 from services.console.openapi import PREFIX, document
 from services.console.operations import Condition
-from services.console.prepared import SAFE
+from services.console.safe_headers import SAFE
 from services.console.table import ROUTES
 from tests.console.live_console import LiveConsole
 

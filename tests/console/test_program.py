@@ -20,6 +20,7 @@ import aiohttp
 import pytest
 
 from services.kit.parent import die_with_parent
+from tests.console.local import HEADERS, TOKEN, keep
 from tests.kit.authority import Authority
 from tests.live import until
 from tests.program import ROOT
@@ -59,7 +60,12 @@ async def program(url: str, folder: Path, *settings: str) -> AsyncIterator[Progr
         process = await asyncio.create_subprocess_exec(
             *_command(*settings),
             cwd=ROOT,
-            env={**os.environ, "PENSTOCK_STORE__URL": url},
+            env={
+                **os.environ,
+                "PENSTOCK_STORE__URL": url,
+                "PENSTOCK_STORE__DATA_DIR": str(keep(folder / "data")),
+            },
+            stdout=file,
             stderr=file,
             start_new_session=True,
             preexec_fn=partial(die_with_parent, os.getpid()),
@@ -76,7 +82,7 @@ async def program(url: str, folder: Path, *settings: str) -> AsyncIterator[Progr
 
 
 async def test_it_serves_until_it_is_told_to_end(server: Server, tmp_path: Path) -> None:
-    async with program(server.url, tmp_path) as console, aiohttp.ClientSession() as session:
+    async with program(server.url, tmp_path) as console, aiohttp.ClientSession(headers=HEADERS) as session:
 
         async def ready() -> bool:
             async with session.get(f"{console.url()}/readyz") as response:
@@ -85,6 +91,9 @@ async def test_it_serves_until_it_is_told_to_end(server: Server, tmp_path: Path)
         await until(ready)
         async with session.get(f"{console.url()}/api/v1/overview") as response:
             assert (await response.json())["totals"]["queues"] == 0
+        said = (tmp_path / "console.log").read_text()
+        assert f"console: {console.url()}/ (token in {tmp_path}/data/console.token)\n" in said
+        assert TOKEN not in said  # this is no terminal
         async with session.get(f"{console.url('health_listening')}/metrics") as response:
             text = await response.text()
         assert 'penstock_console_requests_total{edge="console",method="GET",status="200"}' in text
@@ -95,7 +104,10 @@ async def test_it_serves_until_it_is_told_to_end(server: Server, tmp_path: Path)
 
 
 async def test_without_a_store_it_says_so(tmp_path: Path) -> None:
-    async with program("redis://127.0.0.1:1", tmp_path) as console, aiohttp.ClientSession() as session:
+    async with (
+        program("redis://127.0.0.1:1", tmp_path) as console,
+        aiohttp.ClientSession(headers=HEADERS) as session,
+    ):
         async with session.get(f"{console.url()}/healthz") as response:
             assert response.status == 200
         async with session.get(f"{console.url()}/readyz") as response:
@@ -112,7 +124,10 @@ async def test_without_a_store_it_says_so(tmp_path: Path) -> None:
 async def test_over_tls(server: Server, tmp_path: Path) -> None:
     authority = Authority.create(tmp_path, "127.0.0.1")
     settings = [f"console.tls.{name}={file}" for name, file in authority.listener().items()]
-    async with program(server.url, tmp_path, *settings) as console, aiohttp.ClientSession() as session:
+    async with (
+        program(server.url, tmp_path, *settings) as console,
+        aiohttp.ClientSession(headers=HEADERS) as session,
+    ):
         address = f"{console.url(scheme='https')}/api/v1/me"
         async with session.get(address, ssl=authority.client()) as response:
             assert (await response.json())["who"] == "local"

@@ -14,9 +14,13 @@ from services.console.api import dead, messages
 from services.console.api.messages import LONGEST_BODY, LONGEST_REQUEST
 from services.console.bodies import MOST_PARTS, has_more_parts
 from tests.console.live_console import PATIENCE_S, LiveConsole
+from tests.console.local import LINE
 from tests.live import until
 
-PUT = b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+PUT = (
+    b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    + LINE
+)
 MESSAGE = {"body": "a"}
 
 
@@ -93,7 +97,7 @@ async def unread(console: LiveConsole, path: str, number: int) -> AsyncIterator[
     asking = [await asyncio.open_connection(*console.place) for _ in range(number)]
     try:
         for reader, writer in asking:
-            writer.write(f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            writer.write(f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n".encode() + LINE + b"\r\n")
             assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
         yield
     finally:
@@ -183,7 +187,7 @@ async def test_answers_of_less_than_a_mib_that_nobody_reads(
         slow.setblocking(False)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(slow, console.place)
-        head = f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        head = f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n".encode() + LINE + b"\r\n"
         await loop.sock_sendall(slow, head * 40)  # more than the network itself keeps
         await until(is_busy)
         assert (await console.get(other)).status == 200

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from services.console.prepared import SAFE, SAFE_PART
+from services.console.safe_headers import SAFE, SAFE_PART
 from services.console.static import Page
 from tests.console.live_console import LiveConsole
 

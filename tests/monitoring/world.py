@@ -57,7 +57,9 @@ class World:
     def look(self) -> None:
         """Somebody asks the console."""
         url = f"{self.up.told['console']['url']}api/v1/overview"
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        token = Path(self.up.told["console"]["tokenFile"]).read_text().strip()
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
             answer.read()
 
     def lead(self, peer: str, name: str, number: int, host: str, port: int) -> None:

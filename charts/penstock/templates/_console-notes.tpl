@@ -22,8 +22,4 @@ The token of {{ .name }} ({{ .role }}):
   kubectl get secret {{ include "penstock.console.secret" $ }} --namespace {{ $.Release.Namespace }} --output go-template='{{ "{{" }}index .data {{ .key | quote }} | base64decode{{ "}}" }}'
 {{- end }}
 {{- end }}
-{{- if not (or $own.auth.tokens $own.auth.proxy.networks) }}
-
-Whoever may forward that port may do everything there.
-{{- end }}
 {{- end }}

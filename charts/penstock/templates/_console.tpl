@@ -157,11 +157,11 @@ console: {{ include "penstock.console.settings" . }}
 {{- end -}}
 {{- end }}
 
-{{/* The console itself refuses to start so: this is said before anything is made. */}}
+{{/* The console's own token would be lost with its pod. */}}
 {{- define "penstock.console.checkAuth" -}}
 {{- $auth := .Values.console.auth -}}
-{{- if not (or $auth.tokens $auth.proxy.networks (include "penstock.console.isLoopback" .)) -}}
-{{- fail (printf "console.auth: without tokens and without a proxy whoever reaches the console may do everything, and on %s everybody would: leave tokens as they are, an admin's that the chart makes, or say yours; say proxy.networks; or console.bindAddress=127.0.0.1, for `kubectl port-forward` alone" (include "penstock.console.address" .)) -}}
+{{- if not (or $auth.tokens $auth.proxy.networks) -}}
+{{- fail "console.auth: nobody may come without tokens and without a proxy: leave tokens as they are, an admin's that the chart makes, or say yours; or say proxy.networks" -}}
 {{- end -}}
 {{- range $auth.tokens -}}
 {{- if eq (empty .key) (empty .sha256) -}}

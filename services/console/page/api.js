@@ -13,7 +13,7 @@ const ADVICE = {
   403: "Your role does not allow it. Ask whoever runs the console for a token with more rights.",
   404: "It may have been removed meanwhile.",
   409: "Look at how it stands now, and decide again.",
-  412: "Somebody changed it meanwhile. What you see now is the new state: look at it, then try again.",
+  412: "Somebody changed it meanwhile, so nothing was done. Look at how it stands now, then try again.",
   413: "It is too large for one request.",
   422: "Change what is marked and try again.",
   429: "Wait a moment and try again.",

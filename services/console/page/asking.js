@@ -14,7 +14,8 @@ const FOLLOW_EACH_MS = 5; // a list of a thousand every six seconds at most, and
 const FOLLOW_PAUSES = 10; // times as long as it took last
 
 /**
- * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails. `etag` goes with
+ * {data, etag, problem, isLoading, again}. What was known stays while it is asked again, also when that fails, unless the answer
+ * is that it is gone or forbidden. `etag` goes with
  * `data`, and both are others after the next answer: whoever changes what he saw keeps the two of then. again() answers them, too.
  * What says that it is not complete is asked again soon.
  * path: null = nothing to ask. everyMs: 0 = once; nothing is asked while the tab is not seen.
@@ -28,7 +29,8 @@ export function useAsked(path, query = {}, everyMs = 0) {
       setTold({ key, data, etag, problem: null });
       return { data, etag };
     } catch (problem) {
-      if (problem.name !== "AbortError") setTold((before) => ({ ...kept(before, key), problem }));
+      const isOver = [403, 404].includes(problem.status); // what was known is no more, or not for us any more
+      if (problem.name !== "AbortError") setTold((before) => ({ ...(isOver ? { key } : kept(before, key)), problem }));
       return {};
     }
   };

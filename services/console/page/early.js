@@ -1,10 +1,23 @@
-// What does not wait for the modules, which run when the page has been drawn already: the choice of light or dark that was
-// made here last, and the stream of what goes on (live.js), which is on its way while they are.
+// Runs before the modules, which begin when the page has been drawn already: takes the token out of the link that the console
+// printed, applies the chosen theme, and opens the event stream (live.js), which is on its way while the modules load.
 
 (() => {
   const chosen = localStorage.getItem("penstock.theme");
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
 })();
+
+/** Moves `#token=...` into the session storage, and out of the address and its place in the history. */
+function takeToken() {
+  const [, token] = /^#token=([^/&?]+)$/.exec(location.hash) ?? [];
+  if (!token) return false;
+  sessionStorage.setItem("penstock.token", decodeURIComponent(token)); // as session.js keeps it
+  history.replaceState(null, "", location.pathname + location.search);
+  return true;
+}
+
+takeToken();
+// the link was opened in a tab that has the page already: no browser loads it again for that
+addEventListener("hashchange", () => takeToken() && location.reload());
 
 {
   const controller = new AbortController();

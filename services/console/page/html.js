@@ -5,6 +5,7 @@
 
 import { Fragment, h, render } from "./vendor/preact.js";
 import htm from "./vendor/htm.js";
+import { seen } from "./names.js";
 
 const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
 
@@ -15,7 +16,11 @@ export const unturned = (text) =>
 const safe = (child) =>
   typeof child === "string" ? unturned(child) : Array.isArray(child) ? child.map(safe) : child;
 
-export const html = htm.bind((type, props, ...children) => h(type, props, ...children.map(safe)));
+/** The text of a link is a name of anybody's, and leads to what has it: names that differ are to look different. */
+const linked = (type, children) =>
+  type === "a" && children.length === 1 && typeof children[0] === "string" ? [seen(children[0])] : children;
+
+export const html = htm.bind((type, props, ...children) => h(type, props, ...linked(type, children).map(safe)));
 export { Fragment, render };
 export { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact-hooks.js";
 export { batch, computed, effect, signal, untracked } from "./vendor/signals.js";

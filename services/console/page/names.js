@@ -54,4 +54,13 @@ function character(octets) {
 }
 
 /** Whether somebody can type it as it is seen: no control characters, none that turn the direction of what follows. */
-export const isTypable = (name) => name !== "" && !/\p{C}|^\s|\s$|\s\s/u.test(name);
+export const isTypable = (name) => name !== "" && !/\p{C}|[^\S ]|^ | $| {2}/u.test(name);
+
+/**
+ * A name with the white space that browsers leave out or draw alike, and what they draw not at all: 'a  b' → 'a␣␣b',
+ * 'a\u00a0b' → 'a⟨A0⟩b'. Octets that are no UTF-8 stay, as browsers draw them.
+ */
+export const seen = (name) =>
+  name
+    .replace(/^ +| +$| {2,}/g, (run) => "␣".repeat(run.length))
+    .replace(/[^\S ]|\p{Cc}|\p{Cf}/gu, (one) => `⟨${one.codePointAt(0).toString(16).toUpperCase()}⟩`);

@@ -4,9 +4,11 @@ import { computed, signal } from "./html.js";
 
 const KEY = "penstock.token";
 const RANKS = ["view", "operate", "admin"];
+/** Views that not every role may see. */
+export const NEEDS = { audit: "admin", config: "admin" };
 
 export const token = signal(sessionStorage.getItem(KEY) ?? "");
-/** {who, role, auth: off|token|proxy}; null as long as nobody knows. */
+/** {who, role, auth: token|proxy}; null as long as nobody knows. */
 export const me = signal(null);
 /** Why a token is asked for: '' as long as none is. */
 export const refused = signal("");

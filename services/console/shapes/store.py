@@ -48,14 +48,14 @@ class Overview(Shape):
 class Me(Shape):
     who: str
     role: Role
-    auth: Literal["off", "token", "proxy"]
+    auth: Literal["token", "proxy"]
 
 
 class AuditLine(Shape):
     at: Time
     who: str
     role: str
-    auth: str = Field(description="off, token or proxy; empty: it was not told")
+    auth: str = Field(description="token or proxy; empty or off: the line is of an older version")
     address: str
     action: str
     target: str

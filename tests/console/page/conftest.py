@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
 
+from tests.console.local import HEADERS
 from tests.console.page.looking import PATIENCE_MS, show, watched
 from tests.console.page.scene import Scene, scene
 
@@ -46,9 +47,12 @@ def complaints() -> list[str]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def page(chromium: Browser, complaints: list[str]) -> AsyncIterator[Page]:
-    """A new window, 1280 px wide; whatever it complains of fails the test."""
-    context = await chromium.new_context(viewport={"width": 1280, "height": 800})
+async def page(
+    chromium: Browser, complaints: list[str], request: pytest.FixtureRequest
+) -> AsyncIterator[Page]:
+    """A new window, 1280 px wide, with the local token; whatever it complains of fails the test."""
+    headers = {} if "guarded" in request.fixturenames else HEADERS
+    context = await chromium.new_context(viewport={"width": 1280, "height": 800}, extra_http_headers=headers)
     context.set_default_timeout(PATIENCE_MS)
     made = await context.new_page()
     watched(made, complaints)
@@ -60,7 +64,7 @@ async def page(chromium: Browser, complaints: list[str]) -> AsyncIterator[Page]:
 @pytest_asyncio.fixture(**MODULE)
 async def ready(place: Scene, chromium: Browser) -> AsyncIterator[Page]:
     """For tests of modules: one window for all, as modules keep nothing of a call."""
-    page = await chromium.new_page()
+    page = await chromium.new_page(extra_http_headers=HEADERS)
     await show(page, place.address, "config")
     yield page
     await page.close()

@@ -14,6 +14,7 @@ from protos.rqp_cast import Result
 from services.store import QueueSpec, Store
 from services.store.peer import PeerSpec
 from tests.cli.shell import Shell, Up, running
+from tests.console.local import HEADERS, keep
 from tests.live import until
 from tests.ring.clients.client import Client as RingClient
 from tests.rqp.cast_hands import HandSender
@@ -87,7 +88,7 @@ class Everything:
     ) -> None:
         """Something of the API, which must answer with this status."""
         heads = {"If-Match": "*"} if method != "POST" or path.endswith("/purge") else {}
-        signed = {"Authorization": f"Bearer {token}"} if token else {}
+        signed = {"Authorization": f"Bearer {token}"} if token else HEADERS
         async with (
             aiohttp.ClientSession(headers={**heads, **signed}) as session,
             session.request(method, f"{self.address}api/v1/{path}", json=body) as answer,
@@ -99,6 +100,7 @@ class Everything:
 async def everything(folder: Path, said: Mapping[str, str] | None = None) -> AsyncIterator[Everything]:
     """said: settings more, as the environment has them."""
     cast = {"PENSTOCK_EDGES__RQP__CAST__FINDRECEIVER_PORT": str(free_port())}  # the same number everywhere
+    keep(folder / "penstock-data")
     with running(Shell(folder, {**cast, **(said or {})})) as up:
         store = Store(str(up.tenant["url"]), "test")
         try:

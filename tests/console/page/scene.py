@@ -14,6 +14,7 @@ from services.store import QueueSpec, Store
 from services.store import records as record
 from services.store.asking import Asker
 from services.store.peer import PeerSpec
+from tests.console.local import keep
 from tests.console.page.traffic import Traffic
 from tests.live import set_up, until
 from tests.program import EdgeProgram
@@ -58,7 +59,8 @@ class Console(EdgeProgram):
 
     def __init__(self, url: str, directory: Path, port: int, *settings: str) -> None:
         super().__init__(url, directory)
-        said = ("health.port=0", f"console.port={port}", *settings)
+        data = f"store.data_dir={keep(directory / 'data')}"
+        said = ("health.port=0", f"console.port={port}", data, *settings)
         self._command = [*self._command[:3], *(word for each in said for word in ("--set", each))]
         self.port = port
         self.address = f"http://127.0.0.1:{port}/"

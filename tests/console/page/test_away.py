@@ -23,7 +23,10 @@ async def test_the_page_comes_back_when_the_console_does(place: Scene, page: Pag
     await show(page, place.address, "queues")
     await place.end_console()
     await expect(page.get_by_text("The connection to the console is lost")).to_be_visible()
-    await expect(page.locator(".link")).to_have_text("Not connected")
+    await expect(page.locator(".link")).to_have_text("Offline")
+    head = await page.locator(".brand").bounding_box()
+    assert head is not None
+    assert head["height"] < 60  # name and badge are on one line
     await expect(page.get_by_role("link", name="orders/eu")).to_be_visible()  # what was known is still there
     assert await axe(page) == []
     await place.store.declare("new since then", (await place.store.find("orders")).spec, "test")
@@ -63,6 +66,7 @@ async def test_a_store_that_stands_still_is_told(place: Scene, page: Page, compl
     place.server.stop()
     try:
         await expect(page.get_by_text("The console cannot see the store.")).to_be_visible()
+        await expect(page.locator(".link")).to_have_text("No store")
         assert await axe(page) == []
     finally:
         place.server.cont()

@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from tests.console.local import HEADERS
 from tests.console.page.looking import call, show
 from tests.console.page.scene import Scene
 
@@ -58,7 +59,7 @@ async def test_what_is_told_again_is_not_of_now(place: Scene, page: Page) -> Non
 
 async def test_a_field_has_the_time_of_here(place: Scene, chromium: Browser) -> None:
     """Until 1883 New York was 4:56:02 behind."""
-    page = await chromium.new_page(timezone_id="America/New_York")
+    page = await chromium.new_page(timezone_id="America/New_York", extra_http_headers=HEADERS)
     try:
         for text, here in (
             ("1880-01-01T00:00:00.000Z", "1879-12-31T19:03"),

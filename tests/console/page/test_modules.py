@@ -49,6 +49,20 @@ async def test_names_of_any_octets_stand_in_addresses(ready: Page, name: str, pa
     assert await call(ready, "names.js", "m.decodeName(given[0]) === JSON.parse(given[1])", [part, given])
 
 
+async def test_names_that_differ_in_white_space_look_different(ready: Page) -> None:
+    for name, shown in (
+        ("a b", "a b"),
+        ("a  b", "a\u2423\u2423b"),
+        (" a ", "\u2423a\u2423"),
+        ("a\u00a0b", "a\u27e8A0\u27e9b"),
+        ("a\u200bb\n", "a\u27e8200B\u27e9b\u27e8A\u27e9"),
+    ):
+        assert await call(ready, "names.js", "m.seen(given)", name) == shown
+        link = "m.html(['<a>', '</a>'], given).props.children"  # as templates of views draw it
+        assert await call(ready, "html.js", link, name) == shown
+    assert not await call(ready, "names.js", "m.isTypable('a\u00a0b')")
+
+
 async def test_what_somebody_typed_is_no_error(ready: Page) -> None:
     assert await call(ready, "names.js", "m.decodeName('50%')") == "50%"
     assert await call(ready, "names.js", "m.decodeName('%zz%41')") == "%zzA"

@@ -37,6 +37,23 @@ class Slow:
             await route.continue_()
 
 
+async def test_a_sign_of_loading_is_drawn_before_anything_else_came(place: Scene, page: Page) -> None:
+    held = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await held.wait()
+        await route.continue_()
+
+    await page.route(
+        lambda url: url.endswith((".css", ".woff2")) or ("js" in url and "early" not in url), hold
+    )
+    await page.goto(place.address, wait_until="commit")
+    await expect(page.get_by_role("status")).to_have_text("Penstock is loading\u2026")
+    await until(lambda: page.evaluate("performance.getEntriesByName('first-contentful-paint').length"))
+    held.set()
+    await expect(page.locator("main h1")).to_have_text("Overview")
+
+
 @pytest.mark.parametrize(
     ("route", "address", "interval_s", "shown"),
     [

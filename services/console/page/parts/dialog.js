@@ -3,7 +3,7 @@
 
 import { html, useEffect, useRef, useState } from "../html.js";
 import { useDoing } from "../asking.js";
-import { isTypable } from "../names.js";
+import { isTypable, seen } from "../names.js";
 import { ProblemBox } from "./problem.js";
 
 const ANY_WORD = "delete";
@@ -29,7 +29,7 @@ export function Dialog({ title, onClose, isWide, children }) {
   return html`
     <dialog ref=${dialog} class=${isWide ? "wide" : ""} aria-labelledby=${id} onCancel=${close}>
       <header>
-        <h2 id=${id}>${title}</h2>
+        <h2 id=${id}>${seen(title)}</h2>
         <button class="quiet" aria-label="Close" onClick=${onClose}>×</button>
       </header>
       ${children}

@@ -93,11 +93,14 @@ export function DocumentView({ kind, name, spec, path, etag, mayChange, onChange
   }
   return html`
     <form class="stack" onSubmit=${save}>
-      <label class="field">The document's <code>spec</code>, as JSON
+      <label class="field"><span>The document's <code>spec</code>, as JSON</span>
         <textarea class="code" rows="18" spellcheck="false" value=${edited.text} onInput=${(event) => edit({ ...edited, text: event.target.value })} />
       </label>
-      <${ProblemBox} problem=${doing.problem} />
-      ${edited.etag !== etag && !doing.isBusy && html`<${Overtaken} shown=${shown} begin=${begin} />`}
+      ${
+        edited.etag !== etag && !doing.isBusy
+          ? html`<${Overtaken} shown=${shown} begin=${begin} />`
+          : html`<${ProblemBox} problem=${doing.problem} />`
+      }
       <footer class="left">
         <button type="button" onClick=${() => {
           edit(null);

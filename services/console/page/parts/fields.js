@@ -3,6 +3,7 @@
 import { html, names, useState } from "../html.js";
 import { refine, route } from "../routes.js";
 import { age, count, DASH, since, time } from "../formats.js";
+import { seen } from "../names.js";
 import { say } from "./notices.js";
 
 /** A number; nothing is dimmed, so that what is something stands out. */
@@ -69,7 +70,7 @@ export const Head = ({ title, children, actions, above }) => html`
   <header class="head">
     <div>
       ${above && html`<p class="above">${above}</p>`}
-      <h1 tabindex="-1">${title}</h1>
+      <h1 tabindex="-1">${seen(title)}</h1>
       ${children}
     </div>
     ${actions && html`<div class="actions">${actions}</div>`}

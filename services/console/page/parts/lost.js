@@ -24,10 +24,10 @@ export function Lost() {
         <strong>The connection to the console is lost.</strong> What you see is of
         ${" "}${new Date(since).toLocaleTimeString("en-GB")}.
         <span aria-hidden="true"> ${wait > 0 ? `Trying again in ${wait} s.` : "Trying again…"}</span>
-        <button class="small" onClick=${reconnect}>Try now</button>
+        ${" "}<button class="small" onClick=${reconnect}>Try now</button>
       </p>`
       }
-      ${!isLost && trouble.value && html`<p class="lost"><strong>The console cannot see the store.</strong> ${trouble.value} What you see is old.</p>`}
+      ${!isLost && trouble.value && html`<p class="lost"><strong>The console cannot see the store.</strong> What you see may be out of date (${trouble.value}).</p>`}
     </div>
   `;
 }

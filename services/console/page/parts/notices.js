@@ -1,6 +1,7 @@
 // What has just happened, said in a corner and to screen readers.
 
 import { html, signal } from "../html.js";
+import { seen } from "../names.js";
 
 const SHOWN_MS = 7000;
 const notices = signal([]);
@@ -20,7 +21,7 @@ export const Notices = () => html`
     ${notices.value.map(
       ({ id, text, link }) => html`
         <p key=${id} class="notice">
-          <span>${text} ${link && html`<a href=${link.href}>${link.text}</a>`}</span>
+          <span>${seen(text)} ${link && html`<a href=${link.href}>${link.text}</a>`}</span>
           <button class="quiet" aria-label="Dismiss" onClick=${() => remove(id)}>×</button>
         </p>
       `,

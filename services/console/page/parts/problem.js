@@ -1,12 +1,13 @@
 // What was refused, in words: what happened, what to do about it, and how to go on.
 
 import { html } from "../html.js";
+import { seen } from "../names.js";
 
 export const ProblemBox = ({ problem, again }) =>
   problem &&
   html`
     <div class="problem" role="alert">
-      <p><strong>${problem.title}</strong>${problem.detail && problem.detail !== problem.title && `: ${problem.detail}`}</p>
+      <p><strong>${problem.title}</strong>${problem.detail && problem.detail !== problem.title && `: ${seen(problem.detail)}`}</p>
       ${
         problem.errors?.length > 0 &&
         html`<ul>

@@ -58,7 +58,7 @@ export function Publish({ name, onClose, onDone }) {
             : html`<label class="field">Body <textarea class="code" rows="8" autofocus spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)} /></label>
               <label class="field">or a file <input type="file" onChange=${pick} /></label>`
         }
-        <label class="field">Attributes, <code>name: value</code> a line
+        <label class="field"><span>Attributes, <code>name: value</code> a line</span>
           <textarea class="code" rows="2" spellcheck="false" value=${attributes} onInput=${(event) => setAttributes(event.target.value)} />
         </label>
         <${ProblemBox} problem=${doing.problem} />

@@ -4,8 +4,8 @@ import { html, names, signal, useEffect } from "../html.js";
 import { bytes, count } from "../formats.js";
 import { helpIsOpen, PLACES } from "../keys.js";
 import { href, route } from "../routes.js";
-import { forget, may, me } from "../session.js";
-import { deadTotal, edges, link, overview, queues, running, version } from "../state.js";
+import { forget, may, me, NEEDS } from "../session.js";
+import { deadTotal, edges, link, overview, queues, running, trouble, version } from "../state.js";
 import { THEMES, theme } from "../themes.js";
 import { Mark } from "./mark.js";
 
@@ -23,7 +23,6 @@ const TITLES = {
 const LETTERS = Object.fromEntries(PLACES.map(([letter, place]) => [place, letter]));
 const NEAR = 0.6; // of the store's memory
 const SHUT = 0.75; // above it puts are refused (docs/store.md, Bounds)
-const NEEDS = { audit: "admin", config: "admin" };
 
 const figures = {
   queues: () => queues.value.size || null,
@@ -72,10 +71,19 @@ function Way({ place, isHere }) {
   `;
 }
 
-const LINKS = { live: "Live", connecting: "Connecting", lost: "Not connected" };
+const LINKS = {
+  live: ["live", "Live"],
+  connecting: ["", "Loading"],
+  lost: ["bad", "Offline"],
+  blind: ["bad", "No store"],
+};
 
-const Link = () =>
-  html`<span class=${`link ${link.value.state}`} title="Whether the page follows the console">${LINKS[link.value.state]}</span>`;
+/** Whether what is shown is of now: the page follows the console, and the console sees the store. */
+function Link() {
+  const { state } = link.value;
+  const [tone, text] = LINKS[state === "live" && trouble.value ? "blind" : state];
+  return html`<span class=${`link ${tone}`} title="Whether the page shows how things stand now">${text}</span>`;
+}
 
 function Standing() {
   const { store } = overview.value ?? {};
@@ -87,7 +95,7 @@ function Standing() {
       </div>
       <p class="who">
         ${me.value && html`<span title="Your role">${me.value.role}</span>`}
-        ${me.value?.who && me.value.auth !== "off" && html`<span class="soft">${me.value.who}</span>`}
+        ${me.value?.who && html`<span class="soft">${me.value.who}</span>`}
         ${me.value?.auth === "token" && html`<button class="small" onClick=${() => forget("You are signed out.")}>Sign out</button>`}
       </p>
       <p class="about">

@@ -31,7 +31,7 @@ export function Replace({ name, path, query, why, seen, again, first = "{}", onC
     <${Confirm} title=${`Replace the document of ${name}`} word=${name} action="Replace it" act=${act} onDone=${done} onClose=${onClose}>
       <p>Whatever the document says is gone then, also what a newer version wrote there on purpose. ${children}</p>
       <p class="soft">${why}</p>
-      <label class="field">The new <code>spec</code>, as JSON; what is not said has its default
+      <label class="field"><span>The new <code>spec</code>, as JSON; what is not said has its default</span>
         <textarea class="code" rows="8" spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)} />
       </label>
     <//>

@@ -4,6 +4,7 @@
 import { effect, html, signal } from "../html.js";
 import { Empty } from "../parts/problem.js";
 import { Head } from "../parts/fields.js";
+import { may, me, NEEDS, role } from "../session.js";
 import { link, overview } from "../state.js";
 
 const PAUSE_MS = 1500;
@@ -32,6 +33,9 @@ const tries = new Map(); // how often each was asked for; of one that is on its 
 export function viewOf(parts) {
   const found = Object.hasOwn(VIEWS, parts[0] ?? "") && VIEWS[parts[0]];
   if (!found) return { title: "Not found", View: Unknown };
+  const needed = NEEDS[parts[0]];
+  if (needed && !me.value) return { title: found.title, View: null }; // who we are is on its way
+  if (needed && !may(needed)) return { title: found.title, View: Forbidden };
   const { file, name } = parts[1] !== undefined && found.one ? found.one : found;
   const View = there.value[file] ?? null;
   if (!View && link.value.state !== "lost") bring(file, name); // and again when the console is back
@@ -68,6 +72,13 @@ const done = effect(() => {
     (window.requestIdleCallback ?? setTimeout)(bringAll);
   }, PAUSE_MS);
 });
+
+const Forbidden = ({ parts }) => html`
+  <${Head} title=${VIEWS[parts[0]].title} />
+  <${Empty} title=${`This needs the role ${NEEDS[parts[0]]}, and yours is ${role.value || "none"}.`}>
+    Ask whoever runs the console for a token with more rights.
+  <//>
+`;
 
 const Unknown = () => html`
   <${Head} title="There is no such page" />

@@ -3,6 +3,7 @@
 import { html } from "../html.js";
 import { usePages, useSettled } from "../asking.js";
 import { count } from "../formats.js";
+import { seen } from "../names.js";
 import { Badge, Field, Filter, Head, More, Time } from "../parts/fields.js";
 import { Empty, ProblemBox } from "../parts/problem.js";
 import { Table } from "../parts/table.js";
@@ -17,11 +18,11 @@ const detailOf = ({ detail }) =>
 
 const COLUMNS = [
   { key: "at", title: "When", width: "8.5rem", isHead: true, cell: (row) => html`<${Time} at=${row.at} />` },
-  { key: "who", title: "Who", width: "9rem", prio: 2, cell: (row) => (["token", "proxy"].includes(row.auth) ? `${row.who} (${row.auth})` : row.who) },
+  { key: "who", title: "Who", width: "9rem", prio: 2, cell: (row) => (row.auth ? `${row.who} (${row.auth})` : row.who) },
   { key: "role", title: "Role", width: "5.5rem", prio: 4, cell: (row) => row.role },
   { key: "address", title: "From", width: "9rem", prio: 4, cell: (row) => row.address },
   { key: "action", title: "Did", width: "min(10rem, 27vw)", cell: (row) => row.action },
-  { key: "target", title: "To", cell: (row) => row.target },
+  { key: "target", title: "To", cell: (row) => seen(row.target) },
   {
     key: "outcome",
     title: "Outcome",

@@ -4,6 +4,7 @@ import { html } from "../html.js";
 import { at, download } from "../api.js";
 import { useAsked, useDoing } from "../asking.js";
 import { age, several } from "../formats.js";
+import { seen } from "../names.js";
 import { Attributes, BodyView } from "../parts/body.js";
 import { Facts, Time, useOpen } from "../parts/fields.js";
 import { Asked, ProblemBox } from "../parts/problem.js";
@@ -19,7 +20,7 @@ export function Letter({ queue, id }) {
   const up = ["queues", queue.name, "dead"];
   const back = () => go(up, route.peek().query);
   return html`
-    <p><a href=${href(up, route.value.query)}>← All dead letters of ${queue.name}</a></p>
+    <p><a href=${href(up, route.value.query)}>← All dead letters of ${seen(queue.name)}</a></p>
     <${Asked} asked=${asked}>
       ${(letter) => html`
         <article class="letter">

@@ -164,7 +164,7 @@ function NewPeer({ onClose }) {
     <${Dialog} title="New peer" onClose=${onClose}>
       <form onSubmit=${submit}>
         <label class="field">Name <input required autofocus autocomplete="off" spellcheck="false" value=${name} onInput=${(event) => setName(event.target.value)} /></label>
-        <label class="field">Document (<code>spec</code>, as JSON)
+        <label class="field"><span>Document (<code>spec</code>, as JSON)</span>
           <textarea rows="6" spellcheck="false" class="code" value=${text} onInput=${(event) => setText(event.target.value)} />
         </label>
         <${ProblemBox} problem=${doing.problem} />

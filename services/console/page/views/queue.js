@@ -1,6 +1,6 @@
 // One queue: how it stands and how that went, what is in it, what died, and its document.
 
-import { html, names } from "../html.js";
+import { html, names, useEffect } from "../html.js";
 import { at, change } from "../api.js";
 import { useAsked, useDoing } from "../asking.js";
 import { Delete } from "../parts/delete.js";
@@ -27,6 +27,10 @@ export function Queue({ parts: [, name, tab = "", id] }) {
   const [open, setOpen, close] = useOpen();
   // figures of the stream are newer than the document that we asked for
   const queue = asked.data && { ...asked.data, ...queues.value.get(name) };
+  const isListed = queues.value.has(name);
+  useEffect(() => {
+    if (asked.data && !isListed) asked.again(); // it was deleted: its buttons go at once
+  }, [isListed]);
   return html`
     <${Head}
       above=${html`<a href="#/queues">Queues</a>`}

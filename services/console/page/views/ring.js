@@ -3,6 +3,7 @@
 import { html } from "../html.js";
 import { useAsked } from "../asking.js";
 import { age, count, DASH, several } from "../formats.js";
+import { seen } from "../names.js";
 import { Badge, Head } from "../parts/fields.js";
 import { Asked, Empty } from "../parts/problem.js";
 import { RingPicture } from "../parts/ringpicture.js";
@@ -11,7 +12,7 @@ import { Table } from "../parts/table.js";
 const EVERY_MS = 2000;
 
 const COLUMNS = [
-  { key: "name", title: "Node", isHead: true, width: "34%", cell: (node) => node.name },
+  { key: "name", title: "Node", isHead: true, width: "34%", cell: (node) => seen(node.name) },
   { key: "state", title: "State", width: "6rem", cell: (node) => html`<${State} node=${node} />` },
   { key: "successor", title: "Successor", cell: (node) => neighbour(node.successor) },
   { key: "predecessor", title: "Predecessor", prio: 3, cell: (node) => neighbour(node.predecessor) },

@@ -28,8 +28,9 @@ export function SignIn() {
       <form onSubmit=${submit}>
         <h1><${Mark} /> Penstock</h1>
         <p class="soft">
-          ${refused.value.trim() || "This console wants to know who you are."} Whoever runs it gives out tokens (setting
-          ${" "}<code>console.tokens</code>).
+          ${refused.value.trim() || "This console needs a token."} Without settings it is in the link that
+          ${" "}<code>penstock up</code> prints, and in the file <code>console.token</code> of the data folder. Otherwise ask
+          whoever runs it (setting <code>console.tokens</code>).
         </p>
         <label class="field">
           Token

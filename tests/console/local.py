@@ -1,0 +1,18 @@
+"""The token of consoles that have no set-up, as tests know it before it is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from services.console.local_token import FILE
+
+TOKEN = "a-token-that-all-tests-share-0123456789"
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
+LINE = b"Authorization: Bearer %s\r\n" % TOKEN.encode()  # of a request written by hand
+
+
+def keep(folder: Path) -> Path:
+    """A console with this data folder takes the token."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_text(TOKEN)
+    return folder

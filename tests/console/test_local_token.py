@@ -1,0 +1,84 @@
+"""A console without set-up: nobody is an administrator without the token that it made."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from services.console import local_token
+from services.kit.layers import SettingsError
+from tests.console.live_console import PATIENCE_S, LiveConsole
+from tests.console.local import HEADERS, LINE, TOKEN
+from tests.servers import Server
+
+
+async def _through_a_proxy(console: LiveConsole, method: str, *, more: bytes = b"") -> int:
+    """Ask as nginx does for `proxy_pass http://127.0.0.1:9180` alone; return the status."""
+    body = b'{"ackLevel": "memory"}' if method == "PUT" else b""
+    head = (
+        b"%s /api/v1/queues/orders HTTP/1.0\r\nHost: 127.0.0.1:9180\r\nConnection: close\r\n"
+        % method.encode()
+    )
+    sent = b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body) if body else b""
+    reader, writer = await asyncio.open_connection(*console.place)
+    writer.write(head + sent + more + b"\r\n" + body)
+    async with asyncio.timeout(PATIENCE_S):
+        answer = await reader.read()
+    writer.close()
+    return int(answer.split()[1])
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+async def test_a_plain_reverse_proxy_lets_in_nobody_without_the_token(
+    console: LiveConsole, method: str
+) -> None:
+    assert await _through_a_proxy(console, method) == 401
+    assert (
+        await _through_a_proxy(console, method, more=b"Authorization: Bearer %s0\r\n" % TOKEN.encode()) == 401
+    )
+    for origin in (b"http://console.example", b"null"):
+        for site in (b"", b"Sec-Fetch-Site: same-origin\r\n"):
+            assert (
+                await _through_a_proxy(console, method, more=LINE + site + b"Origin: %s\r\n" % origin) == 403
+            )
+    assert await _through_a_proxy(console, method, more=LINE) == (201 if method == "PUT" else 404)
+
+
+async def test_the_token_is_an_administrators_and_stands_in_no_log(console: LiveConsole) -> None:
+    assert await console.found("/me") == {"who": "local", "role": "admin", "auth": "token"}
+    assert (await console.ask("PUT", "/queues/orders", {"ackLevel": "memory"})).status == 201
+    assert (await console.get("/me", headers={"Authorization": "Bearer wrong"})).status == 401
+    assert [(line["who"], line["auth"]) for line in console.audited()] == [("local", "token")]
+    shown = (await console.get("/audit")).body + (await console.get("/config")).body
+    assert TOKEN.encode() not in shown
+    assert not any(TOKEN in str(vars(line)) for line in console.log.lines)
+
+
+async def test_tokens_that_are_set_up_replace_it(server: Server) -> None:
+    async with LiveConsole(server.url, proxy={"networks": ["10.0.0.0/8"]}) as console:
+        assert (await console.get("/me", headers=HEADERS)).status == 401
+
+
+def test_it_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with ThreadPoolExecutor(8) as pool:  # consoles that start at the same moment agree
+        files = set(pool.map(lambda _: local_token.keep(folder), range(8)))
+        texts = {file.read_text() for file in files}
+    assert files == {folder / local_token.FILE}
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())] == [0o700, 0o600]
+    (text,) = texts
+    assert len(text.strip()) >= 40
+    assert local_token.keep(folder).read_text() == text
+    assert local_token.link("http://[::1]:9180/", folder / local_token.FILE).endswith(
+        f"/#token={text.strip()}"
+    )
+
+
+def test_a_folder_that_cannot_keep_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match=r"file/console\.token: .*set store\.data_dir .*console\.tokens"):
+        local_token.keep(tmp_path / "file")
