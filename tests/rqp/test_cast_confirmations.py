@@ -11,7 +11,7 @@ import pytest
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
 from services.store import Store
 from services.store.dead import DeadLetters
-from tests.live import until
+from tests.live import PATIENCE_S, until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import HERE, THERE, agent, failed, got_through, remote, unheard
@@ -53,8 +53,9 @@ async def test_a_bound_message_whose_receiver_is_listed_no_more(
     await receiver.data()
     await until(lambda: failed(edge, "not_confirmed") == 1)
     await agent(edge).close()
-    moved = await machines.sender("127.0.0.4", asks=("127.0.0.3",))
     with HandReceiver(net, "127.0.0.3", "127.0.0.4") as other:
+        # one question waits for its answer however late it comes
+        moved = await machines.sender("127.0.0.4", asks=("127.0.0.3",), t_wait1_s=PATIENCE_S)
         await other.question()
         await other.offer(address="127.0.0.3")
         await until(lambda: unheard(moved, "other_receiver") == 1)
