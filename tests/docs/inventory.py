@@ -118,7 +118,7 @@ ROWS = (
     Row(ANALYTICS, "In a cluster", Elsewhere(
         "e2e/test_analytics.py::run_job", "the same Job, looked at while it runs"), "kubectl"),
     Row(CHART, "Install", ON_NODE, but=(OF_README,)),
-    Row(CHART, "GitOps", GONE_AND_BACK),
+    Row(CHART, "GitOps", Taken("docs/test_chart_page.py::test_what_is_applied_without_helm_runs_no_hooks")),
     Row(CHART, "Upgrade", UPGRADED),
     Row(CHART, "Uninstall", GONE_AND_BACK),
     Row(CHART, "The store", Taken("docs/test_chart_page.py::test_the_store_outside")),
