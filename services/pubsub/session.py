@@ -274,6 +274,7 @@ class TextSession:
         else:
             if self._subscriber.by_identifier.get(event.identifier) is subscription:
                 self._forget(subscription)
+                self._talk.wire.reschedule()  # it is not held any more
                 if subscription.since is not None:
                     self._service.unsubscribed(subscription)
             self._ok(slot, event)
