@@ -78,7 +78,7 @@ class Hosted(EdgeSettings):
     listeners: dict[str, ListenerSettings] = Field(default_factory=dict)
     console: ConsoleSettings
     everything: GlobalSettings
-    may_move: bool  # to any free port, where another program has the one of the settings
+    may_move: bool = False  # to any free port, where another program has the one of the settings
 
 
 class Running:
