@@ -31,7 +31,6 @@ DIFFERS = tuple(  # from run to run
         (r"\b(redis|valkey) \d+\.\d+\.\d+", r"\1 VERSION"),
         (r'"enqueued_ms":\d+', '"enqueued_ms":0'),
         (r"\bpid \d+\b", "pid N"),
-        (r"#token=[\w-]+", "#token=TOKEN"),
         (r"\b[0-9a-f]{16}\b", "INCARNATION"),
         (r"\b(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{12}(\.\d+)?\b|(?<= )\d{12}(?=[ .])", "DATASET"),
         (r"(DATASET/INCARNATION:)1-\d+", r"\1N"),
