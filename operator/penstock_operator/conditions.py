@@ -44,6 +44,7 @@ class Reason(StrEnum):
     RUNNING = "Running"  # a redrive
     COMPLETE = "Complete"  # a redrive
     FAILED = "Failed"  # a redrive that cannot go on
+    NO_OPERATOR = "NoOperator"  # the release with the operator was uninstalled
     REMOVED = "Removed"  # its queue, but somebody's finalizer holds the resource
 
 

@@ -29,14 +29,14 @@ from penstock_operator.redriving_told import Superseded, Telling, complete, stop
 from penstock_operator.resources import Key, Kind, Resource
 from penstock_operator.statuses import Statuses
 from services.store import Store, StoreError
-from services.store.errors import DomainMismatch, MessageTooLarge, QueueUnknown
+from services.store.errors import DomainMismatch, MessageTooLarge, QueueUnknown, ReasonUnknown
 
 log = logging.getLogger(__name__)
 
 FOR_QUEUES_S = (
     60.0  # for queues that are not there yet and that no Queue declares, once the store can be asked
 )
-ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign, MadeAnew)
+ENDED_BY = (QueueUnknown, DomainMismatch, MessageTooLarge, Foreign, MadeAnew, ReasonUnknown)
 ENDS = (Reason.COMPLETE, Reason.FAILED, Reason.INVALID)
 
 

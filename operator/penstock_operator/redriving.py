@@ -99,7 +99,8 @@ class Redriving:
 
         Raises Missing for a queue that is not there, Foreign for a queue of another namespace, DomainMismatch for a
         target of another domain, MadeAnew for a source
-        that is another one than before, MessageTooLarge for a message that the target never takes.
+        that is another one than before, MessageTooLarge for a message that the target never takes, ReasonUnknown for a
+        filter that names no reason.
         """
         source = await self._source(before)
         target = await self._queue("target", self._spec.target) if self._spec.target else source
@@ -142,6 +143,7 @@ class Redriving:
         return queue
 
     async def _begin(self, source: Queue, letters: DeadLetters) -> Progress:
+        await letters.check_reasons(self._spec.filter.reasons)
         began_ms = await self._store.now_ms()
         matched = 0
         async for _ in letters.matching(self._spec.wanted(began_ms), octets=0):

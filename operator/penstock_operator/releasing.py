@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 from penstock_operator.api import JSON_PATCH, MERGE, PATHS, Api, ApiError
+from penstock_operator.conditions import Ready, Reason, Verdict, condition, status_of
 from penstock_operator.declared import FINALIZER
-from penstock_operator.resources import Kind
+from penstock_operator.resources import Kind, Resource
 
 log = logging.getLogger(__name__)
 
 OURS = (Kind.QUEUE, Kind.PEER, Kind.REDRIVE)
 CLOSED = (403, 404)  # for a namespace that is gone, with our Role in it
 LOOK_S = 0.5
+ENDS = (Reason.COMPLETE.value, Reason.FAILED.value, Reason.INVALID.value)
+OURS_IN_STATUS = ("conditions", "observedGeneration")
+NO_OPERATOR = (
+    "the operator was uninstalled: what is in the store is not known any more; install one that watches here"
+)
 RELEASE_S = 10.0  # for the finalizers; less than a pod is given to end
 
 
@@ -68,6 +75,25 @@ class Releasing:
             for kind, body in held:
                 await self._release_one(kind, body)
             await asyncio.sleep(LOOK_S)
+
+    async def leave_word(self) -> None:
+        """Statuses say that nobody keeps them any more: else a Queue that stays would be Ready for ever.
+
+        A Redrive that is over stays as it ended.
+        """
+        async for kind, body in self.all():
+            resource = Resource.read(kind, body)
+            before = condition(resource.status)
+            if "status" not in before or (kind is Kind.REDRIVE and before.get("reason") in ENDS):
+                continue
+            counts = {name: value for name, value in resource.status.items() if name not in OURS_IN_STATUS}
+            verdict = Verdict(Ready.UNKNOWN, Reason.NO_OPERATOR, NO_OPERATOR, counts)
+            try:
+                status = status_of(resource.status, verdict, resource.generation, datetime.now(UTC))
+                await self._api.apply_status(resource, status)
+            except ApiError as error:
+                if error.status not in (404, 409):  # gone, or another one by now
+                    raise
 
     async def _release_one(self, kind: Kind, body: dict[str, Any]) -> None:
         metadata = body["metadata"]

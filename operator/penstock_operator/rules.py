@@ -23,7 +23,7 @@ from services.store.bindings import (
 from services.store.keys import REGISTRY_DOMAIN
 from services.store.peer import FOUR_NUMBERS, NO_IPV4, OF_ONE_PROTOCOL
 from services.store.rqp_binding import Protocol
-from services.store.spec import CATALOGUES_DOMAIN, LOG_DOMAIN, MAX_NAME_BYTES
+from services.store.spec import CATALOGUES_DOMAIN, LOG_DOMAIN, MAX_NAME_BYTES, NO_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,7 @@ QUEUE_RULES = (
         "domain cannot be changed: declare another Queue with another queueName, and delete this one",
     ),
     Rule("spec.domain", f'self != "{REGISTRY_DOMAIN}"', CATALOGUES_DOMAIN),
+    Rule("spec.visibilityTimeout", 'self.matches("[1-9]")', NO_TIME),
     Rule(
         "spec.queueName",
         f"bytes(self).size() <= {MAX_NAME_BYTES}",

@@ -1,7 +1,8 @@
 """Before a release goes: what would hang without the operator is let go while it is still there.
 
 Resources that belong to the release are deleted, as helm would a moment later; those that are going are waited for
-while the operator sees to them; then the operator is stopped, and its finalizer taken off whatever is left. Queues in
+while the operator sees to them; then the operator is stopped, its finalizer taken off whatever is left, and statuses of
+what stays say that no operator keeps it (`NoOperator`). Queues in
 the store stay, as their deletionPolicy says, and are nobody's then. It ends in time and with 0, whatever fails: nothing
 here may keep a release from going.
 """
@@ -48,6 +49,7 @@ async def run(told: argparse.Namespace) -> None:
         (leaving.wait, told.timeout),
         (leaving.stop_operator, STOP_S),
         (releasing.take_finalizers_off, RELEASE_S),
+        (releasing.leave_word, RELEASE_S),
         (_let_go_of_the_store, STORE_S),
     )
     try:

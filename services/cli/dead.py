@@ -52,6 +52,7 @@ async def _letters(store: Store, name: str) -> tuple[Queue, DeadLetters]:
 async def list_(store: Store, output: Output, queue: str, limit: int, wanted: Filter) -> None:
     """Dead letters of QUEUE, the oldest first."""
     _, letters = await _letters(store, queue)
+    await letters.check_reasons(wanted.reasons)
     now_ms = await store.now_ms()
     rows: list[list[str]] = []
     octets = WHOLE if output.as_json else PREVIEW_OCTETS

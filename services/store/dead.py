@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from itertools import compress
 
 from services.store import redrive_spans
 from services.store.client import OURSELVES
 from services.store.domain import Domain
-from services.store.errors import DomainMismatch, QueueFull, QueueUnknown, StoreError, StoreFault, refusal
-from services.store.letter import MAX_PART, DeadLetter, Filter, age_of, is_id, is_last_id
+from services.store.errors import (
+    REFUSAL_LABELS,
+    DomainMismatch,
+    QueueFull,
+    QueueUnknown,
+    ReasonUnknown,
+    StoreError,
+    StoreFault,
+    refusal,
+)
+from services.store.letter import MAX_PART, OWN_REASONS, DeadLetter, Filter, age_of, is_id, is_last_id
 from services.store.queues import Queue
 from services.store.searching import SEARCH_S, try_on
 from services.store.spec import Overflow
@@ -107,8 +116,28 @@ class DeadLetters:
         async for letters in found:
             yield letters
 
+    async def check_reasons(self, reasons: Iterable[str]) -> None:
+        """Raises ReasonUnknown for one that is mistyped: it is none of ours, and no letter here has it.
+
+        Edges of others have reasons of their own, and so have imported letters.
+        """
+        for reason in reasons:
+            if reason in OWN_REASONS or reason in REFUSAL_LABELS:
+                continue
+            async for _ in self.matching(Filter((reason,)), octets=0):
+                break
+            else:
+                raise ReasonUnknown(
+                    f"no dead letter of queue {self._queue.name!r} died of {reason!r}, and that is no reason of ours: "
+                    f"write one that `penstock dead list` shows, or one of {', '.join(sorted(OWN_REASONS))}"
+                )
+
     async def until_now(self, wanted: Filter) -> Filter:
-        """Of these the ones that are meant now: counted, they are no others when they are moved or removed."""
+        """Of these the ones that are meant now: counted, they are no others when they are moved or removed.
+
+        Raises ReasonUnknown.
+        """
+        await self.check_reasons(wanted.reasons)
         if wanted.older_than_ms:
             wanted = wanted.as_of(await self._domain.link.now_ms())
         if wanted.until or wanted.ids:

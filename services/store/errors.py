@@ -25,6 +25,7 @@ StoreError
 ├── LeaseLost             the message is not leased to the caller any more
 ├── AckLevelRefused       this store cannot keep the ack level that was asked for
 ├── AckLevelLost          the store keeps nothing on disk any more, so `fsync` is not promised any longer
+├── ReasonUnknown         nothing dies of what a filter of dead letters names
 ├── BatchDiffers          another batch was stored under this id
 ├── BindingsChanged       queues that subscribe to the log have come or gone: look again and ask anew
 ├── NumbersScattered      a neighbour's numbers come in too many pieces to be kept
@@ -217,6 +218,12 @@ class AckLevelLost(StoreError):
     reason = "ack_level_lost"
 
 
+class ReasonUnknown(StoreError):
+    """nothing dies of this reason"""
+
+    reason = "reason_unknown"
+
+
 class BatchDiffers(StoreError):
     """another batch was stored under this id: each batch needs an id of its own"""
 
@@ -286,6 +293,9 @@ REFUSALS: dict[str, type[StoreError]] = {
     "BINDINGS": BindingsChanged,
     "SCATTERED": NumbersScattered,
 }
+
+
+REFUSAL_LABELS = frozenset(kind.reason for kind in REFUSALS.values())
 
 
 def domain_lost(domain: str) -> DatasetLost:

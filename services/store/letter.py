@@ -10,6 +10,23 @@ import msgpack
 
 ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 MAX_PART = (1 << 64) - 1  # of each half of an id
+# docs/store.md, "What a message dies of"; an UNRELIABLE message over RQP/MCA dies of what the store refused it for
+OWN_REASONS = frozenset(
+    (
+        *(
+            "expired",
+            "max_deliveries",
+            "rejected_full",
+            "refused",
+            "no_receiver",
+            "unconfirmed",
+            "held",
+            "injured",
+        ),
+        *("too_large_for_peers", "too_large_for_ring", "too_large_for_queue", "partially_received", "zombie"),
+        *("unencodable", "fault"),
+    )
+)
 UNREAD = "\N{REPLACEMENT CHARACTER}"  # stands for octets that are no text
 
 

@@ -109,6 +109,14 @@ def check_deletion_policy(policy: DeletionPolicy, info: ValidationInfo) -> Delet
     return policy
 
 
+def check_some_time(ms: int, info: ValidationInfo) -> int:
+    """What the store holds is read as it is."""
+    if ms == 0 and info.context != STORED:
+        raise ValueError(NO_TIME)
+    return ms
+
+
+NO_TIME = "0s would give messages back that an edge still has: write 1ms or more, as in 30s"
 Number = Annotated[int, Field(ge=0, le=MAX_NUMBER), BeforeValidator(refuse_bool)]
 
 
@@ -130,7 +138,9 @@ class QueueSpec(Document):
     max_bytes: Number = Field(UNBOUNDED, description="octets of bodies; 0 = no bound")
     overflow: Overflow = Overflow.REJECT
     message_ttl: Duration = Field(0, alias="messageTTL", description="0s = messages never expire")
-    visibility_timeout: Duration = Field(30_000, description="when a dead edge's messages go back")
+    visibility_timeout: Annotated[Duration, AfterValidator(check_some_time)] = Field(
+        30_000, description="when a dead edge's messages go back"
+    )
     max_deliveries: Number = Field(20, description="failed deliveries before a message is dead; 0 = no bound")
     dead_letter: DeadLetterSpec = DeadLetterSpec()
     ack_level: AckLevel = Field(
@@ -210,10 +220,17 @@ class QueueSpec(Document):
         ]
 
 
+LEGIBLE = re.compile(r"[^\x00-\x1f\x7f]+")
+NO_LEGIBLE = "a queue's name has no control characters, as line feeds and tabs"
+
+
 def check_name(name: str) -> str:
+    """Of a document. What clients make for themselves may have names of any octets (tmq.md 2.1)."""
     size = len(name.encode("utf-8", "surrogateescape"))
     if not 1 <= size <= MAX_NAME_BYTES:
         raise ValueError(f"a queue's name has 1 to {MAX_NAME_BYTES} octets, this one has {size}")
+    if not LEGIBLE.fullmatch(name):
+        raise ValueError(f"{NO_LEGIBLE}: {name!r}")
     return name
 
 
@@ -226,7 +243,15 @@ class Metadata(Document):
 QueueName = Annotated[
     str,
     AfterValidator(check_name),
-    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_NAME_BYTES}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": MAX_NAME_BYTES,
+            "pattern": f"^{LEGIBLE.pattern}$",
+            "patternErrorMessage": NO_LEGIBLE,
+        }
+    ),
 ]
 
 

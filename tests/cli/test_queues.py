@@ -77,6 +77,8 @@ def test_a_name_is_given_once(shell: Shell, queue: str) -> None:
         (["x", "--deletion-policy", "Delete"], 2, "deletionPolicy: must be 'Retain', the only policy"),
         (["y" * 256], 2, "bad_name: a queue's name has 1 to 255 octets, this one has 256"),
         ([""], 2, "bad_name"),
+        (["a\nb"], 2, "bad_name: a queue's name has no control characters"),
+        (["x", "--visibility-timeout", "0s"], 2, "visibilityTimeout: 0s would give messages back"),
     ],
 )
 def test_what_cannot_be_is_refused(shell: Shell, options: list[str], code: int, says: str) -> None:

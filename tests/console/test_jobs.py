@@ -51,8 +51,10 @@ class TestRedrive:
         await _buried(console, 20)
         job = await console.job(await console.ask("POST", REDRIVE, {"filter": {"body": "^1.$"}}))
         assert job["moved"] == 10
-        job = await console.job(await console.ask("POST", REDRIVE, {"filter": {"reasons": ["other"]}}))
+        job = await console.job(await console.ask("POST", REDRIVE, {"filter": {"reasons": ["held"]}}))
         assert (job["state"], job["matched"]) == ("done", 0)
+        refused = await console.ask("POST", REDRIVE, {"filter": {"reasons": ["other"]}})
+        assert (refused.status, refused.label) == (409, "reason_unknown")
 
     async def test_into_another_queue(self, console: LiveConsole) -> None:
         await _buried(console)

@@ -145,11 +145,14 @@ class TestRefusals:
             ({"nonsense": 1}, "nonsense"),
             ({"ackLevel": "never"}, "ackLevel"),
             ({"visibilityTimeout": 30}, "visibilityTimeout"),
+            ({"visibilityTimeout": "0s"}, "visibilityTimeout"),
             ({"bindings": {"text": {"subscribe": "x"}}}, "bindings.text.subscribe"),
         ):
             reply = await console.ask("PUT", "/queues/orders", spec)
             assert (reply.status, reply.label) == (422, "invalid")
             assert [fault["at"] for fault in reply.document["errors"]] == [at]
+        reply = await console.ask("PUT", "/queues/a%0Ab", SPEC)
+        assert (reply.status, "no control characters" in reply.document["detail"]) == (400, True)
 
     async def test_what_the_store_refuses(self, console: LiveConsole) -> None:
         reply = await console.ask("PUT", "/queues/orders", {"ackLevel": "replicated:3"})

@@ -35,7 +35,7 @@ common = {
     "maxBytes": numbers,
     "overflow": st.sampled_from(["reject", "dead_letter_oldest"]),
     "messageTTL": durations,
-    "visibilityTimeout": durations,
+    "visibilityTimeout": durations.filter(lambda text: text.strip("0")[0].isdecimal()),
     "maxDeliveries": numbers,
     "deadLetter": some(maxLength=numbers, retention=durations),
     "ackLevel": st.from_regex(ACK_LEVEL, fullmatch=True),

@@ -96,6 +96,9 @@ def test_the_releases_own_go_and_others_stay(operator: OperatorProgram, seen: Se
     with controlled(operator, seen):
         uninstall(operator, seen)
     assert [one["metadata"]["name"] for one in seen.cluster.items("queues", seen.namespace)] == ["theirs"]
+    found = seen.becomes("queue", "theirs", "Unknown", "NoOperator", 5)
+    assert "the operator was uninstalled" in found["message"]
+    assert seen.get("queue", "theirs")["status"]["ackLevel"] == "fsync"
     owner = f"released kubernetes {seen.namespace}/kept-own"
     assert (keeper.find("own"), keeper.owner("kept-own")) == (None, owner)
     seen.delete("queue", "theirs", "--timeout=5s")  # no finalizer holds it

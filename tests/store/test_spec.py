@@ -48,7 +48,7 @@ def problem(**spec: Any) -> str:
     [("0s", 0), ("5ms", 5), ("30s", 30_000), ("2m", 120_000), ("1h", 3_600_000), ("7d", 604_800_000)],
 )
 def test_durations_are_numbers_with_a_unit(text: str, ms: int) -> None:
-    assert QueueSpec(visibility_timeout=text).visibility_timeout == ms
+    assert QueueSpec(message_ttl=text).message_ttl == ms
 
 
 @pytest.mark.parametrize(
@@ -159,6 +159,18 @@ def test_names_are_counted_in_octets() -> None:
     for bad in ("", "\u00e4" * 128, "x" * 256):
         with pytest.raises(ValueError, match="1 to 255 octets"):
             check_name(bad)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\n", "\t", "\x00", "\x7f"])
+def test_control_characters_in_names_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="no control characters"):
+        check_name(name)
+    assert "no control characters" in problem(queueName=name)
+
+
+def test_visibility_timeout_of_nothing_is_refused_and_read_from_the_store() -> None:
+    assert "0s would give messages back" in problem(visibilityTimeout="0s")
+    assert QueueSpec.model_validate_json('{"visibilityTimeout": 0}', context=STORED).visibility_timeout == 0
 
 
 def test_a_document_may_name_the_queue_as_kubernetes_cannot() -> None:

@@ -178,6 +178,7 @@ async def _begin(
     call: Call, queue: Queue, letters: DeadLetters, goal: Queue, kind: Kind, rate: int
 ) -> Answer:
     wanted = call.body.wanted()
+    await letters.check_reasons(wanted.reasons)
     if call.body.dry_run:
         call.detail["dryRun"] = True
         with call.console.room.counting.one():
