@@ -41,7 +41,7 @@ class SlowLog:
     async def tell(self, version: str, *patterns: str) -> None:
         """The table, to the one that waits for it."""
         await until(lambda: self.looks)
-        queue = Queue("q", "1", "main", "", QueueSpec(domain="main"))
+        queue = Queue("q", "1", "main", "", QueueSpec(domain="main", ack_level="fsync"))
         self.looks.pop().set_result(Subscriptions(version, (Subscription(queue, patterns),) * bool(patterns)))
 
     def take(self) -> list[Send]:

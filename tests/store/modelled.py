@@ -17,9 +17,9 @@ from tests.store.lane import DATASET, Lane, begin
 from tests.store.model import ModelQueue
 
 SPECS = (
-    QueueSpec(max_deliveries=2),
-    QueueSpec(max_deliveries=0),
-    QueueSpec(max_length=90),
+    QueueSpec(ack_level="fsync", max_deliveries=2),
+    QueueSpec(ack_level="fsync", max_deliveries=0),
+    QueueSpec(ack_level="fsync", max_length=90),
 )
 RUNS = (1, 2, 3, 5, 31, 32, 33, 70)  # messages published at once; an entry has at most 32
 WANTS = (1, 2, 7, 31, 32, 33, 100)  # messages taken at once

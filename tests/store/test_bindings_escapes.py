@@ -89,7 +89,9 @@ bodies = st.one_of(st.binary(max_size=12), almost_utf8, st.text(max_size=6).map(
 
 def test_every_body_shows_as_the_rule_says(client: Client) -> None:
     """UTF-8 as the strict decoder knows it: overlong forms, surrogates and what lies beyond U+10FFFF are none."""
-    queue = Queue("orders", "q1", "main", "test", QueueSpec(bindings={"text": {"publish": "out"}}))
+    queue = Queue(
+        "orders", "q1", "main", "test", QueueSpec(ack_level="fsync", bindings={"text": {"publish": "out"}})
+    )
     begin(client, queue)
     lane = Lane(client, "one")
 

@@ -18,7 +18,7 @@ RING = 64  # answers kept (lua/schema.lua)
 
 @pytest.fixture
 def queue(client: Client) -> Queue:
-    queue = Queue("orders", "q1", "main", "test", QueueSpec(max_length=500))
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync", max_length=500))
     begin(client, queue)
     return queue
 

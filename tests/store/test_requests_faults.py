@@ -23,7 +23,7 @@ A, B, C, D = (request_id(number) for number in range(1, 5))
 
 @pytest.fixture
 def queue(client: Client) -> Queue:
-    queue = Queue("orders", "q1", "main", "test", QueueSpec(max_length=4))
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync", max_length=4))
     begin(client, queue)
     return queue
 
