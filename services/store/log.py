@@ -152,7 +152,7 @@ class Log:
         try:
             said = json.loads(document)
             spec = QueueSpec(domain=self.domain.name, ack_level=said["ackLevel"])
-            queue = Queue(said["name"], qid.decode(), self.domain.name, "", spec)
+            queue = Queue(str(said["name"]), qid.decode(), self.domain.name, "", spec)
             patterns = TextBinding(subscribe=said["patterns"]).subscribe
             return Subscription(queue, patterns)
         except (ValueError, KeyError, TypeError) as error:

@@ -43,6 +43,8 @@ SILENT = {
     "bindings_changed": "is asked again at once",
     "numbers_scattered": "a neighbour's numbers; the link is broken off, and its gaps are PenstockLinkGaps",
     "domain_mismatch": "a client asks for a transaction over two domains",
+    "reserved_name": "somebody names a queue as those of Penstock itself are named",
+    "reason_unknown": "somebody redrives or removes dead letters by a reason that there is not",
     "report_unknown": "programs of two versions, while one is replaced; PenstockAnalyticsStale, if it lasts",
 }
 

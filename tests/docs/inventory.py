@@ -75,6 +75,7 @@ UPGRADED = Taken("e2e/test_release.py::test_upgrades_of_the_pages_keep_what_was_
 GONE_AND_BACK = Taken(
     "e2e/test_release.py::test_uninstall_hangs_nowhere_and_retained_messages_are_there_again"
 )
+REPLICATED = Taken("docs/test_replicated_page.py::test_two_failovers_lose_nothing")
 TRACES = Taken("docs/test_tracing_page.py::test_the_commands")
 
 IMAGES_BUILT = Elsewhere(
@@ -122,6 +123,7 @@ ROWS = (
     Row(CHART, "Upgrade", UPGRADED),
     Row(CHART, "Uninstall", GONE_AND_BACK),
     Row(CHART, "The store", Taken("docs/test_chart_page.py::test_the_store_outside")),
+    Row(CHART, "Sentinel and Cluster", REPLICATED),
     Row(CHART, "TLS", UPGRADED),
     Row(CHART, "Namespaces and rights", WATCHED),
     Row(CHART, "Quotas, meshes, autoscalers", ON_NODE),
@@ -159,7 +161,7 @@ ROWS = (
     Row(KUBERNETES, "Deletion", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Several operators on one store", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Redrive", PAGE_OF_QUEUES),
-    Row(OPERATIONS, "A store of your own", Taken("docs/test_operations_page.py::test_a_store_of_your_own")),
+    Row(OPERATIONS, "On one machine", Taken("docs/test_operations_page.py::test_a_store_of_your_own")),
     Row(OPERATIONS, "Copy while it runs", COPIED),
     Row(OPERATIONS, "Restore to penstock up", COPIED),
     Row(

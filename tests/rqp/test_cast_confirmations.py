@@ -9,7 +9,7 @@ import time
 import pytest
 
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
-from services.store import Store
+from services.store.clock import Clock
 from services.store.dead import DeadLetters
 from tests.live import PATIENCE_S, until
 from tests.rqp.cast_hands import HandReceiver
@@ -183,15 +183,15 @@ async def test_a_machine_that_slept_repeats_nothing_that_may_be_forgotten(
 ) -> None:
     """4.2: all time counts, also that in which the machine, and the loop's clock, stood still."""
     slept_s = 0.0
-    store_ms, gettime = Store.now_ms, time.clock_gettime
+    heard, gettime = Clock.heard, time.clock_gettime
 
-    async def told_ms(store: Store) -> int:
-        return await store_ms(store) + round(slept_s * 1000)
+    def told_ms(clock: Clock, told: int, asked_s: float) -> None:
+        heard(clock, told + round(slept_s * 1000), asked_s)
 
     def told_s(clock: int) -> float:
         return gettime(clock) + (slept_s if clock == time.CLOCK_BOOTTIME else 0.0)
 
-    monkeypatch.setattr(Store, "now_ms", told_ms)
+    monkeypatch.setattr(Clock, "heard", told_ms)
     monkeypatch.setattr(time, "clock_gettime", told_s)
     edge = await machines.sender(t_wait4_s=0.3)
     queue = await remote(edge)

@@ -220,7 +220,7 @@ def ask(lane: Lane, send: Send) -> None:
 
 def test_a_call_made_again_appends_nothing(client: Client) -> None:
     """Whatever else is in it: lines, copies, a refused send, a head (tests/store/test_replays.py)."""
-    spec = QueueSpec(max_length=1, bindings={"text": {"subscribe": ["b"]}})
+    spec = QueueSpec(ack_level="fsync", max_length=1, bindings={"text": {"subscribe": ["b"]}})
     queue = Queue("bound", "q1", "main", "test", spec)
     begin(client, queue)
     lane = Lane(client, "one")

@@ -33,9 +33,9 @@ async def test_a_declared_queue_is_found_by_everybody(desk: Desk) -> None:
 
 
 async def test_queues_by_how_their_names_begin(desk: Desk) -> None:
-    for name in ("ring/7/a", "ring/7/b", "ring", "*x", "[a]", "orders"):
+    for name in ("rings/7/a", "rings/7/b", "rings", "*x", "[a]", "orders"):
         await desk.store.declare(name, QueueSpec(), "test")
-    for beginning, found in {"ring/": 2, "ring": 3, "*": 1, "[a": 1, "": 6, "?": 0}.items():
+    for beginning, found in {"rings/": 2, "rings": 3, "*": 1, "[a": 1, "": 6, "?": 0}.items():
         assert len([queue async for queue in desk.store.queues(beginning)]) == found, beginning
 
 

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from services.store import QueueSpec
+from services.store import QueueSpec, Source
 from services.store.errors import NotInitialised, StoreFault
+from services.store.internal import KEEPER
 from services.store.requests import NO_ID
 from services.store.ring_nodes import KEEP_MS
 from services.store.spec import check_name
@@ -106,7 +107,8 @@ async def test_what_is_no_id_has_no_reply(desk: Desk, request_: bytes) -> None:
 async def test_a_node_has_a_queue_of_its_own_name(desk: Desk, node: str) -> None:
     """ring.md 2.2, 4.5: what it is to send waits there. A node's name has at most 237 octets in requests (5.3)."""
     name = check_name(f"ring/65535/{node}")
-    queue, _ = await desk.store.declare(name, QueueSpec(), "edge:ring")
+    queue, _ = await desk.store.declare(name, QueueSpec(), "edge:ring", internal=True)
+    desk.source = Source(KEEPER)
     await desk.put(queue, b"x")
     found = await desk.another().store.find(name)
     assert (found.qid, found.owner) == (queue.qid, "edge:ring")

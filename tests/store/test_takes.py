@@ -168,7 +168,7 @@ async def test_a_take_is_what_it_was_when_it_was_asked_for(desk: Desk, first: st
     handle = await desk.store.find("orders")
     taking = desk.taking(handle)
     other = "at-least-once" if first == "at-most-once" else "at-most-once"
-    handle.follow(QueueSpec(delivery=other), handle.owner)
+    handle.follow(QueueSpec(delivery=other, ack_level="fsync"), handle.owner)
     (got,) = await taking
     assert got.settled is (first == "at-most-once")
     stats = await desk.stats(queue)

@@ -70,7 +70,8 @@ async def test_what_an_inbox_does_not_let_in_is_a_dead_letter(node: Member, ring
     await until(lambda: node.users._bindings.inbox)
     inbox = node.users._bindings.inbox
     assert inbox is not None
-    inbox.follow(QueueSpec.model_construct(access=QueueSpec(access={"edges": ["tmq"]}).access), "test")
+    access = QueueSpec(access={"edges": ["tmq"]}).access
+    inbox.follow(QueueSpec.model_construct(ack_level="fsync", access=access), "test")
     safe: list[bool] = []
     node.users.arrivals.received(b"hello", lambda: safe.append(True))
     await until(lambda: safe)
