@@ -12,6 +12,7 @@ StoreError
 ├── QueueChanged          its document is another one than the caller saw
 ├── PeerChanged           the same of a peer
 ├── QueueNotEmpty
+├── NameReserved          the name is for queues of Penstock itself
 ├── NumberTaken           another queue has this number, or leads to it
 ├── BehindRefused         the same source wanted something before it in order, which was refused
 ├── QueueFull             max_length or max_bytes reached, overflow policy reject

@@ -26,7 +26,8 @@ class EdgeServer(EdgeProcess):
         self.index = index
         self.ports = {dialect: free_port() for dialect in Dialect}
         listeners = {
-            dialect.value: {"port": port, "dialect": dialect.value} for dialect, port in self.ports.items()
+            dialect.value: {"port": port, "dialect": dialect.value, "transactions": "atomic"}
+            for dialect, port in self.ports.items()
         }
         settings = {
             "listeners": listeners,
