@@ -65,9 +65,8 @@ class _Encoder:
         for _, queue in self._call.queues.values():
             keys.extend(queue.keys)
         keys.extend(self._transactions)
-        self._args.append("K")  # the last reply is the store's time
         head = (epoch, session, sequence, deadline_ms, own.wake_channel, len(self._call.queues))
-        return ("FCALL", "ps1_work", len(keys), *keys, *head, *self._args)
+        return ("FCALL", "ps1_work_timed", len(keys), *keys, *head, *self._args)
 
     def _work(self, work: Work) -> None:
         args, tallies = self._args, self._tallies

@@ -48,7 +48,7 @@ def explain(error: BaseException) -> StoreError:
         if text.startswith("EPOCH"):
             return NotInitialised() if text == "EPOCH none" else DatasetLost()
         if "Function not found" in text:
-            return NotInitialised("the store has no functions of ours: run `penstock store init`")
+            return NotInitialised("the store has no functions of this version: run `penstock store init`")
         if (refused := REFUSALS.get(text.partition(" ")[0])) is not None:
             return refused()
         if text.startswith("SESSION"):

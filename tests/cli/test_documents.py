@@ -56,7 +56,10 @@ def test_what_kubectl_prints_is_applied(shell: Shell) -> None:
         ("created", "printed-a"),
         ("created", "printed-b"),
     ]
-    assert shell.run("queue", "show", "printed-a", "--json").object["spec"] == {"maxLength": 5}
+    assert shell.run("queue", "show", "printed-a", "--json").object["spec"] == {
+        "maxLength": 5,
+        "ackLevel": "fsync",
+    }
 
 
 def test_a_bad_item_of_a_list_is_named(alone: Shell) -> None:

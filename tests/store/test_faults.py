@@ -10,6 +10,7 @@ import pytest
 
 from services.store import OURSELVES, Part, PipeSettings, Source
 from services.store.errors import DatasetLost, OutcomeUnknown, StoreFault, StoreUnavailable
+from services.store.library import source
 from tests.proxy import Proxy
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, numbered, until
@@ -244,8 +245,24 @@ async def test_functions_that_are_gone_are_missed(own_server: Server) -> None:
     async with Desk(own_server, pipe=HASTY) as desk:
         queue = await desk.queue()
         own_server.call("FUNCTION", "FLUSH")
-        with pytest.raises(StoreUnavailable, match="no functions of ours"):
+        with pytest.raises(StoreUnavailable, match="no functions of this version"):
             await desk.publish(queue, b"x")
+        await desk.store.initialise()
+        await until(lambda: desk.pipe.trouble is None)
+        assert await desk.publish(queue, b"y") == []
+        assert await desk.drain(queue) == [b"y"]
+
+
+async def test_functions_of_an_older_version_write_nothing(own_server: Server) -> None:
+    """An edge that is newer than the store's functions waits for `penstock store init`."""
+    async with Desk(own_server, pipe=HASTY) as desk:
+        queue = await desk.queue()
+        assert "offer('work_timed'" in source()
+        older = source().replace("offer('work_timed'", "offer('unknown_then'")
+        own_server.call("FUNCTION", "LOAD", "REPLACE", older)
+        with pytest.raises(StoreUnavailable, match="no functions of this version"):
+            await desk.publish(queue, b"x")
+        assert own_server.call("XLEN", queue.keys[0]) == 0
         await desk.store.initialise()
         await until(lambda: desk.pipe.trouble is None)
         assert await desk.publish(queue, b"y") == []

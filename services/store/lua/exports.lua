@@ -45,3 +45,10 @@ offer('ready', FUNCTIONS.ready, { 'no-writes' })
 offer('dead', FUNCTIONS.dead, { 'no-writes' })
 offer('available', FUNCTIONS.available, { 'no-writes' })
 offer('log_bindings', log_bindings, { 'no-writes' })
+-- As `work`, and its last reply is the store's time. It is a function of its own: an older library does not know it, so a newer
+-- process is refused before anything is written, and waits for `penstock store init`.
+offer('work_timed', function(K, A)
+  local replies = work(K, A)
+  if type(replies) == 'table' and not replies.err then replies[#replies + 1] = num(now_ms()) end
+  return replies
+end, { 'allow-oom' })

@@ -74,8 +74,6 @@ local function replay(queues, A, kept)
         for _, v in ipairs(Q and rebuild(Q, r[j]) or {}) do out[#out + 1] = v end
       end
       for j = 1, math.max(#r, #out) do r[j] = out[j] end
-    elseif type(r) == 'table' and r[1] == 'clock' then
-      kept[k] = num(now_ms())
     end
   end
   for q = 0, tonumber(A[6]) - 1 do
@@ -141,7 +139,6 @@ end
 OPS.Q = FUNCTIONS.request
 OPS.L = sends
 OPS.H = function(C) return head_of(open_log(C)) end
-OPS.K = function(C) return num(C.now), { 'clock' } end
 
 -- Where the next operation begins.
 local AFTER = {
@@ -159,7 +156,6 @@ local AFTER = {
   Q = FUNCTIONS.after_request,
   L = after_sends,
   H = function(_, i) return i end,
-  K = function(_, i) return i end,
   X = function(A, i) return after_parts(A, i + 4, tonumber(A[i + 3])) end,
 }
 
