@@ -103,6 +103,17 @@ async def test_an_address_of_many_machines_in_the_file_is_told_before_any_questi
     assert len(edge.log.events("rqprc_line_skipped", line=2)) == 1
 
 
+async def test_the_file_may_stand_in_the_home_folder(
+    machines: Machines, receiver: HandReceiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.1: it is named so in the settings."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    machines.net.rqprc(tmp_path / ".rqprc", [THERE])
+    edge = await machines.sender(asks=(), rqprc="~/.rqprc")
+    await edge.put(await remote(edge), b"hello")
+    await sends(edge, receiver, b"hello")
+
+
 async def test_garbage_in_the_file(machines: Machines, receiver: HandReceiver, tmp_path: Path) -> None:
     """1.1: a line that names no machine is told with its number and skipped; the others count."""
     lines = [b"# machines", b"\xff\xfe\x00", b"two words", b"::1", b"10.0.0.999", b"host:99999", b"", b"a..b"]

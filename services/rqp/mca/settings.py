@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from protos.rqp_mca import MAX_RUN, RQP_PORT, Limits, Profile, SenderSettings
 from services.kit.dialler import DialSettings
 from services.kit.layers import MAX_SECONDS
+from services.rqp.rqprc import RqprcPath
 from services.store.peer import Addresses, split_address
 from services.store.rqp_binding import MCA_LARGEST_BODY
 
@@ -74,7 +73,7 @@ class McaSettings(BaseModel):
     peers: dict[str, McaPeer] = Field(
         default={}, description="receiving MCAs by name, beside the Peer documents in the store"
     )
-    rqprc: Path | None = Field(
+    rqprc: RqprcPath | None = Field(
         default=None, description="a file with one receiving MCA on each line; read again when it changes"
     )
     dial: DialSettings = DialSettings()
