@@ -22,7 +22,7 @@ from services.store.bindings import (
 )
 from services.store.keys import REGISTRY_DOMAIN
 from services.store.peer import FOUR_NUMBERS, NO_IPV4, OF_ONE_PROTOCOL
-from services.store.rqp_binding import Protocol
+from services.store.rqp_binding import MCA_LARGEST_BODY, TOO_LARGE_FOR_MCA, Protocol
 from services.store.spec import CATALOGUES_DOMAIN, LOG_DOMAIN, MAX_NAME_BYTES, NO_TIME
 
 
@@ -116,6 +116,11 @@ QUEUE_RULES = (
     ),
     *_remote_rules(Protocol.MCA),
     *_remote_rules(Protocol.CAST),
+    Rule(
+        "spec.remote",
+        f'self.protocol != "{Protocol.MCA}" || self.maxMessageBytes <= {MCA_LARGEST_BODY}',
+        TOO_LARGE_FOR_MCA,
+    ),
     Rule(
         "spec.bindings.ring",
         "!has(self.inbox) || !has(self.outbox) || self.inbox != self.outbox",

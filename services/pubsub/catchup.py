@@ -18,10 +18,6 @@ PIECES = 16  # at most, of one line
 class Overtaken(Exception):
     """The log has been trimmed beyond the place of a subscriber."""
 
-    def __init__(self, lost: int) -> None:
-        super().__init__(lost)
-        self.lost = lost  # messages, whether they would have matched or not
-
 
 @dataclass(slots=True)
 class _Begun:
@@ -101,7 +97,7 @@ class CatchUp:
         self._runs_left = TURN_RUNS
         if not entries:
             if self._begun is not None:  # the data went back: the rest of the line is not there any more
-                raise Overtaken(1)
+                raise Overtaken
             self._skip_to(until)
         for entry in entries:
             if not self._take(entry):
@@ -127,12 +123,11 @@ class CatchUp:
         if place == self.place:
             return
         if self._begun is not None:
-            raise Overtaken(max(place.serial - self.place.serial, 1))
+            raise Overtaken
         if place.serial > self.place.serial:
             began = [s.since for s in self._subscriptions() if s.since is not None]
-            lost = place.serial - max(self.place, min(began, default=place)).serial
-            if lost > 0:
-                raise Overtaken(lost)
+            if place.serial > max(self.place, min(began, default=place)).serial:
+                raise Overtaken
         self.place = place
         self._sent_of_next = 0
 

@@ -22,13 +22,18 @@ PAUSE_S = 0.02  # between two looks whether anybody has room
 MORE_S = 50e-6  # for each who is behind: those that are stuck cost little, however many
 AGAIN_S = 0.5  # after the log could not be read
 
-Lost = Callable[[Subscriber, int], None]
-
 
 class Laggards:
-    """`lost` is told of those that the log has been trimmed under, and by how many messages."""
+    """`overtaken` is told of those that the log has been trimmed under, and ends them."""
 
-    def __init__(self, source: Log, fanout: Fanout, recent: Recent, backlogs: Backlogs, lost: Lost) -> None:
+    def __init__(
+        self,
+        source: Log,
+        fanout: Fanout,
+        recent: Recent,
+        backlogs: Backlogs,
+        overtaken: Callable[[Subscriber], None],
+    ) -> None:
         self.delivered = 0
         self.on_served: Callable[[Subscriber], None] = lambda _: None  # told after each turn of a subscriber
         self._log = source
@@ -37,7 +42,7 @@ class Laggards:
         self._readings = Readings()
         self._backlogs = backlogs
         self._long_line = LongLine()
-        self._lost = lost
+        self._overtaken = overtaken
         # subscribers with all they have, and single subscriptions of subscribers that may well keep up
         self._behind: dict[Subscriber | Subscription, CatchUp] = {}
         # not wanted any more, but a line of it has been begun: one of each subscriber at most
@@ -188,9 +193,8 @@ class Laggards:
     ) -> bool:
         try:
             moved = catch_up.take(entries, until)
-        except Overtaken as overtaken:
-            self.forget(catch_up.subscriber)
-            self._lost(catch_up.subscriber, overtaken.lost)
+        except Overtaken:
+            self._overtaken(catch_up.subscriber)
             return True
         self.delivered += catch_up.delivered
         catch_up.delivered = 0

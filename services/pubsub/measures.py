@@ -13,8 +13,8 @@ SUBSCRIPTIONS = gauge(
 SLOW = gauge("penstock_slow_subscribers", "Subscribers served from the log now")
 LOST = counter(
     "penstock_subscriber_lost_messages_total",
-    "Messages that the log had no more when subscribers were ready for them",
-    more="each was told how many, and closed: the refusal `slow_subscriber`",
+    "Messages that subscribers did not get as the log was trimmed before they were ready",
+    more="up to the log's end; each was told how many, and closed: the refusal `slow_subscriber`",
 )
 FOLLOWING = gauge(
     "penstock_links_following",

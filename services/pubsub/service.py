@@ -21,8 +21,8 @@ from services.pubsub.laggards import Laggards
 from services.pubsub.recent import Recent
 from services.pubsub.settings import PubsubSettings
 from services.pubsub.subscriber import Subscriber, Subscription
-from services.store import Store, StoreError
-from services.store.log import Log, LogSpec, Place
+from services.store import Source, Store, StoreError
+from services.store.log import Log, LogSpec, Place, parse_place
 from services.store.spec import LOG_DOMAIN
 from services.store.tail import Tail
 
@@ -166,13 +166,34 @@ class PubsubService:
     def _fall_behind(self, subscriber: Subscriber, place: Place) -> None:
         self.laggards.add(subscriber, place)
 
-    def _overtaken(self, subscriber: Subscriber, lost: int) -> None:
-        """The log goes no further back than it does: it is told, not hidden (pubsub.md 3.6)."""
-        self._subscribers.pop(subscriber, None)
+    def _overtaken(self, subscriber: Subscriber) -> None:
+        """End a subscriber that the log was trimmed under (pubsub.md 3.6).
+
+        It loses what the log still holds as well, up to its end, which only the store knows.
+        """
+        reached = [self._reached(s) for s in subscriber.by_identifier.values() if s.since is not None]
+        is_within_a_line = subscriber.unfinished
+        self.gone(subscriber)
+        if not is_within_a_line:
+            subscriber.begin_line()  # nothing else is written until the store has answered
+        told = partial(self._tell_overtaken, subscriber, min(reached, default=None), is_within_a_line)
+        self.log.head(Source(self.store.client(subscriber.wire.peer)), told)
+
+    def _reached(self, subscription: Subscription) -> Place:
+        """Return up to where a subscription has got what matches, or where it begins."""
+        assert subscription.since is not None
+        place = self.laggards.place_of(subscription) or self.fanout.place
+        return subscription.since if place is None else max(place, subscription.since)
+
+    def _tell_overtaken(
+        self, subscriber: Subscriber, reached: Place | None, is_within_a_line: bool, head: str | StoreError
+    ) -> None:
+        end = self.fanout.place if isinstance(head, StoreError) else parse_place(head)
+        lost = 1 if reached is None or end is None else max(end.serial - reached.serial, 1)
         wire = subscriber.wire
         self._lost.inc(lost)
         wire.refuse("slow_subscriber", f"{lost} messages lost")
-        if subscriber.unfinished:  # its end is lost, too
+        if is_within_a_line:  # its end is lost, too
             wire.abort()
             return
         wire.write(encode_error(f"slow subscriber: {lost} messages lost", b"\r\n" if subscriber.crlf else LF))
@@ -189,7 +210,6 @@ class PubsubService:
             on_time = [
                 s.since for s in subscriber.by_identifier.values() if s.since is not None and not s.is_late
             ]
-            lost = first.serial - max(min(on_time, default=first), seen).serial
-            if subscriber.place is None and lost > 0:
-                self.laggards.forget(subscriber)
-                self._overtaken(subscriber, lost)
+            is_overtaken = max(min(on_time, default=first), seen).serial < first.serial
+            if subscriber.place is None and is_overtaken:
+                self._overtaken(subscriber)

@@ -33,12 +33,12 @@ async def start(context: EdgeContext[RqpSettings], look_up: LookUp = look_up) ->
         context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
     )
     service = RqpService(settings, store, context.metrics, look_up)
-    store.look_after()
     receiver = Receiver(service)
     for name, listener in settings.listeners.items():
         context.listen(name, listener, partial(McaSession, receiver))
     service.agents.append(McaSender(service, context.dial("mca-out", settings.mca.dial)))
     service.agents.append(CastAgent(service))
+    store.look_after()
     service.start()
     return RunningRqp(service)
 

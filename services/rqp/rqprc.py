@@ -5,10 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from protos.rqp_cast import Host, parse_rqprc, read_host
 
 log = logging.getLogger(__name__)
+
+
+def _with_home(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path}: there is no such home folder: write the whole path") from None
+
+
+RqprcPath = Annotated[
+    Path, AfterValidator(_with_home)
+]  # `~` is the home folder of the account that runs the edge
 
 
 class RqprcFile:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from services.store.document import Document, is_text, refuse_bool, written
+from services.store.duration import STORED
 from services.store.records import MAX_LENGTH
 
 # no space of any alphabet: the class \s is another one in each language of patterns
@@ -25,6 +26,7 @@ EVERY_PEER = "*"  # of a queue that leads to all that are known
 CERTAIN = "certain"  # attribute of a message in a transmission queue: stands over what its queue says
 CERTAIN_TEXTS = {"true": True, "false": False}
 MAX_MESSAGE_BYTES = 1 << 20  # what the peers take, unless their operators say otherwise
+MCA_LARGEST_BODY = 15 << 20  # octets: no RQP/MCA peer of ours can be set to take more
 
 U32 = Annotated[int, Field(ge=0, le=0xFFFF_FFFF), BeforeValidator(refuse_bool)]
 
@@ -34,6 +36,11 @@ class Protocol(StrEnum):
 
     MCA = "rqp-mca"  # rqp_mca.md
     CAST = "rqp-cast"  # rqp_cast.md
+
+
+TOO_LARGE_FOR_MCA = (
+    f"maxMessageBytes is at most {MCA_LARGEST_BODY} for protocol {Protocol.MCA}: no peer takes more"
+)
 
 
 class DuplicateResult(StrEnum):
@@ -128,6 +135,14 @@ class Remote(Document):
             raise ValueError(f"protocol {self.protocol} needs {wanted}, the queue's number there")
         if given[other] is not None:
             raise ValueError(f"{other} is not of protocol {self.protocol}: leave it out")
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_carried(self, info: ValidationInfo) -> Self:
+        """Refuse a bound that the protocol cannot keep; a document that is stored already stays readable."""
+        too_large = self.protocol is Protocol.MCA and self.max_message_bytes > MCA_LARGEST_BODY
+        if too_large and info.context != STORED:
+            raise ValueError(TOO_LARGE_FOR_MCA)
         return self
 
     def is_certain(self, attributes: Mapping[str, Any]) -> bool:

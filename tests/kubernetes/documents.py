@@ -139,6 +139,7 @@ BAD_QUEUES: list[tuple[Spec, str]] = [
     ({"remote": {"protocol": "tmq"}}, '"rqp-mca", "rqp-cast"'),
     ({"remote": {"protocol": "rqp-mca"}}, "protocol rqp-mca needs queueId, the queue's number there"),
     ({"remote": {"protocol": "rqp-cast"}}, "protocol rqp-cast needs key, the queue's number there"),
+    (leading(maxMessageBytes=(15 << 20) + 1), "maxMessageBytes is at most 15728640 for protocol rqp-mca"),
     (leading(key=7), "key is not of protocol rqp-mca: leave it out"),
     (leading(protocol="rqp-cast", key=7), "queueId is not of protocol rqp-cast: leave it out"),
     (leading(queueId=1 << 32), WIDE),

@@ -74,7 +74,7 @@ bindings = some(
 remote_common = some(
     peers=st.lists(st.from_regex(PEER_NAME, fullmatch=True), max_size=3),
     reliable=st.booleans(),
-    maxMessageBytes=st.integers(1, (1 << 24) - 1),
+    maxMessageBytes=st.integers(1, 15 << 20),
 )
 remotes = st.one_of(
     st.builds(lambda rest, number: {"protocol": "rqp-mca", "queueId": number, **rest}, remote_common, u32),

@@ -92,7 +92,8 @@ async def test_a_message_that_is_too_large_there_is_not_sent_for_ever(
     goal, out = await keyed(there), await remote(here, maxMessageBytes=len(LARGE))
     await here.put(out, LARGE, b"small")
     await until(lambda: here.is_empty(out))
-    assert [letter.reason for letter in await here.dead(out)] == ["unconfirmed"]
+    (letter,) = await here.dead(out)
+    assert (letter.reason, letter.error) == ("unconfirmed", f"2 times FAILURE, the last from {THERE}")
     assert await there.bodies(goal) == [b"small"]
     assert ended(there, "message_too_large") == 2
     assert failed(here, "cut_short") == 0

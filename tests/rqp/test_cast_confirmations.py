@@ -88,7 +88,11 @@ async def test_a_message_that_is_always_refused_is_dead(machines: Machines, rece
     await until(lambda: edge.is_empty(queue))
     assert len(ids) == 1
     (letter,) = await edge.dead(queue)
-    assert (letter.reason, letter.error, letter.body) == ("unconfirmed", "3 times FAILURE", b"hello")
+    assert (letter.reason, letter.error, letter.body) == (
+        "unconfirmed",
+        f"3 times FAILURE, the last from {THERE}",
+        b"hello",
+    )
     await until(lambda: failed(edge, "unconfirmed") == 1)
     await until(lambda: edge.has_no_condition(queue))
 

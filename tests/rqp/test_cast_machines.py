@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from protos.rqp_cast import Host, Result
+from services.kit.layers import SettingsError
 from services.rqp.cast import findreceiver
 from services.rqp.cast import machines as machines_module
 from services.store.peer import PeerSpec
@@ -80,6 +81,37 @@ async def test_one_machine_cannot_keep_the_others_answers_out(
         assert (await receiver.data())[12:] == b"hello"
         await receiver.confirm(approval, Result.SUCCESS)
         await until(lambda: edge.is_empty(queue))
+
+
+@pytest.mark.parametrize("address", ["127.255.255.255", "255.255.255.255", "224.0.0.1"])
+async def test_an_address_of_many_machines_is_refused_at_the_start(machines: Machines, address: str) -> None:
+    """1.1: no question is sent to it, and answers come from addresses that are not listed."""
+    with pytest.raises(
+        SettingsError, match=rf"edges.rqp.cast.peers.*{address} is a (broad|multi)cast address"
+    ):
+        await machines.sender(asks=(address,))
+
+
+async def test_an_address_of_many_machines_in_the_file_is_told_before_any_question(
+    machines: Machines, tmp_path: Path
+) -> None:
+    """1.1: the other lines count."""
+    file = machines.net.rqprc(tmp_path / ".rqprc", ["127.255.255.255", "not a machine", THERE])
+    edge = await machines.sender(asks=(), rqprc=file)
+    (told,) = await until(lambda: edge.log.events("cast_address_of_many"))
+    assert "127.255.255.255 is a broadcast address: list each machine by its own address" in told.getMessage()
+    assert len(edge.log.events("rqprc_line_skipped", line=2)) == 1
+
+
+async def test_the_file_may_stand_in_the_home_folder(
+    machines: Machines, receiver: HandReceiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1.1: it is named so in the settings."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    machines.net.rqprc(tmp_path / ".rqprc", [THERE])
+    edge = await machines.sender(asks=(), rqprc="~/.rqprc")
+    await edge.put(await remote(edge), b"hello")
+    await sends(edge, receiver, b"hello")
 
 
 async def test_garbage_in_the_file(machines: Machines, receiver: HandReceiver, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ async def test_a_receiver_that_says_failure_every_time(
             assert await receiver.receive(Result.FAILURE) == b"mine"
         ended = await command.ended()
     assert (ended.code, ended.told["state"], ended.complaint["error"]) == (1, "dead", "unconfirmed"), ended
-    assert ended.complaint["message"].endswith("2 times FAILURE")
+    assert ended.complaint["message"].endswith("2 times FAILURE, the last from 127.0.0.2")
     assert [letter.reason for letter in await edge.dead(queue)] == ["unconfirmed"]
 
 

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from services.store import QueueDocument, QueueSpec
 from services.store.duration import STORED
-from services.store.records import MAX_LENGTH
 from services.store.rqp_binding import DuplicateResult, Protocol
 from services.store.spec import to_document
 from tests.servers import Client
@@ -18,7 +17,7 @@ from tests.store.test_bindings_documents import limited
 u32 = st.integers(0, 0xFFFF_FFFF)
 names = st.text(st.characters(min_codepoint=33, max_codepoint=0x2000, exclude_characters=","), min_size=1)
 peers = st.lists(names.filter(lambda name: not any(c.isspace() or 0x7F <= ord(c) < 0xA1 for c in name)))
-common = {"peers": peers, "reliable": st.booleans(), "maxMessageBytes": st.integers(1, MAX_LENGTH)}
+common = {"peers": peers, "reliable": st.booleans(), "maxMessageBytes": st.integers(1, 15 << 20)}
 remotes = st.one_of(
     st.fixed_dictionaries({"protocol": st.just("rqp-mca"), "queueId": u32}, optional=common),
     st.fixed_dictionaries({"protocol": st.just("rqp-cast"), "key": u32}, optional=common),
@@ -58,6 +57,22 @@ def test_what_nobody_said() -> None:
     mca, cast = QueueSpec().bindings.rqp_mca, QueueSpec().bindings.rqp_cast
     assert (mca.queue_id, mca.exclusive) == (None, True)
     assert (cast.key, cast.duplicate_result) == (None, DuplicateResult.FAILURE)
+
+
+def test_more_than_rqp_mca_carries_is_refused_and_read_where_it_is_stored() -> None:
+    """docs/rqp.md, Transmission queues: earlier versions stored such documents."""
+    stored = QueueSpec(remote={"protocol": "rqp-mca", "queueId": 7}).model_dump(by_alias=True, mode="json")
+    stored["remote"]["maxMessageBytes"] = (15 << 20) + 1
+    told = problem(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": (15 << 20) + 1})
+    assert "maxMessageBytes is at most 15728640 for protocol rqp-mca: no peer takes more" in told
+    read = QueueSpec.model_validate(stored, context=STORED)
+    assert read.remote is not None
+    assert read.remote.max_message_bytes == (15 << 20) + 1
+    assert read.model_copy(update={"paused": True}).remote == read.remote
+    assert (
+        QueueSpec(remote={"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 15 << 20}).remote
+        is not None
+    )
 
 
 def test_a_number_has_the_name_of_its_protocol() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from protos.rqp_cast import Host, QuestionMsg, encode_question
 from services.kit.layers import SettingsError
 from services.rqp.cast.machines import Machines
+from services.rqp.cast.many import DISCARD_PORT
 from services.rqp.cast.settings import CastSettings
 from services.rqp.cast.wires import ANY
 
@@ -19,7 +20,6 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 ANYWHERE = "192.0.2.1"  # stands for the world: no machine has it (RFC 5737)
-DISCARD_PORT = 9  # nothing is sent there: only the way to an address is asked for
 
 Asked = set[tuple[str, int]]  # addresses and their request_ports
 

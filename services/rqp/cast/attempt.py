@@ -91,6 +91,7 @@ class Attempt:
         self._load = load
         self._keep = keep
         self._on_wait = on_wait
+        self.receiver = ""  # the address of the one whose answer was taken; "" while there is none
         self._inbox: asyncio.Queue[list[SenderAction]] = asyncio.Queue()
         self._asked: Asked = set()
         self._port: Port | None = None
@@ -183,6 +184,7 @@ class Attempt:
     async def _approve(self, offer: Offer) -> None:
         """ACCEPT_RECEIVER_MSG (3.3)."""
         settings, deadline = self._settings, self._machine.deadline()
+        self.receiver = offer.source
         if not self._has_port_for(offer.source):
             self._means.findreceiver.decline(offer)
             self._post(self._machine.failed(now()))

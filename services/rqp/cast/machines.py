@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator
 
 from protos.rqp_cast import REQUEST_PORT, Host, is_address, parse_rqprc
+from services.kit.layers import SettingsError
+from services.rqp.cast.many import address_of_many
 from services.rqp.cast.settings import CastPeer, CastSettings, Manners
 from services.rqp.jobs import end, job
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
 from services.store.peer import PeerSpec
+
+log = logging.getLogger(__name__)
 
 PROTOCOL = "rqp-cast"
 LOOK_UP_S = 5.0  # for a name: those who wait for it are asked without it then
@@ -20,6 +25,7 @@ class Machines:
     """Groups by name, and what stands in `.rqprc`, which belongs to no group."""
 
     def __init__(self, settings: CastSettings, service: RqpService) -> None:
+        """Raises SettingsError if an address of the settings is one of many machines."""
         self._settings = settings
         self._metrics = service.metrics
         self._file = RqprcFile(settings.rqprc, REQUEST_PORT) if settings.rqprc is not None else None
@@ -29,8 +35,10 @@ class Machines:
         self._groups: dict[str, CastPeer] = {}
         self._hosts: dict[str, tuple[Host, ...]] = {}  # of the groups, by name
         self._meaning: dict[str, tuple[str, ...]] = {}  # IPv4 addresses of names, as they were last looked up
+        self._told_of_many: frozenset[str] = frozenset()
         self._task: asyncio.Task[None] | None = None
         self._regroup()
+        self._check_settings()
 
     def start(self) -> None:
         """Names are looked up now and then: who they are must be known before they ask or answer."""
@@ -97,6 +105,27 @@ class Machines:
         names = {host.name for host in hosts}
         self._meaning = {name: found for name, found in self._meaning.items() if name in names}
         await asyncio.gather(*map(self.addresses, hosts))
+        self._tell_of_many()
+
+    def _check_settings(self) -> None:
+        faults = [
+            f"edges.rqp.cast.peers.{name}.addresses: {fault}"
+            for name in self._settings.peers
+            for host in self._hosts[name]
+            if is_address(host.name) and (fault := address_of_many(host.name))
+        ]
+        if faults:
+            raise SettingsError(faults)
+
+    def _tell_of_many(self) -> None:
+        """Log, once, the addresses of many machines that the file, Peer documents and names brought."""
+        found = {address for host in self._all() for address in self.known(host)}
+        faults = {address: fault for address in found if (fault := address_of_many(address))}
+        for address in sorted(faults.keys() - self._told_of_many):
+            log.warning(
+                "%s; no question is sent to it", faults[address], extra={"action": "cast_address_of_many"}
+            )
+        self._told_of_many = frozenset(faults)
 
     async def _keep_looking(self) -> None:
         while True:

@@ -72,6 +72,7 @@ class CastSending:
         self._attempt: Attempt | None = None
         self._current: Message | None = None  # what is being sent, until its fate is carried out
         self._trouble = ""  # of the last attempt
+        self._receiver = ""  # of the last attempt, also where its message is bound to none
         self._stopping = False
         self._task = asyncio.create_task(self._run(), name=f"rqp cast {queue.name!r}")
 
@@ -114,7 +115,7 @@ class CastSending:
         async with self._shared.line.turn(self._key, self._shared.means.machines.all_of(self._peers)):
             fate = await self._try(message)
         if leaving is not None:
-            _tell(leaving, message, fate)
+            _tell(leaving, fate, self._receiver)
         await self._carry_out(message, fate)
         self._current = None
 
@@ -159,6 +160,7 @@ class CastSending:
         try:
             return await self._attempt.run()
         finally:
+            self._receiver = self._attempt.receiver or load.outgoing.kept.receiver or ""
             self._attempt = None
 
     # what becomes of it
@@ -187,7 +189,8 @@ class CastSending:
                 )
             case Bury():
                 await self._stock.keep(message, fate.kept)
-                await self._bury(delivery, fate.why.value, f"{fate.kept.failures} times FAILURE")
+                said = f"{fate.kept.failures} times FAILURE, the last from {self._receiver}"
+                await self._bury(delivery, fate.why.value, said)
             case Hold():
                 await self._bury(delivery, HELD, f"sent to {fate.kept.receiver}, which may have forgotten it")
             case _:
@@ -255,15 +258,15 @@ class CastSending:
                 who = f"the receiver {receiver} does not answer" if receiver else "no machine answers"
                 return f"{who} for key {self._key}"
             case Why.NOT_BEGUN | Why.CUT_SHORT:
-                return "connections to the receiver fail"
+                return f"connections to the receiver {self._receiver} fail"
             case Why.NOT_CONFIRMED:
-                return f"the receiver {receiver} does not confirm"
+                return f"the receiver {self._receiver} does not confirm"
             case _:
-                return f"the receiver {receiver or ''} says FAILURE".replace("  ", " ")
+                return f"the receiver {self._receiver} says FAILURE"
 
 
-def _tell(leaving: Leaving, message: Message, fate: Fate) -> None:
+def _tell(leaving: Leaving, fate: Fate, receiver: str) -> None:
     why = HELD if isinstance(fate, Hold) else fate.why.value
     is_well = not isinstance(fate, Hold) and fate.why in (Why.CONFIRMED, Why.SENT)
     is_over = isinstance(fate, Remove | Bury | Hold)
-    leaving.ended(why, is_well=is_well, is_over=is_over, peer=message.outgoing.kept.receiver or "")
+    leaving.ended(why, is_well=is_well, is_over=is_over, peer=receiver)

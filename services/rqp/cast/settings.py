@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -23,6 +22,7 @@ from protos.rqp_cast import (
     parse_rqprc,
 )
 from services.kit.layers import MAX_SECONDS
+from services.rqp.rqprc import RqprcPath
 
 MAX_WINDOW_S = 366 * 86_400.0
 MAX_RECORD = (1 << 24) - 1  # octets that a record of the store can hold
@@ -126,7 +126,7 @@ class CastSettings(Manners):
     sender_ports: PortRange = Field(
         default=_shown(SENDER_PORTS), description="[1] endtransmission_port of attempts"
     )
-    rqprc: Path | None = Field(
+    rqprc: RqprcPath | None = Field(
         default=None, description="[1.1] a file with one machine on each line; read again when it changes"
     )
     peers: dict[str, CastPeer] = Field(

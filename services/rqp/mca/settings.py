@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from protos.rqp_mca import MAX_RUN, RQP_PORT, Limits, Profile, SenderSettings
 from services.kit.dialler import DialSettings
 from services.kit.layers import MAX_SECONDS
+from services.rqp.rqprc import RqprcPath
 from services.store.peer import Addresses, split_address
-
-LARGEST_BODY = 15 << 20  # a record of the store has less than 16 MiB
+from services.store.rqp_binding import MCA_LARGEST_BODY
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -45,7 +43,7 @@ class McaSettings(BaseModel):
     max_message_bytes: int = Field(
         default=1 << 20,
         ge=1,
-        le=LARGEST_BODY,
+        le=MCA_LARGEST_BODY,
         description="[2.4] of a body that is received; a longer one closes the connection",
     )
     message_timeout_s: float = Field(
@@ -75,7 +73,7 @@ class McaSettings(BaseModel):
     peers: dict[str, McaPeer] = Field(
         default={}, description="receiving MCAs by name, beside the Peer documents in the store"
     )
-    rqprc: Path | None = Field(
+    rqprc: RqprcPath | None = Field(
         default=None, description="a file with one receiving MCA on each line; read again when it changes"
     )
     dial: DialSettings = DialSettings()
