@@ -18,7 +18,7 @@ from services.store.queues import Queue
 from services.store.spec import DOMAIN_NAME, STRICTEST, QueueSpec
 
 QID = re.compile("[0-9A-Za-z]+")  # it stands in keys
-OF_BEFORE = "fsync"  # the ack level where none is stored: versions up to 0.5 left out this one
+OF_BEFORE = "fsync"  # the ack level where none is stored: documents that were stored before it could be left to the store lack it
 
 
 def parse(name: str, document: bytes) -> Queue:

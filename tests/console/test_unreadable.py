@@ -40,7 +40,11 @@ async def test_it_is_seen(newer: LiveConsole) -> None:
     (alarm,) = [text for text in (await newer.found("/overview"))["store"]["alarms"] if "'orders'" in text]
     assert "colour" in alarm
     told = await newer.found("/queues/orders")
-    assert (told["ready"], told["spec"], told["unreadable"]) == (1, {}, rows[0]["unreadable"])
+    assert (told["ready"], told["spec"], told["unreadable"]) == (
+        1,
+        {"ackLevel": "fsync"},
+        rows[0]["unreadable"],
+    )
 
 
 async def test_it_is_replaced_by_those_who_say_so(newer: LiveConsole, server: Server) -> None:

@@ -121,7 +121,7 @@ def test_its_upgrade_finds_values_that_the_chart_before_did_not_have(queues: Clu
 
 def test_its_files_are_the_examples() -> None:
     blocks = [block for _, block in FENCE.findall(PAGE) if block.startswith("# docs/examples/chart/")]
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for block in blocks:
         name, _, text = block.partition("\n")
         example = ROOT / name.removeprefix("# ")
@@ -130,7 +130,7 @@ def test_its_files_are_the_examples() -> None:
 
 def test_whatever_values_it_shows_can_be_installed() -> None:
     shown = [yaml.safe_load(block) for kind, block in FENCE.findall(PAGE) if kind == "yaml"]
-    assert len(shown) == 7
+    assert len(shown) == 8
     for values in shown:
         assert render(values).of("Deployment")
 

@@ -40,4 +40,4 @@ def test_what_its_node_cannot_be_asked_is_deselected_and_not_skipped(tmp_path: P
     assert "set PENSTOCK_E2E_IMAGES" in done.stdout
     for name in ("test_leftovers.py", "test_possible.py", "drained_and_comes_back"):
         assert name not in done.stdout
-    assert "test_helm_test" in done.stdout
+    assert "test_the_readme_installs_a_release" in done.stdout
