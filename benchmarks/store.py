@@ -16,6 +16,7 @@ from services.store.spec import QueueSpec
 
 EPOCH, SESSION, QID = "bench.1", "bench", "q1"
 TAKE_BYTES = 4 << 20
+SPEC = QueueSpec(ack_level="fsync")
 REPLY_FIELDS = 8  # of one stretch in the reply to a take (lua/take.lua)
 RECORD = struct.pack(">I", len(BODY)) + BODY
 
@@ -32,7 +33,7 @@ class StoreSide:
             server.execute_command("FUNCTION", "LOAD", "REPLACE", source())
             server.set(keys.epoch, EPOCH)
             named = (keys.epoch, queue[1], *keys.bindings)
-            server.fcall("ps1_declare", len(named), *named, EPOCH, QID, SESSION, "", *QueueSpec().fields())
+            server.fcall("ps1_declare", len(named), *named, EPOCH, QID, SESSION, "", *SPEC.fields())
             server.fcall(
                 "ps1_session", 3, keys.epoch, keys.sessions, keys.lane(SESSION), EPOCH, SESSION, "open"
             )
@@ -45,7 +46,9 @@ class StoreSide:
     def _call(self, operations: list[Any]) -> bytes:
         self._sequence += 1
         head = (EPOCH, SESSION, self._sequence, 0, self._wake, 1)
-        return hiredis.pack_command(("FCALL", "ps1_work", len(self._keys), *self._keys, *head, *operations))
+        return hiredis.pack_command(
+            ("FCALL", "ps1_work_timed", len(self._keys), *self._keys, *head, *operations)
+        )
 
     def publish(self, messages: int) -> bytes:
         return self._call(self._publish(messages))
@@ -60,7 +63,8 @@ class StoreSide:
 
     def step(self, taken: object, publish: int, want: int) -> tuple[list[tuple[str, bytes]], int]:
         """All in one call, as for clients that do one thing at a time."""
-        settle, count = _settle(taken[-1] if isinstance(taken, list) else [])
+        # the last reply of a call is the store's time
+        settle, count = _settle(taken[-2] if isinstance(taken, list) else [])
         operations = [*settle, *(self._publish(publish) if publish else []), "T", 0, want, TAKE_BYTES]
         return [("take", self._call(operations))], count
 

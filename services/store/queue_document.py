@@ -18,7 +18,9 @@ from services.store.queues import Queue
 from services.store.spec import DOMAIN_NAME, STRICTEST, QueueSpec
 
 QID = re.compile("[0-9A-Za-z]+")  # it stands in keys
-OF_BEFORE = "fsync"  # the ack level of stored documents that name none: they are older than the choice by the store
+OF_BEFORE = (
+    "fsync"  # the ack level of stored documents that name none: they are older than the choice by the store
+)
 
 
 def parse(name: str, document: bytes) -> Queue:

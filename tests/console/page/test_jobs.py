@@ -10,6 +10,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from services.console.console import SHOWN_JOBS
+from tests.console.local import HEADERS
 from tests.console.page.looking import axe, show
 from tests.console.page.scene import Scene
 from tests.live import until
@@ -22,7 +23,7 @@ def ask(place: Scene, method: str, path: str, body: Any = None) -> Any:
     asked = urllib.request.Request(
         f"{place.address}api/v1/{path}",
         json.dumps(body).encode() if body else None,
-        {"Content-Type": "application/json"},
+        {"Content-Type": "application/json", **HEADERS},
         method=method,
     )
     with urllib.request.urlopen(asked) as answer:
