@@ -16,7 +16,7 @@ import socket
 from pathlib import Path
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-NAMESPACE = Path("/proc/self/ns/pid")  # its number is unique until the next boot
+NAMESPACE = Path("/proc/self/ns/pid")  # its number tells containers of one boot apart
 _NAME = re.compile(r"-(?P<machine>[0-9a-f]{8})-(?P<pid>\d+)-[0-9a-f]{8}(?: |$)")
 
 
