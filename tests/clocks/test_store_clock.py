@@ -107,9 +107,11 @@ async def test_a_claim_of_a_killed_holder_runs_out_after_a_step_back(desk: Desk,
     queue = await desk.queue()
     await desk.domain.reserve(queue, "killed", TTL_MS)
     clocks.step(-HOUR_S)
-    await desk.domain.tidy(queue)  # heals it, whoever asks for it next
 
     async def is_free() -> bool:
+        await desk.domain.tidy(
+            queue
+        )  # as each sweep; Valkey may run the first with the time of before the step
         return (await desk.stats(queue))["reserved_for_ms"] == 0
 
     await until(is_free)

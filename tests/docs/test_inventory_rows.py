@@ -37,10 +37,21 @@ def tree(file: str) -> ast.Module:
     return ast.parse((TESTS / file).read_text())
 
 
-def words(file: str, name: str) -> set[str]:
-    """Strings and names in a function of a test's file, and in all of that file that it uses."""
-    known: dict[str, ast.stmt] = {}
+def statements(file: str) -> Iterator[ast.stmt]:
+    """Yield those at the top of a test's file, and of modules of tests/docs that it imports as a whole."""
     for each in tree(file).body:
+        match each:
+            case ast.ImportFrom(module="tests.docs", names=names):
+                for one in names:
+                    yield from tree(f"docs/{one.name}.py").body
+            case _:
+                yield each
+
+
+def words(file: str, name: str) -> set[str]:
+    """Return strings and names in a test function, and in what it uses of its file and of modules beside it."""
+    known: dict[str, ast.stmt] = {}
+    for each in statements(file):
         match each:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 known[each.name] = each
@@ -59,7 +70,7 @@ def words(file: str, name: str) -> set[str]:
             match one:
                 case ast.Constant(value=str(text)):
                     found.add(text)
-                case ast.Name(id=used) | ast.arg(arg=used):
+                case ast.Name(id=used) | ast.arg(arg=used) | ast.Attribute(value=ast.Name("page"), attr=used):
                     found.add(f"{used}()")
                     left.append(used)
     return found

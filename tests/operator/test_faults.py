@@ -154,8 +154,8 @@ def test_queues_wait_for_the_first_look_at_many_peers(new_operator: NewOperator,
     queues = [f"q{number}" for number in range(20)]
     peers = [peer(f"peer{number}", "rqp-mca", f"10.0.1.{number}") for number in range(200)]
     remote = [{"protocol": "rqp-mca", "queueId": n, "peers": [f"peer{199 - n}"]} for n in range(20)]
-    first = new_operator(sweep_s=3600).ready()
     seen.apply(*peers, *(queue(name, remote=where) for name, where in zip(queues, remote, strict=True)))
+    first = new_operator(sweep_s=3600).ready()
     for name in queues:
         seen.becomes("queue", name, "True", "Declared")
     told = [each["reason"] for each in seen.cluster.items("events", seen.namespace)]
