@@ -14,7 +14,7 @@ from services.tmq.service import TmqService
 class TmqConversation(Conversation):
     """One connection's replies, in the order of its requests (1.2). It knows none of the parts."""
 
-    __slots__ = ("dialect", "origin", "service", "source")
+    __slots__ = ("dialect", "origin", "service", "source", "was_reset")
 
     def __init__(self, wire: Wire, service: TmqService, dialect: Dialect) -> None:
         super().__init__(wire)
@@ -22,6 +22,7 @@ class TmqConversation(Conversation):
         self.dialect = dialect
         self.origin = f"tmq {wire.peer.certificate or wire.peer.address}"
         self.source = Source(service.store.client(wire.peer))
+        self.was_reset = False  # a settling failed: nothing is answered any more
 
     def reply(self, slot: Slot, reply: bytes, operation: Operation, good: int, total: int) -> None:
         """The reply to a run of `total` requests, `good` of them done; sent once all before it are known."""

@@ -81,7 +81,7 @@ class OriginalTransactions:
         talk = self._talk
         self.deadline = None
         reset_if_lost(talk, error)
-        if not (talk.closing or talk.gone):
+        if not talk.was_reset:  # also while it closes for another reason: the end waits for what is owed
             talk.status(slot, Operation.TE, True)
             self._inflow.free()
 

@@ -67,12 +67,11 @@ def reset_if_lost(talk: TmqConversation, error: StoreError | None) -> None:
 
     A client must not go on as if a message had been its own that others are given too (6.1).
     """
-    if error is None or talk.gone or isinstance(error, QueueUnknown):
+    if error is None or talk.gone or talk.was_reset or isinstance(error, QueueUnknown):
         return  # with its queue a message is gone for everybody
-    if not talk.closing:
-        talk.wire.refuse(error.reason, str(error))
-        talk.closing = True
-        talk.wire.abort()
+    talk.wire.refuse(error.reason, str(error))
+    talk.closing = talk.was_reset = True
+    talk.wire.abort()
 
 
 def _by_domain(deliveries: list[Delivery]) -> list[list[Delivery]]:

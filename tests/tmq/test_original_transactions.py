@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from protos import tmq
@@ -45,6 +47,18 @@ async def test_a_disconnect_returns_what_the_transaction_took(edge: LiveEdge, cl
 @pytest.mark.parametrize("end", ["te", "ta"])
 async def test_an_end_outside_a_transaction_is_answered_0(client: Client, end: str) -> None:
     assert await getattr(client, end)()
+
+
+@pytest.mark.parametrize("end", [tmq.encode_te, tmq.encode_ta], ids=["te", "ta"])
+async def test_an_end_before_an_unknown_code_is_answered_and_the_connection_closed(
+    client: Client, end: Callable[[Dialect], bytes]
+) -> None:
+    await client.queue(b"q")
+    await client.put(Q, b"1")
+    await client.ts()
+    assert await client.dnq(Q) == b"1"
+    await client.send(end(Dialect.REFERENCE) + b"\xff")
+    assert await client.rest() == b"\0"
 
 
 async def test_a_second_ts_is_answered_0_and_forgets_nothing(client: Client, other: Client) -> None:
