@@ -105,9 +105,10 @@ class Running:
         )
         figures.streams.set_function(lambda: self._console.streams)
         self.readiness = Readiness(catalogue=lambda: self._catalogue_fault)
+        context.readiness.include(self.readiness)
         self._token = local_token.keep(everything.store.data_dir) if settings.is_local else None
         identities = Identities(settings, self._token)
-        app = App(self._console, identities, figures, self.readiness.unready).application()
+        app = App(self._console, identities, figures, context.readiness).application()
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
         )
