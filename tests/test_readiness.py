@@ -1,97 +1,277 @@
-"""What each program declares that it needs: what makes it unready, and that it becomes ready again.
+"""Every need that a program declares: what makes it unmet, what /readyz says then, how the program is ready again.
 
-docs/architecture.md, Life cycle. A need without a fault in this table fails the test of its program.
+docs/architecture.md, Processes. A need without a row here, or in the operator's test in
+tests/operator/test_definitions.py, fails `test_every_declared_need_has_a_row`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from protos.ring import Frame, Operation, encode_frame
+from services.console import process as console
+from services.console.settings import ConsoleSettings
+from services.kit.edge import Edge, edges
+from services.kit.process import EdgeProcess
 from services.kit.readiness import Readiness
+from services.kit.settings import load
+from services.kit.stop import Stop
+from services.ring.edge import RunningRing
+from services.ring.node import ownership
+from services.ring.node.users import Users
+from services.store import QueueSpec, Store
 from services.store.keys import DomainKeys
 from services.store.spec import LOG_DOMAIN
-from tests.console.live_console import LiveConsole
-from tests.live import Live, set_up, until
-from tests.pubsub.live import LiveEdge as LivePubsub
-from tests.ring.clients.live import LiveClients
-from tests.rqp.live import LiveEdge as LiveRqp
-from tests.servers import Server
+from services.sysv import process as sysv
+from services.sysv.settings import SysvSettings
+from tests.cli.shell import ANY_PORT
+from tests.declared_needs import MANY, declared_needs
+from tests.kit.harness import Program, eventually
+from tests.kit.worker_processes import children
+from tests.live import until
+from tests.ring.chain.live import LiveRing
+from tests.ring.links.live import free_udp_port
+from tests.servers import Server, free_port
 from tests.stores import own_server, pytest_asyncio_loop_factories
-from tests.sysv.live import LiveBridge
 from tests.sysv.local import Keys
-from tests.tmq.live import LiveEdge as LiveTmq
 
 __all__ = ["own_server", "pytest_asyncio_loop_factories"]
 
-EDGES: dict[str, Callable[[str], Live]] = {
-    "tmq": LiveTmq,
-    "rqp": LiveRqp,
-    "ring": LiveClients,
-    "pubsub": LivePubsub,
-}
 
-
-@contextmanager
-def store_is_away(server: Server) -> Iterator[None]:
+@asynccontextmanager
+async def store_is_away(server: Server) -> AsyncIterator[None]:
+    """The server comes back."""
     server.kill9()
     yield
     server.restart()
 
 
-@contextmanager
-def log_holds_a_foreign_entry(server: Server) -> Iterator[None]:
-    """The log is not followed past an entry that cannot be read."""
+@asynccontextmanager
+async def log_holds_a_foreign_entry(server: Server) -> AsyncIterator[None]:
+    """The log is not followed past an entry that cannot be read; the entry is removed."""
     stream = DomainKeys(LOG_DOMAIN).log[0]
     foreign = server.call("XADD", stream, "*", "what", "is this")
     yield
     server.call("XDEL", stream, foreign)
 
 
-FAULTS: dict[str, dict[str, Callable[[Server], AbstractContextManager[None]]]] = {
-    "tmq": {"store": store_is_away},
-    "rqp": {"store": store_is_away},
-    "ring": {"store": store_is_away},
-    "pubsub": {"store": store_is_away, "log": log_holds_a_foreign_entry},
+Fault = Callable[[Server], AbstractAsyncContextManager[None]]
+STORE: dict[str, Fault] = {"store": store_is_away}
+PROGRAMS: dict[str, dict[str, Fault]] = {
+    "tmq": STORE,
+    "rqp": STORE,
+    "ring": STORE,
+    "pubsub": {**STORE, "log": log_holds_a_foreign_entry},
     "console": {"catalogue": store_is_away},
-    "sysv": {"store": store_is_away},
+    "sysv": STORE,
+}
+PROCESS = {"started", "accepting"}  # of every program: it starts, it ends; the next process becomes ready
+WORKERS = {"accepting", MANY}
+NODE = {"storing", "ownership", "name"}
+OPERATOR = {"definitions", "resources", "store"}
+ROWS = {
+    "services/kit/process.py": PROCESS,
+    "services/kit/board.py": WORKERS,
+    "services/tmq/service.py": set(PROGRAMS["tmq"]),
+    "services/rqp/service.py": set(PROGRAMS["rqp"]),
+    "services/ring/service.py": set(PROGRAMS["ring"]),
+    "services/pubsub/service.py": set(PROGRAMS["pubsub"]),
+    "services/console/process.py": set(PROGRAMS["console"]),
+    "services/sysv/bridge.py": set(PROGRAMS["sysv"]),
+    "services/ring/node/users.py": NODE,
+    "operator/penstock_operator/run.py": OPERATOR,
 }
 
 
-@asynccontextmanager
-async def running_program(name: str, url: str, directory: Path) -> AsyncIterator[Readiness]:
-    if name in EDGES:
-        edge = EDGES[name](url)
-        await edge.begin()
-        assert edge.running is not None
-        yield edge.running.readiness
-        await edge.close()
-    elif name == "console":
-        async with LiveConsole(url) as console:
-            assert console.running is not None
-            yield console.running.readiness
+def test_every_declared_need_has_a_row() -> None:
+    assert declared_needs() == ROWS
+    assert set(edges()) <= set(PROGRAMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A program in this loop, with its health port."""
+
+    process: EdgeProcess[object]
+    stop: Stop
+    task: asyncio.Task[bool]
+    port: int
+
+    async def readyz(self, port: int = 0) -> tuple[int, str]:
+        """(0, '') where nothing listens."""
+        try:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(f"http://127.0.0.1:{port or self.port}/readyz") as answer,
+            ):
+                return answer.status, await answer.text()
+        except aiohttp.ClientError:
+            return 0, ""
+
+    async def is_ready(self) -> bool:
+        return await self.readyz() == (200, "ok\n")
+
+    async def names(self, need: str) -> bool:
+        status, text = await self.readyz()
+        return status == 503 and text.startswith(f"{need}: ")
+
+
+def start(name: str, mappings: dict[str, object], page: int = 0) -> Running:
+    """mappings: of the bridge. page: the console's port."""
+    settings = load(None, {"health": {"port": free_port()}, "drain": {"grace_s": 600}})
+    process: EdgeProcess[object]
+    if name == "console":
+        hosted = console.Hosted(console=ConsoleSettings(port=page), everything=settings)
+        process = EdgeProcess(Edge(name, console.Hosted, console.start, list), settings, hosted)
+    elif name == "sysv":
+        bridge = SysvSettings.model_validate({"mappings": mappings})
+        process = EdgeProcess(Edge(name, sysv.Hosted, sysv.start, list), settings, sysv.Hosted(bridge=bridge))
     else:
-        keys, bridge = Keys(), LiveBridge(url, directory / "journals")
-        await bridge.queue("orders")
-        opened = await bridge.open({"in": {"key": keys.new(), "queue": "orders", "direction": "in"}})
-        yield opened.readiness
-        await bridge.close()
-        keys.remove_all()
+        process = EdgeProcess(edges()[name], settings, settings.edge(edges()[name]))
+    assert process.readiness.unready() == "started: starting"
+    stop = Stop()
+    return Running(process, stop, asyncio.create_task(process.run(stop)), settings.health.port)
 
 
-@pytest.mark.parametrize("name", list(FAULTS))
+@pytest.fixture
+def settings(own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("REDIS_URL", own_server.url)
+    for variable, value in ANY_PORT.items():
+        monkeypatch.setenv(variable, value)
+
+
+async def declare_orders(server: Server) -> None:
+    tools = Store(server.url, "test")
+    await tools.declare("orders", QueueSpec(), "test")
+    await tools.close()
+
+
+@pytest.mark.usefixtures("settings")
+@pytest.mark.parametrize("name", list(PROGRAMS))
 async def test_each_need_makes_the_program_unready_until_it_is_met_again(
-    own_server: Server, tmp_path: Path, name: str
+    own_server: Server, name: str
 ) -> None:
-    await set_up(own_server)
-    async with running_program(name, own_server.url, tmp_path) as readiness:
-        assert set(readiness.needs) == set(FAULTS[name])
-        await until(lambda: readiness.unready() is None)
-        for need, fault in FAULTS[name].items():
-            with fault(own_server):
-                await until(lambda need=need: readiness.needs[need]() is not None)
-                assert readiness.unready() is not None
-            await until(lambda: readiness.unready() is None)
+    keys = Keys()
+    await declare_orders(own_server)
+    mappings: dict[str, object] = {"in": {"key": keys.new(), "queue": "orders", "direction": "in"}}
+    page = free_port()
+    running = start(name, mappings, page)
+    await until(running.is_ready)
+    assert set(running.process.readiness.needs) == PROCESS | set(PROGRAMS[name])
+    for need, fault in PROGRAMS[name].items():
+        async with fault(own_server):
+            await until(lambda need=need: running.names(need))
+        await until(running.is_ready)
+    running.stop.drain.set()
+    await until(lambda: running.names("accepting"))
+    if name == "console":  # its page's own port gives no reasons to strangers
+        assert await running.readyz(page) == (503, "not ready: accepting; the log says more\n")
+    running.stop.hurry.set()
+    await running.task
+    keys.remove_all()
+
+
+@pytest.mark.usefixtures("settings")
+async def test_a_program_that_waits_for_the_store_to_start_says_so(own_server: Server) -> None:
+    """Edges and the console start without it; the bridge checks its queues first."""
+    keys = Keys()
+    await declare_orders(own_server)
+    own_server.kill9()
+    running = start("sysv", {"in": {"key": keys.new(), "queue": "orders", "direction": "in"}})
+    await until(lambda: running.names("started"))
+    own_server.restart()
+    await until(running.is_ready)
+    running.stop.drain.set()
+    running.stop.hurry.set()
+    await running.task
+    keys.remove_all()
+
+
+async def test_a_check_that_fails_is_a_need_that_is_not_met() -> None:
+    def check() -> str | None:
+        raise OSError("no such file")
+
+    readiness = Readiness(first=lambda: None, second=check)
+    assert readiness.unready() == "second: the check failed: OSError('no such file')"
+    with pytest.raises(ValueError, match="two needs are named 'first'"):
+        readiness.include(Readiness(first=lambda: "another"))
+
+
+def test_each_worker_is_a_need_and_names_the_inner_one(tmp_path: Path) -> None:
+    flag = tmp_path / "away"
+    with Program(f"edges.echo.unready_while={flag}", "drain.grace_s=600", workers=2) as program:
+        eventually(lambda: program.page("/readyz") == (200, "ok\n"))
+        flag.touch()
+        eventually(lambda: program.page("/readyz") == (503, "worker 0: flag: the flag is up\n"))
+        assert program.page("/healthz") == (200, "ok\n")
+        flag.unlink()
+        eventually(lambda: program.page("/readyz") == (200, "ok\n"))
+        _, *workers = children(program)
+        os.kill(workers[-1], signal.SIGKILL)
+        eventually(lambda: program.page("/readyz")[1].startswith("worker 1: "))
+        eventually(lambda: program.page("/readyz") == (200, "ok\n"))
+        program.signal(signal.SIGTERM)
+        eventually(lambda: program.page("/readyz") == (503, "accepting: draining\n"))
+        program.signal(signal.SIGTERM)
+        assert program.wait() == 1
+
+
+# the node of a ring: what it lacks makes it leave its ring, and the process stays ready for clients (ring.md 4.7)
+
+
+async def test_each_need_of_a_node_keeps_it_out_of_its_ring_until_it_is_met_again(
+    own_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ownership, "NAMESAKE_S", 0.5)
+    beacons, title = free_udp_port(), "127.0.0.1:node"
+    first, second = LiveRing(own_server.url, beacons, title), LiveRing(own_server.url, beacons, title)
+    await first.open()
+    await until(lambda: says(first, None))
+    assert set(users_of(first).readiness.needs) == NODE | set(PROGRAMS["ring"])
+    async with store_is_away(own_server):
+        await until(lambda: says(first, "store"))
+    await until(lambda: says(first, None))
+    await pause(first, True)
+    push = encode_frame(Frame(Operation.PUSH, b"asker", b"orders", b"x", b"1" * 16))
+    users_of(first).arrivals.received(push, lambda: None)
+    await until(lambda: says(first, "storing"))
+    await pause(first, False)
+    await until(lambda: says(first, None))
+    name = users_of(first).queue_name
+    await first.tools.delete(await first.tools.find(name))
+    await until(lambda: says(first, "ownership"))
+    await until(lambda: says(first, None))  # it makes the queue anew
+    await second.open()
+    await until(lambda: says(second, "name"))
+    assert second.is_ready()
+    await first.close()
+    await until(lambda: says(second, None))
+    await second.close()
+
+
+def users_of(node: LiveRing) -> Users:
+    assert isinstance(node.running, RunningRing)
+    assert node.running._node is not None
+    return node.running._node.users
+
+
+def says(node: LiveRing, need: str | None) -> bool:
+    """Whether the page /ring names this need as the reason to be away from the ring, or none."""
+    away = node.pages["/ring"]()["away"]
+    return away is None if need is None else bool(away and away.startswith(f"{need}: "))
+
+
+async def pause(node: LiveRing, is_paused: bool) -> None:
+    spec = QueueSpec(max_deliveries=0, paused=is_paused)
+    name = users_of(node).queue_name
+    await node.tools.declare(name, spec, "edge:ring", replace=True, internal=True)

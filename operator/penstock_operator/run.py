@@ -140,7 +140,7 @@ async def _serve_health(
 
     health = HealthServer(
         HealthSettings(host=settings.health_host, port=settings.health_port),
-        Answers(control.metrics.render, readiness.unready, sweep.stuck, freshen),
+        Answers(control.metrics.render, readiness, sweep.stuck, freshen),
     )
     await health.start()
     cleanup.push_async_callback(health.close)

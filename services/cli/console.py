@@ -36,7 +36,8 @@ def console(options: Options, parent: int | None) -> int:
     shared = options.beside_others(HEALTH_PORT)
     try:
         # beside another `penstock up` of this machine any free port will do: `up` says which
-        return int(process.run(shared, settings, may_move=parent is not None and not is_port_said))
+        may_move = parent is not None and not is_port_said
+        return int(process.run(shared, settings, may_move=may_move, as_json=options.as_json))
     except SettingsError as error:
         text = f"the console cannot start: {'; '.join(error.lines)}"
         raise Failure(Exit.USAGE, "console_unusable", text) from None

@@ -90,7 +90,7 @@ async def show(store: Store, output: Output, queue: str, id: str, raw: bool) -> 
     letter = await letters.find(id)
     if letter is None:
         raise not_found(f"queue {queue!r} has no dead letter {id!r}; see `penstock dead list {queue}`")
-    if raw:
+    if raw and not output.as_json:
         await write_all(sys.stdout.fileno(), letter.body)
         sync(sys.stdout.fileno())
     elif output.as_json:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import yaml
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -48,6 +49,14 @@ class Output:
         """A line of a result for people."""
         if not self.as_json:
             self._console.print(Text(printable(text)), soft_wrap=True)
+
+    def document(self, document: dict[str, Any]) -> None:
+        """A document for people, as YAML that reads back as it was: what cannot be shown has YAML's escapes."""
+        lines = yaml.safe_dump(document, sort_keys=False, allow_unicode=True).split("\n")
+        if not all(map(_can_be_shown, lines)):
+            lines = yaml.safe_dump(document, sort_keys=False).split("\n")
+        for line in lines[:-1]:
+            self.line(line)
 
     def note(self, text: str) -> None:
         """Something beside the result, for people."""
@@ -95,6 +104,15 @@ class Output:
         with Progress(*columns, console=self._notes, transient=True, disable=not shown) as bar:
             task = bar.add_task(what, total=total)
             yield lambda number: bar.advance(task, number)
+
+
+def _can_be_shown(line: str) -> bool:
+    """Whether standard output has the line as it is."""
+    try:
+        line.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        return False
+    return printable(line) == line
 
 
 def _octets(value: object) -> str:

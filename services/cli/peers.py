@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from services.cli.applying import apply_file, file_option
 from services.cli.command import store_command
@@ -72,8 +71,7 @@ async def show(store: Store, output: Output, name: str) -> None:
     if output.as_json:
         output.record(_description(found))
         return
-    for line in yaml.safe_dump(to_peer_document(found), sort_keys=False, allow_unicode=True).splitlines():
-        output.line(line)
+    output.document(to_peer_document(found))
 
 
 @peer.command()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from services.cli.applying import apply_file, file_option
 from services.cli.command import store_command
@@ -161,8 +160,7 @@ async def show(store: Store, output: Output, name: str) -> None:
     if output.as_json:
         output.record({**_description(found), "stats": stats})
         return
-    for line in yaml.safe_dump(to_document(found.name, found.spec), sort_keys=False).splitlines():
-        output.line(line)
+    output.document(to_document(found.name, found.spec))
     output.line("")
     output.pairs([("owner", found.owner), ("ack level", found.spec.ack_level), *_shown(found, stats)])
 

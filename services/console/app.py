@@ -27,6 +27,7 @@ from services.console.static import Page
 from services.console.strangers import Strangers
 from services.console.table import ROUTES
 from services.kit.gate import plain_address
+from services.kit.readiness import Readiness
 from services.store import StoreError
 
 log = logging.getLogger(__name__)
@@ -37,13 +38,13 @@ LONGEST_PATH = 200  # characters of it in a log
 
 class App:
     def __init__(
-        self, console: Console, identities: Identities, figures: Figures, unready: Callable[[], str | None]
+        self, console: Console, identities: Identities, figures: Figures, readiness: Readiness
     ) -> None:
         self._console = console
         self._identities = identities
         self._guard = Guard(console.settings)
         self._figures = figures
-        self._unready = unready
+        self._readiness = readiness
         self._strangers = Strangers()
         self._openapi = encode(document(ROUTES))
 
@@ -189,10 +190,12 @@ class App:
             return await send(request, response, self._console.settings.stream_timeout_s)
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        """Whoever reaches this port may ask: so where the store is stands in the log, and on the health port."""
-        if self._unready() is None:
+        """Name the need that is not met. Anyone may ask here, so reasons are in the log and on the health port only."""
+        fault = self._readiness.unready()
+        if fault is None:
             return web.Response(text="ok\n")
-        return web.Response(text="not ready: the store cannot be used; the log says more\n", status=503)
+        need = fault.partition(":")[0]
+        return web.Response(text=f"not ready: {need}; the log says more\n", status=503)
 
 
 async def _healthz(_: web.Request) -> web.Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import socket
 import ssl
@@ -79,6 +80,7 @@ class Hosted(EdgeSettings):
     console: ConsoleSettings
     everything: GlobalSettings
     may_move: bool = False  # to any free port, where another program has the one of the settings
+    as_json: bool = False  # what it prints
 
 
 class Running:
@@ -91,7 +93,7 @@ class Running:
             context.store_url, NAME, settings.request_timeout_s, context.metrics.count_store_event
         )
         self._settings = settings
-        self._may_move = context.settings.may_move
+        self._may_move, self._as_json = context.settings.may_move, context.settings.as_json
         self._store = store
         figures = Figures(context.metrics)
         live = Live(store, settings.refresh_s)
@@ -105,9 +107,10 @@ class Running:
         )
         figures.streams.set_function(lambda: self._console.streams)
         self.readiness = Readiness(catalogue=lambda: self._catalogue_fault)
+        context.readiness.include(self.readiness)
         self._token = local_token.keep(everything.store.data_dir) if settings.is_local else None
         identities = Identities(settings, self._token)
-        app = App(self._console, identities, figures, self.readiness.unready).application()
+        app = App(self._console, identities, figures, context.readiness).application()
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
         )
@@ -141,10 +144,7 @@ class Running:
             "setting": SETTING,
         }
         log.info("console on %s port %d", host, port, extra=fields)
-        if self._token is not None:
-            url = f"{'https' if tls is not None else 'http'}://{Peer(host, port)}/"
-            text = local_token.shown(url, self._token, at_terminal=sys.stdout.isatty())
-            print(f"console: {text}", flush=True)
+        self._tell(f"{'https' if tls is not None else 'http'}://{Peer(host, port)}/")
         self._console.live.start()
         looks = keep_looking(partial(standings, self._store), self._states.tell, LOOK_S)
         losses = keep_looking(partial(copies_lost, self._store), self._losses.tell, LOOK_S)
@@ -158,6 +158,15 @@ class Running:
             asyncio.create_task(reads, name="console report"),
             asyncio.create_task(self._console.jobs.lost.look_for_ever(), name="console lost jobs"),
         ]
+
+    def _tell(self, url: str) -> None:
+        """Say on standard output where the page is: to programs always, to people where it needs the link."""
+        if self._as_json:
+            token = None if self._token is None else str(self._token)
+            print(json.dumps({"url": url, "tokenFile": token}), flush=True)
+        elif self._token is not None:
+            text = local_token.shown(url, self._token, at_terminal=sys.stdout.isatty())
+            print(f"console: {text}", flush=True)
 
     def _listening(self) -> socket.socket:
         """Raises SettingsError."""
@@ -220,9 +229,11 @@ async def start(context: EdgeContext[Hosted]) -> Running:
     return running
 
 
-def run(settings: GlobalSettings, console: ConsoleSettings, *, may_move: bool = False) -> int:
+def run(
+    settings: GlobalSettings, console: ConsoleSettings, *, may_move: bool = False, as_json: bool = False
+) -> int:
     """Until SIGTERM or SIGINT: 0 if it ended in order, else 1. Raises SettingsError, StoreError."""
     logs.configure(settings.log, edge=NAME)
     hosted = Edge(NAME, Hosted, start, lambda _: [])
-    hosted_settings = Hosted(console=console, everything=settings, may_move=may_move)
+    hosted_settings = Hosted(console=console, everything=settings, may_move=may_move, as_json=as_json)
     return run_process(EdgeProcess(hosted, settings, hosted_settings))

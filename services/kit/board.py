@@ -10,6 +10,9 @@ import enum
 import mmap
 import struct
 import time
+from functools import partial
+
+from services.kit.readiness import Readiness
 
 _ROW = struct.Struct("=Bd180s")  # state, time of the last report (s, monotonic), reason in UTF-8
 _ROW_SIZE = 192
@@ -35,6 +38,8 @@ class Board:
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._page = mmap.mmap(-1, _HEAD + workers * _ROW_SIZE)
+        rows = {f"worker {number}": partial(self._worker_fault, number) for number in range(workers)}
+        self.readiness = Readiness(accepting=self._drain_fault, **rows)
 
     def report(self, worker: int, state: WorkerState, reason: str = "") -> None:
         """A worker's row; doing so is also its sign of life."""
@@ -52,17 +57,15 @@ class Board:
         (deaths,) = _DEATHS.unpack_from(self._page, _DEATHS_AT)
         return int(deaths)
 
-    def unready(self) -> str | None:
-        """Why not all workers serve, or None."""
+    def _drain_fault(self) -> str | None:
         (is_draining,) = _DRAINING.unpack_from(self._page, 0)
-        if is_draining:
-            return "draining"
-        for worker in range(self._workers):
-            state, _, reason = _ROW.unpack_from(self._page, self._at(worker))
-            if state != WorkerState.READY:
-                text = reason.rstrip(b"\0").decode(errors="replace")
-                return f"worker {worker}: {text or WorkerState(state).name.lower()}"
-        return None
+        return "draining" if is_draining else None
+
+    def _worker_fault(self, worker: int) -> str | None:
+        state, _, reason = _ROW.unpack_from(self._page, self._at(worker))
+        if state == WorkerState.READY:
+            return None
+        return reason.rstrip(b"\0").decode(errors="replace") or WorkerState(state).name.lower()
 
     def stuck(self) -> str | None:
         """Which worker runs but does not turn its loop any more, or None."""

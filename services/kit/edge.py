@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -58,6 +58,9 @@ class EdgeContext(Generic[SettingsT]):
     dial: Dial  # makes a dialler for connections to others; the name is its label in metrics, as a listener's is
     page: AddPage  # beside /metrics and the others, as "/name"; a process that is one of several workers has none
     answer: AddTopic  # what this edge can be asked through the store, beside `connections` and `close`
+    readiness: Readiness = field(
+        default_factory=Readiness
+    )  # of the process; the kit adds what the edge needs
 
 
 @dataclass(frozen=True, slots=True)

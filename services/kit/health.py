@@ -14,6 +14,7 @@ from services.kit.acceptor import cannot_listen, listening
 from services.kit.edge import Page
 from services.kit.layers import SettingsError
 from services.kit.metrics import CONTENT_TYPE
+from services.kit.readiness import Readiness
 from services.kit.settings import HealthSettings
 
 log = logging.getLogger(__name__)
@@ -28,13 +29,13 @@ class Answers:
     metrics: Callable[
         [], bytes
     ]  # called in a thread: thousands of series take long to write, and clients would wait
-    unready: Callable[[], str | None]  # why requests cannot be served, or None
+    readiness: Readiness  # whether requests can be served
     stuck: Callable[[], str | None]  # why the process had better be killed, or None; never about the store
     freshen: Callable[[], None] = lambda: None  # what is to be done in the loop before `metrics`
 
 
 class HealthServer:
-    """GET /metrics, /healthz (200, or 503 if stuck), /readyz (200, or 503 and the reason); and `pages`, by path.
+    """GET /metrics, /healthz (200, or 503 if stuck), /readyz (200, or 503 and the unmet need); and `pages`, by path.
 
     Pages may be added later: an edge has them once it has started.
     """
@@ -77,7 +78,7 @@ class HealthServer:
         return _page(self._answers.stuck())
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        return _page(self._answers.unready())
+        return _page(self._answers.readiness.unready())
 
     async def _page(self, request: web.Request) -> web.Response:
         page = self._pages.get(request.path)

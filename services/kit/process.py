@@ -74,11 +74,11 @@ class EdgeProcess(Generic[SettingsT]):
         self._pages: dict[str, Page] = {}
         self._running: RunningEdge | None = None
         self._draining = False
-        self._readiness = Readiness(
-            running=lambda: "draining" if self._draining else None,
-            edge=self._edge_fault,
+        self.readiness = Readiness(
+            accepting=lambda: "draining" if self._draining else None,
+            started=lambda: "starting" if self._running is None else None,
         )
-        self._unready: str | None = "starting"  # as it was logged last
+        self._unready = self.readiness.unready()  # as it was logged last
         self._census = Census(lambda: self._groups)
         place = settings.health  # of one of several workers, where the one that answers for all has them
         self._health = str(Peer(place.host, place.port)) if place.port else None
@@ -94,7 +94,7 @@ class EdgeProcess(Generic[SettingsT]):
                 self._recorder.start()
                 cleanup.push_async_callback(self._recorder.close, stop.hurry.is_set)
             if self._report is None:
-                answers = Answers(self._metrics.render, self.unready, lambda: None, self._freshen)
+                answers = Answers(self._metrics.render, self.readiness, lambda: None, self._freshen)
                 health = HealthServer(self._settings.health, answers, self._pages)
                 self._health = str(Peer(*await health.start()))
                 cleanup.push_async_callback(health.close)
@@ -119,16 +119,6 @@ class EdgeProcess(Generic[SettingsT]):
 
         return count
 
-    def unready(self) -> str | None:
-        """Why requests cannot be served now, or None."""
-        try:
-            return self._readiness.unready()
-        except Exception as error:  # noqa: BLE001
-            return f"readiness is unknown: {error!r}"
-
-    def _edge_fault(self) -> str | None:
-        return "starting" if self._running is None else self._running.readiness.unready()
-
     async def _start(self, stop: Stop) -> bool:
         """False if it was told to stop before it had started."""
         starting = asyncio.ensure_future(self._start_edge())
@@ -140,6 +130,7 @@ class EdgeProcess(Generic[SettingsT]):
             await asyncio.gather(starting, return_exceptions=True)
             return False
         self._running = await starting
+        self.readiness.include(self._running.readiness)
         self._tick()
         return True
 
@@ -154,6 +145,7 @@ class EdgeProcess(Generic[SettingsT]):
             self._dial,
             self._pages.__setitem__,
             self._metrics.count_store_event.topics.__setitem__,
+            self.readiness,
         )
         running = await self._edge.start(context)
         try:
@@ -212,7 +204,7 @@ class EdgeProcess(Generic[SettingsT]):
         self._metrics.input_held.set(self._budget.total)
         self._metrics.output_held.set(self._output.total)
         self._metrics.tell_store_calls()
-        reason = self.unready()
+        reason = self.readiness.unready()
         self._log_change(reason)
         self._metrics.ready.set(reason is None)
         if self._report is not None:
@@ -233,7 +225,7 @@ class EdgeProcess(Generic[SettingsT]):
 
     def _about(self) -> dict[str, Any]:
         """For the directory of processes in the store."""
-        return {**self._census.about(), "health": self._health, "unready": self.unready()}
+        return {**self._census.about(), "health": self._health, "unready": self.readiness.unready()}
 
     def _freshen(self) -> None:
         self._tick()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 Need = Callable[[], str | None]
 
@@ -14,9 +14,29 @@ class Readiness:
     process needs belongs here: what some queues need makes requests to these queues fail, and no others.
     """
 
-    def __init__(self, **needs: Need) -> None:
-        self.needs: Mapping[str, Need] = needs
+    def __init__(self, *parts: Readiness, **needs: Need) -> None:
+        """Declare the needs of `parts` first, then those of its own."""
+        self.needs: dict[str, Need] = {}
+        for part in parts:
+            self.include(part)
+        self._declare(needs)
+
+    def include(self, part: Readiness) -> None:
+        """Declare the needs of a part of this process as well."""
+        self._declare(part.needs)
+
+    def _declare(self, needs: dict[str, Need]) -> None:
+        for name, need in needs.items():
+            if self.needs.setdefault(name, need) is not need:
+                raise ValueError(f"two needs are named {name!r}")
 
     def unready(self) -> str | None:
-        """Return why requests cannot be served now, or None. The first need that is not met gives the reason."""
-        return next((reason for need in self.needs.values() if (reason := need()) is not None), None)
+        """Return the name of the first need that is not met and the reason, or None."""
+        for name, need in self.needs.items():
+            try:
+                reason = need()
+            except Exception as error:  # noqa: BLE001 - a check that fails is a need that is not known to be met
+                reason = f"the check failed: {error!r}"
+            if reason is not None:
+                return f"{name}: {reason}"
+        return None

@@ -47,7 +47,7 @@ class Together(Collector):
                 yield _rounded(family) if family.type == "histogram" else family
         ready, deaths = measures.READY, worker_measures.DEATHS
         told = GaugeMetricFamily(ready.name, ready.text, labels=["edge"])
-        told.add_metric([self._edge], float(self._board.unready() is None))
+        told.add_metric([self._edge], float(self._board.readiness.unready() is None))
         yield told
         counted = CounterMetricFamily(deaths.name, deaths.text, labels=["edge"])
         counted.add_metric([self._edge], self._board.deaths())

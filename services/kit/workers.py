@@ -222,7 +222,7 @@ class Supervisor(Generic[SettingsT]):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it answers until the last worker has drained
         board = self._board
         together = Together(self._edge.name, self._folder, board, supervisor=os.getppid())
-        answers = Answers(together.render, board.unready, board.stuck)
+        answers = Answers(together.render, board.readiness, board.stuck)
         serve_forever(self._settings.health, answers, self._health_sockets)
         return EXIT_FAILED
 

@@ -1,134 +1,178 @@
 """Every command as any user id, in any encoding, with any standard stream closed (services/kit/startup.py).
 
-Exit statuses of docs/cli.md hold: 74 for a result that cannot be written, the usual one for everything else.
+Exit statuses of docs/cli.md hold: 74 for a result that cannot be written, the usual one for everything else. And with
+`--json` every result is one JSON object a line.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from services.cli.exits import Exit
-from services.cli.main import MODULES
-from tests.cli.shell import PATIENCE_S, Shell
+from tests.cli.hostile import UID, Hostile, environment_of
+from tests.cli.leaves import FORMS, FRIEND, LEAVES, NAME, ROWS, SERVICES, fill, flags, leaf_of
+from tests.cli.shell import PATIENCE_S, PROGRAM, Shell
 from tests.servers import Server, eventually, free_port
+from tests.sysv.local import Keys
 
-NAME = "注文"
-UID = 123_456
+FILE = "dead export"  # what it writes is a file of another format, whatever --json says
 NAMELESS = ["unshare", "--user", f"--map-user={UID}", f"--map-group={UID}"]
-PROGRAM = [sys.executable, "-P", "-m", "services.cli"]
-MISSING, REFUSED, USAGE = Exit.NOT_FOUND, Exit.REFUSED, Exit.USAGE
-# words, the usual exit status, whether a result is written to standard output
-COMMANDS: list[tuple[Sequence[str], int, bool]] = [
-    (["--help"], 0, True),
-    (["queue", "list"], 0, True),
-    (["queue", "show", NAME], 0, True),
-    (["queue", "create", NAME], REFUSED, False),  # it is there already
-    (["queue", "apply", "--file", "-"], USAGE, False),  # nothing comes from standard input
-    (["queue", "purge", NAME, "--yes"], 0, True),
-    (["queue", "release", NAME], REFUSED, False),  # it is not reserved
-    (["queue", "delete", "nowhere", "--yes"], MISSING, False),
-    (["peer", "list"], 0, True),
-    (["put", NAME, NAME], 0, True),
-    (["peek", NAME], 0, True),
-    (["get", NAME], 0, True),
-    (["dead", "list", NAME], 0, True),
-    (["dead", "export", NAME, "--garbage-msg"], 0, False),
-    (["dead", "import", NAME], USAGE, False),  # it says no format
-    (["dead", "redrive", NAME, "--all"], MISSING, False),
-    (["dead", "purge", NAME, "--all", "--yes"], MISSING, False),
-    (["rqp", "send", "nowhere", "x"], USAGE, False),
-    (["log", "show"], MISSING, False),
-    (["ring", "status"], MISSING, False),
-    (["report"], MISSING, False),
-    (["config"], 0, True),
-    (["doctor"], 0, True),
-    (["store", "init"], 0, True),
-    (["store", "rights"], 0, True),
-]
-
-
-@pytest.fixture
-def shell(tmp_path: Path, server: Server) -> Shell:
-    shell = Shell(tmp_path, {"REDIS_URL": server.url})
-    shell.run("store", "init")
-    shell.run("queue", "create", NAME)
-    return shell
-
-
-def start(shell: Shell, words: Sequence[str], *closed: int, **more: str) -> subprocess.Popen[bytes]:
-    environment = {**shell.environment, "PYTHONIOENCODING": "ascii", **more}
-    for name in ("USER", "LOGNAME", "LNAME", "USERNAME", "HOME"):
-        environment.pop(name, None)
-    closing = " ".join(f"{number}>&-" for number in closed)
-    return subprocess.Popen(
-        [*NAMELESS, "sh", "-c", f'exec "$@" {closing}', "sh", *PROGRAM, *words],
-        cwd=shell.folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def finish(process: subprocess.Popen[bytes]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=PATIENCE_S)
-    assert b"Traceback" not in err, err
-    return process.returncode, out.decode("utf-8"), err.decode("ascii")
+ESCAPED = NAME.encode("ascii", "backslashreplace")
 
 
 def test_every_command_is_in_the_table() -> None:
-    assert {words[0] for words, _, _ in COMMANDS} | {"up", "serve", "sysv", "console"} >= set(MODULES)
+    done = {leaf_of(row.words) for row in ROWS if row.status == Exit.OK}
+    assert done - {""} | {leaf for leaf in LEAVES if leaf.split()[0] in SERVICES} == LEAVES
 
 
-def check_all(shell: Shell, *closed: int) -> None:
-    """Run every command with these streams closed; what each should be is in the table."""
+def test_every_flag_is_in_the_table() -> None:
+    """Those of services change no result."""
+    used = {(leaf_of(row.words), word) for row in (*ROWS, *FORMS) for word in row.words.split()}
+    assert {(leaf, flag) for leaf, flag in flags() if leaf not in SERVICES} <= used
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server("valkey", tmp_path_factory.mktemp("startup")).start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def shell(tmp_path: Path, store: Server) -> Shell:
+    return Shell(tmp_path, {"REDIS_URL": store.url})
+
+
+@pytest.fixture
+def known(shell: Shell, store: Server) -> Mapping[str, str]:
+    """What is in the store, as words of rows name it."""
+    store.clear()
+    return fill(shell)
+
+
+def outcome(shell: Shell, words: list[str], closed: Collection[int]) -> tuple[int, bytes, bytes]:
+    status, out, err = Hostile(shell, words, closed).end()
+    assert not any(fault in err for fault in (b"Traceback", b"Exception ignored")), (words, err)
+    err.decode("ascii")
+    return status, out, err
+
+
+@pytest.mark.parametrize("closed", [(0,), (2,), (0, 1), (0, 1, 2)], ids=str)
+def test_a_nameless_user_in_ascii_with_closed_streams(
+    shell: Shell, known: Mapping[str, str], closed: tuple[int, ...]
+) -> None:
     wrong = []
-    for words, status, writes in COMMANDS:
-        found, out, err = finish(start(shell, words, *closed))
-        expected = (Exit.IO if writes else status) if 1 in closed else status
-        if found != expected or (1 not in closed and bool(out) != writes):
-            wrong.append((words, found, out, err))
+    for row in ROWS:
+        status, out, err = outcome(shell, row.arguments(known), closed)
+        expected = Exit.IO if row.writes and 1 in closed else row.status
+        says = bool(out), bool(err) or not expected
+        wanted = row.writes and 1 not in closed, 2 not in closed or not expected
+        if (status, says) != (expected, wanted):
+            wrong.append((row.words, status, out, err))
     assert wrong == [], "\n".join(map(repr, wrong))
 
 
-def test_a_nameless_user_without_input_in_an_encoding_that_lacks_the_name(shell: Shell) -> None:
-    check_all(shell, 0)
-    assert r"\u6ce8\u6587" in finish(start(shell, ["queue", "list"], 0))[1]
-    finish(start(shell, ["put", NAME, "y"]))
+def test_json_is_one_object_a_line(shell: Shell, known: Mapping[str, str]) -> None:
+    """A failure is one on standard error; names are whole, whatever the encoding."""
+    wrong = []
+    for row in [*FORMS, *ROWS[1:]]:
+        status, out, err = outcome(shell, [*row.arguments(known), "--json"], (0,))
+        lines = [] if leaf_of(row.words) == FILE else out.splitlines()
+        if (
+            status != row.status
+            or not all(map(is_object, [*lines, *err.splitlines()]))
+            or row.writes != bool(out)
+        ):
+            wrong.append((row.words, status, out, err))
+    assert wrong == [], "\n".join(map(repr, wrong))
+    assert json.loads(outcome(shell, ["queue", "show", NAME, "--json"], ())[1])["name"] == NAME
+
+
+def is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def test_what_the_encoding_lacks_is_escaped_and_documents_read_back(
+    shell: Shell, known: Mapping[str, str]
+) -> None:
+    assert ESCAPED in outcome(shell, ["queue", "list"], ())[1]
+    turned = "turned\u202e"  # at a terminal it would turn the rest of the line around
+    shell.run("queue", "create", turned)
+    for kind, name in (("queue", NAME), ("peer", FRIEND), ("queue", turned)):
+        written = [outcome(shell, [kind, "show", name], ())[1]]
+        written.append(shell.run(kind, "show", name, PYTHONIOENCODING="utf-8").out)
+        for document in written:
+            assert yaml.safe_load(document.partition(b"\n\n")[0])["metadata"]["name"] == name
+        assert (name.encode() in written[1]) is (name != turned)
+    outcome(shell, ["put", NAME, "y"], (0,))
     assert shell.run("peek", NAME, "--json").object["origin"] == f"cli {UID}@{socket.gethostname()}"
 
 
-def test_closed_outputs_are_74_where_there_is_a_result_to_write(shell: Shell) -> None:
-    check_all(shell, 0, 1, 2)
+@pytest.mark.parametrize(
+    ("words", "closed"), [("queue list", (0,)), ("queue create 注文", (2,)), ("config", (0, 1, 2))]
+)
+def test_a_new_interpreter_does_the_same(
+    shell: Shell, known: Mapping[str, str], words: str, closed: tuple[int, ...]
+) -> None:
+    """So what the tests above see is what a command does."""
+    closing = " ".join(f"{number}>&-" for number in closed)
+    program = [
+        *NAMELESS,
+        "sh",
+        "-c",
+        f'exec "$@" {closing}',
+        "sh",
+        *PROGRAM[:-1],
+        "services.cli",
+        *words.split(),
+    ]
+    real = subprocess.run(
+        program, cwd=shell.folder, env=environment_of(shell), stdin=subprocess.DEVNULL, capture_output=True,
+        timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert (real.returncode, real.stdout, real.stderr) == outcome(shell, words.split(), closed)
 
 
-def test_a_closed_standard_error_changes_nothing_else(shell: Shell) -> None:
-    for words, status in ((["queue", "list"], 0), (["get", NAME], MISSING)):
-        assert finish(start(shell, words, 2))[0] == status
+@pytest.mark.parametrize("leaf", sorted(leaf for leaf in LEAVES if leaf.split()[0] in SERVICES))
+def test_a_service_without_any_stream_drains_at_sigterm(
+    shell: Shell, known: Mapping[str, str], leaf: str
+) -> None:
+    keys, more = Keys(), ["--json"]
+    if leaf == "sysv":
+        more += ["--in", f"{keys.new():#x}:{NAME}"]
+    elif leaf == "up":
+        more += ["--set", "console.enabled=false"]
+        del shell.environment["REDIS_URL"]
+    assert drained(shell, [*leaf.split(), *more], "health.port", (0, 1, 2)) == (0, b"", b"")
+    keys.remove_all()
 
 
-def test_an_edge_without_any_stream_drains_at_sigterm(shell: Shell) -> None:
-    port = free_port()
-    listener = {"PENSTOCK_EDGES__TMQ__LISTENERS__DOCUMENT__PORT": str(port)}
-    process = start(shell, ["serve", "tmq"], 0, 1, 2, **listener)
-    eventually(lambda: socket.create_connection(("127.0.0.1", port), 5).close() is None)
-    process.send_signal(signal.SIGTERM)
-    assert finish(process)[0] == 0
+def drained(shell: Shell, words: list[str], port: str, closed: Collection[int]) -> tuple[int, bytes, bytes]:
+    """How it ended, told to as soon as it listens on the port of that setting."""
+    number = free_port()
+    command = Hostile(shell, [*words, "--set", f"{port}={number}"], closed)
+    try:
+        eventually(lambda: socket.create_connection(("127.0.0.1", number), 5).close() is None)
+        os.kill(command.process.pid, signal.SIGTERM)
+        return command.end()
+    finally:
+        command.process.kill()
 
 
-def test_up_without_any_stream_runs_and_stops(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
-    process = start(shell, ["up"], 0, 1, 2)
-    lock = tmp_path / "penstock-data" / "up.lock"
-    eventually(lambda: lock.exists() and json.loads(lock.read_text() or "{}").get("url"))
-    eventually(lambda: finish(start(shell, ["put", "none", "x"]))[0] == MISSING)
-    process.send_signal(signal.SIGTERM)
-    assert finish(process)[0] == 0
+def test_the_console_says_where_it_is_as_json(shell: Shell, known: Mapping[str, str]) -> None:
+    status, out, _ = drained(shell, ["console", "--json", "--set", "health.port=0"], "console.port", (0,))
+    told = json.loads(out)
+    assert (status, told["tokenFile"]) == (0, str(shell.folder / "penstock-data" / "console.token"))
+    assert told["url"].startswith("http://127.0.0.1:")

@@ -12,23 +12,23 @@ from services.kit.board import Board, WorkerState
 
 def test_all_must_be_ready() -> None:
     board = Board(2)
-    assert board.unready() == "worker 0: absent"
+    assert board.readiness.unready() == "worker 0: absent"
     board.report(0, WorkerState.READY)
-    assert board.unready() == "worker 1: absent"
+    assert board.readiness.unready() == "worker 1: absent"
     board.report(1, WorkerState.STARTING)
-    assert board.unready() == "worker 1: starting"
+    assert board.readiness.unready() == "worker 1: starting"
     board.report(1, WorkerState.UNREADY, "the store is away: ünreachable")
-    assert board.unready() == "worker 1: the store is away: ünreachable"
+    assert board.readiness.unready() == "worker 1: the store is away: ünreachable"
     board.report(1, WorkerState.READY)
-    assert board.unready() is None
+    assert board.readiness.unready() is None
     board.drain()
-    assert board.unready() == "draining"
+    assert board.readiness.unready() == "accepting: draining"
 
 
 def test_a_long_reason_is_cut() -> None:
     board = Board(1)
     board.report(0, WorkerState.UNREADY, "ü" * 500)
-    assert str(board.unready()).startswith("worker 0: üü")
+    assert str(board.readiness.unready()).startswith("worker 0: üü")
 
 
 def test_deaths_are_counted_beside_all_else() -> None:
@@ -36,9 +36,9 @@ def test_deaths_are_counted_beside_all_else() -> None:
     board.report(0, WorkerState.READY)
     for _ in range(300):
         board.count_death()
-    assert (board.deaths(), board.unready()) == (300, None)
+    assert (board.deaths(), board.readiness.unready()) == (300, None)
     board.drain()
-    assert (board.deaths(), board.unready()) == (300, "draining")
+    assert (board.deaths(), board.readiness.unready()) == (300, "accepting: draining")
 
 
 def test_a_child_writes_what_the_parent_reads() -> None:
@@ -48,7 +48,7 @@ def test_a_child_writes_what_the_parent_reads() -> None:
         board.report(0, WorkerState.READY)
         os._exit(0)
     os.waitpid(pid, 0)
-    assert board.unready() is None
+    assert board.readiness.unready() is None
 
 
 def test_a_worker_that_reports_no_more_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:

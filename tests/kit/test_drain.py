@@ -45,7 +45,7 @@ def test_unready_first_then_no_more_connections_then_the_sessions_end() -> None:
         busy = program.connect()
         assert exchange(busy, frame(b"E", b"hello")) == b"hello"
         program.signal(signal.SIGTERM)
-        eventually(lambda: program.page("/readyz") == (503, "draining\n"))
+        eventually(lambda: program.page("/readyz") == (503, "accepting: draining\n"))
         assert program.page("/healthz") == (200, "ok\n")
         # Others do not know yet: during the grace everybody is served as before.
         late = program.connect()

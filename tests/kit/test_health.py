@@ -13,13 +13,15 @@ import pytest
 from services.kit.edge import Page
 from services.kit.health import Answers, HealthServer
 from services.kit.layers import SettingsError
+from services.kit.readiness import Readiness
 from services.kit.settings import HealthSettings
 from tests.kit.harness import Program, eventually
 
 
 async def test_each_page_says_what_it_is_told() -> None:
     faults: dict[str, str | None] = {"unready": None, "stuck": None}
-    answers = Answers(lambda: b"penstock_ready 1\n", lambda: faults["unready"], lambda: faults["stuck"])
+    readiness = Readiness(store=lambda: faults["unready"])
+    answers = Answers(lambda: b"penstock_ready 1\n", readiness, lambda: faults["stuck"])
     server = HealthServer(HealthSettings(port=0), answers)
     host, port = await server.start()
 
@@ -32,7 +34,7 @@ async def test_each_page_says_what_it_is_told() -> None:
         assert await page("/healthz") == (200, "ok\n")
         assert await page("/readyz") == (200, "ok\n")
         faults["unready"] = "the store is away"
-        assert await page("/readyz") == (503, "the store is away\n")
+        assert await page("/readyz") == (503, "store: the store is away\n")
         assert await page("/healthz") == (200, "ok\n")
         faults["stuck"] = "worker 1: silent for 20 s"
         assert await page("/healthz") == (503, "worker 1: silent for 20 s\n")
@@ -53,7 +55,7 @@ async def test_a_scrape_is_freshened_in_the_loop_and_written_beside_it() -> None
         step("written")
         return b"text"
 
-    answers = Answers(write, lambda: None, lambda: None, lambda: step("freshened"))
+    answers = Answers(write, Readiness(), lambda: None, lambda: step("freshened"))
     server = HealthServer(HealthSettings(port=0), answers)
     host, port = await server.start()
     async with aiohttp.ClientSession() as session:
@@ -69,7 +71,7 @@ async def test_a_scrape_is_freshened_in_the_loop_and_written_beside_it() -> None
 
 async def test_one_address_for_all_is_for_both_families() -> None:
     """docs/chart.md: kubelets ask a pod of two families by the first, whichever that is."""
-    server = HealthServer(HealthSettings(host="::", port=0), Answers(bytes, lambda: None, lambda: None))
+    server = HealthServer(HealthSettings(host="::", port=0), Answers(bytes, Readiness(), lambda: None))
     host, port = await server.start()
     assert host == "::"
     async with aiohttp.ClientSession() as session:
@@ -82,7 +84,7 @@ async def test_one_address_for_all_is_for_both_families() -> None:
 async def test_an_edge_adds_pages_of_its_own() -> None:
     pages: dict[str, Page] = {}
     told = {"number": 1}
-    server = HealthServer(HealthSettings(port=0), Answers(bytes, lambda: None, lambda: None), pages)
+    server = HealthServer(HealthSettings(port=0), Answers(bytes, Readiness(), lambda: None), pages)
     host, port = await server.start()
     async with aiohttp.ClientSession() as session:
         assert (await session.get(f"http://{host}:{port}/echo")).status == 404
@@ -109,7 +111,7 @@ def test_a_process_says_whether_it_is_ready(tmp_path: Path) -> None:
     flag.touch()
     with Program(f"edges.echo.unready_while={flag}") as program:
         program.event("started")
-        assert program.page("/readyz") == (503, "the flag is up\n")
+        assert program.page("/readyz") == (503, "flag: the flag is up\n")
         assert program.page("/healthz") == (200, "ok\n")
         assert program.samples()['penstock_ready{edge="echo"}'] == 0
         flag.unlink()

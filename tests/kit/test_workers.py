@@ -6,7 +6,6 @@ import os
 import signal
 import time
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from prometheus_client import ProcessCollector
@@ -52,15 +51,6 @@ def test_both_serve_one_port_and_answer_as_one(pair: Program) -> None:
         assert len(program.events("drained")) == 2
 
 
-def test_not_ready_while_one_of_them_is_not(tmp_path: Path) -> None:
-    flag = tmp_path / "away"
-    with Program(f"edges.echo.unready_while={flag}", workers=2) as program:
-        eventually(lambda: program.page("/readyz")[0] == 200)
-        flag.touch()
-        eventually(lambda: program.page("/readyz") == (503, "worker 0: the flag is up\n"))
-        assert program.page("/healthz") == (200, "ok\n")
-
-
 def test_the_drain_reaches_all_and_is_answered_for() -> None:
     with Program("drain.grace_s=1", workers=2) as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
@@ -68,7 +58,7 @@ def test_the_drain_reaches_all_and_is_answered_for() -> None:
             sock.sendall(frame(b"W", b"1.5"))
             assert exchange(sock, frame(b"E", b"begun")) == b"begun"
             program.signal(signal.SIGTERM)
-            eventually(lambda: program.page("/readyz") == (503, "draining\n"))
+            eventually(lambda: program.page("/readyz") == (503, "accepting: draining\n"))
             assert receive(sock) == b"done"
         assert program.wait() == 0
 

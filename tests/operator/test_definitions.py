@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from penstock_operator.api import Api, ApiError
 from penstock_operator.resources import Kind
 
+from tests.declared_needs import declared_needs
+from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import DEFINITIONS, Cluster
 from tests.operator.documents import Seen, queue
 from tests.operator.inside import access
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.test_faults import rights
 from tests.servers import Server, eventually
 
 MISSING = (
-    "nobody has defined queues, peers, redrives of penstock.dev/v1alpha1: apply the CRDs (crds.enabled)\n"
+    "definitions: nobody has defined queues, peers, redrives of penstock.dev/v1alpha1: "
+    "apply the CRDs (crds.enabled)\n"
 )
 NewProgram = Callable[..., OperatorProgram]
 
@@ -45,8 +50,8 @@ def new_program(undefined: Cluster, namespace: str, store: Server, tmp_path: Pat
     """Operators that may end by themselves."""
     made: list[OperatorProgram] = []
 
-    def start(**settings: object) -> OperatorProgram:
-        made.append(OperatorProgram(undefined, store.url, tmp_path, namespaces=namespace, **settings))
+    def start(cluster: Cluster = undefined, **settings: object) -> OperatorProgram:
+        made.append(OperatorProgram(cluster, store.url, tmp_path, namespaces=namespace, **settings))
         return made[-1].start()
 
     yield start
@@ -144,3 +149,34 @@ async def test_what_nobody_defined_is_said(undefined: Cluster) -> None:
         assert "CRDs" not in str(lost.value)
     finally:
         await api.close()
+
+
+def test_each_need_makes_it_unready_until_it_is_met_again(
+    new_program: NewProgram, api_server: ApiServer, undefined: Cluster, namespace: str, store: Server
+) -> None:
+    """The definitions, the rights to list resources, and the store may all come later, or go and come back."""
+    started = new_program(cluster=api_server.as_user("developer"))
+    met: set[str] = set()
+
+    def lacks(need: str, why: str) -> None:
+        met.add(need)
+        eventually(partial(started.page, "readyz"), until=lambda page: is_unmet(page, need, why))
+        assert started.page("healthz")[0] == 200
+
+    lacks("definitions", "nobody has defined queues")
+    define(undefined)
+    lacks("resources", f"queues of {namespace} cannot be listed")
+    seen = Seen(undefined, namespace)
+    seen.apply(queue("orders", deletionPolicy="Delete"), *rights("developer"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    started.ready()
+    store.kill9()
+    lacks("store", "the store cannot be used now")
+    store.restart()
+    started.ready()
+    seen.delete("queue", "orders", "--timeout=30s")
+    assert met == declared_needs()["operator/penstock_operator/run.py"]
+
+
+def is_unmet(page: tuple[int, str], need: str, why: str) -> bool:
+    return page[0] == 503 and page[1].startswith(f"{need}: ") and why in page[1]

@@ -300,20 +300,6 @@ def test_a_copy_with_the_notes_of_another_is_seen_at_once(operator: OperatorProg
     seen.becomes("queue", "copy", "True", "Declared", 5)
 
 
-def test_it_waits_for_its_rights(
-    new_operator: NewOperator, api_server: ApiServer, seen: Seen, keeper: Keeper
-) -> None:
-    """They may come later than the operator."""
-    user = api_server.as_user("developer")
-    started = new_operator(cluster=user)
-    eventually(lambda: started.events("list_failed"))
-    status, why = started.page("readyz")
-    assert (status, f"queues of {seen.namespace} cannot be listed" in why) == (503, True)
-    seen.apply(queue("orders", deletionPolicy="Delete"), *rights("developer"))
-    seen.becomes("queue", "orders", "True", "Declared")
-    started.ready()
-
-
 @pytest.mark.parametrize("kills", [6])
 def test_killed_at_random(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, chance: random.Random, kills: int

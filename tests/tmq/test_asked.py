@@ -125,7 +125,7 @@ async def test_an_edge_that_drains_says_so_and_is_gone_afterwards(server: Server
             program.process.send_signal(signal.SIGTERM)
 
             async def drains() -> bool:
-                return [one.unready for one in await tools.processes()] == ["draining"]
+                return [one.unready for one in await tools.processes()] == ["accepting: draining"]
 
             await until(drains)
             assert await program.ended() == 0

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from services.kit.build import version
+from services.kit.readiness import Readiness
 from services.ring.node.station import MEMBER_S, Station
 from services.ring.service import RingService, decode_name
 from services.store import StoreError
@@ -87,13 +88,13 @@ class Notice:
         service: RingService,
         station: Station,
         place: tuple[str, int],
-        trouble: Callable[[], str | None],
+        readiness: Readiness,
         has_namesake: Callable[[], bool],
     ) -> None:
         self._board = service.store.ring_nodes
         self._station = station
         self._place = place
-        self._trouble = trouble
+        self._readiness = readiness
         self._has_namesake = has_namesake
         self._title = decode_name(station.node.name)  # under which it stands there
         self._written: Any = None
@@ -101,7 +102,7 @@ class Notice:
         self._is_told = False  # that it cannot be written
 
     def document(self) -> Document:
-        return describe(self._station, self._place, self._trouble())
+        return describe(self._station, self._place, self._readiness.unready())
 
     async def keep_writing(self) -> None:
         while True:

@@ -21,7 +21,7 @@ REASONS = {
     "nobody leads this ring, and the predecessor has said nothing": "no_leader",
     "this node is stopping": "stopping",
     "stopping": "stopping",
-    NAMESAKE: "same_name",
+    f"name: {NAMESAKE}": "same_name",
     **{label: label for label in ("unknown_type", "too_long", "truncated", "request_timeout")},  # 2.5, 2.7
     **{label: label for label in ("not_an_ack", "ack_for_nothing")},  # 2.5
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from protos.ring import Limits, Node
 from services.kit.dialler import Dialler
+from services.kit.readiness import Readiness
 from services.kit.session import Session, Wire
 from services.ring.node.board import Notice
 from services.ring.node.figures import Figures
@@ -35,11 +36,11 @@ class Member:
         dialler: Dialler,
         arrivals: Arrivals,
         departures: Departures,
-        trouble: Callable[[], str | None] | None = None,
+        readiness: Readiness,
         has_namesake: Callable[[], bool] = lambda: False,
     ) -> None:
-        """trouble: why the store cannot be used, or None; without, as the service knows it. has_namesake: whether
-        another process is the node of this name."""
+        """readiness: what the node needs to be in a ring. has_namesake: whether another process is the node of this
+        name."""
         settings = service.settings.node
         node = Node(identity.name, settings.group, identity.service, settings.times.times())
         limits = Limits(request_timeout_s=service.settings.request_timeout_s)
@@ -48,11 +49,11 @@ class Member:
         )
         self._service = service
         self._identity = identity
-        self._trouble = trouble or service.readiness.unready
+        self._readiness = readiness
         self._trouble_since: float | None = None
         self._peers = KnownPeers(service.store, service.metrics.local_errors.inc)
         self._peers.on_change.append(self._follow_peers)
-        self._notice = Notice(service, self.station, identity.place, self._trouble, has_namesake)
+        self._notice = Notice(service, self.station, identity.place, readiness, has_namesake)
         self._jobs: list[asyncio.Task[None]] = []
 
     def session(self, wire: Wire) -> Session:
@@ -93,7 +94,7 @@ class Member:
 
     def _look(self, now: float) -> None:
         """The store may be away for as long as requests wait for it: a connection made anew breaks no link."""
-        why = self._trouble()
+        why = self._readiness.unready()
         if why is None:
             self._trouble_since = None
             self.station.store_back()

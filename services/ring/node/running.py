@@ -42,10 +42,6 @@ async def start_node(context: EdgeContext[RingSettings], service: RingService) -
         forward_user=settings.forward_user,
         max_payload=settings.max_payload,
     )
-
-    def trouble() -> str | None:
-        return service.readiness.unready() or users.trouble
-
     dialler = context.dial(DIALLER, settings.dial)
     member = Member(
         service,
@@ -53,7 +49,7 @@ async def start_node(context: EdgeContext[RingSettings], service: RingService) -
         dialler,
         users.arrivals,
         users.departures,
-        trouble,
+        users.readiness,
         has_namesake=lambda: users.has_namesake,
     )
     context.listen(LISTENER, identity.listener, member.session)

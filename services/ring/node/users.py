@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable
 
 from protos.ring import HEAD_BYTES, MAX_USER_SENT, Relay
+from services.kit.readiness import Readiness
 from services.ring.node.around import RingAsker
 from services.ring.node.bindings import Bindings
 from services.ring.node.counts import Counts
@@ -28,6 +29,7 @@ from services.ring.node.relaying import Relaying
 from services.ring.node.serving import Serving
 from services.ring.node.storing import Storing
 from services.ring.service import RingService, decode_name
+from services.store import StoreError
 
 NAMESAKE = "another process of this node's name is in the store: give each a port, or a node.name, of its own"
 PUBLISH_S = 0.25  # how often the counts reach the metrics
@@ -80,6 +82,13 @@ class Users:
         self._marks.use(self._storing)
         self.queue_name = outgoing_name(group, me)
         self._ownership = Ownership(service, self.queue_name, self._storing, self._outgoing)
+        # what a node needs to be in a ring: without, it closes its links (4.7)
+        self.readiness = Readiness(
+            service.readiness,
+            storing=lambda: _text(self._storing.trouble),
+            ownership=lambda: _text(self._ownership.trouble),
+            name=lambda: NAMESAKE if self.has_namesake else None,
+        )
         self._leases = Leases(service)
         self._lookups = Lookups(service)
         self._bindings = Bindings(service, group)
@@ -105,14 +114,6 @@ class Users:
         )
         self.departures = Joined(self._outgoing, self.asker, self._marks)
         self._publishing: asyncio.Task[None] | None = None
-
-    @property
-    def trouble(self) -> str | None:
-        """Why the node can be in no ring now, or None: then it closes its links (4.7)."""
-        error = self._storing.trouble or self._ownership.trouble
-        if error is not None:
-            return str(error)
-        return NAMESAKE if self.has_namesake else None
 
     @property
     def has_namesake(self) -> bool:
@@ -161,3 +162,7 @@ class Users:
         while True:
             await asyncio.sleep(PUBLISH_S)
             self.counts.publish()
+
+
+def _text(error: StoreError | None) -> str | None:
+    return None if error is None else str(error)

@@ -65,7 +65,9 @@ async def start(context: EdgeContext[RingSettings]) -> RunningNode:
     service = RingService(settings, store, context.metrics)
     carrier = Carrier(passes_on=True)
     identity = identify(settings.node, settings.listeners["ring"])
-    member = Member(service, identity, context.dial("ring-out", settings.node.dial), carrier, carrier)
+    member = Member(
+        service, identity, context.dial("ring-out", settings.node.dial), carrier, carrier, service.readiness
+    )
     context.listen("ring", identity.listener, member.session)
     context.page("/ring", member.document)
     store.look_after()

@@ -101,7 +101,7 @@ class World:
             waits = await member.stats(member.users.queue_name)
             lines.append(
                 f"{member.name!r} misses {missing}; {waits['ready']} + {waits['in_flight']} wait, "
-                f"{dict(member.users.counts.now)}, trouble {member.users.trouble}"
+                f"{dict(member.users.counts.now)}, trouble {member.users.readiness.unready()}"
             )
         with contextlib.suppress(Exception):
             lines.append(f"outbox: {await self.members[0].stats('out')}")

@@ -24,7 +24,7 @@ async def test_it_waits_for_the_first_though_its_queue_was_made_meanwhile(
     hand = Hand(node)
     await keep_replies(node)
     hand.sends(PUSH)
-    await until(lambda: node.users.trouble == "the queue is paused")
+    await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
     await node.declare("orders")
     hand.sends(PUSH)
     await keep_replies(node, False)

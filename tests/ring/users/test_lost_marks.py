@@ -133,10 +133,6 @@ async def goes_on(there: Link, back: Link, goal: Server) -> None:
     goal.cont()
     there.cut()
     node = there.goal
-    await until(
-        lambda: (
-            node.service.readiness.unready() is node.users.trouble is None and len(node.users.arrivals) == 0
-        )
-    )
+    await until(lambda: node.users.readiness.unready() is None and len(node.users.arrivals) == 0)
     there.mend()
     back.mend()

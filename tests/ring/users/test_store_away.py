@@ -42,12 +42,12 @@ async def test_nothing_is_safe_while_the_store_is_away(start: Start, new_server:
     hand = Hand(node)
     server.kill9()
     hand.sends(*numbered(20))
-    await until(lambda: node.users.trouble is not None)
+    await until(lambda: node.users.readiness.unready() is not None)
     assert hand.safe == []
     server.restart()
     await until(lambda: len(hand.safe) == 20)
     assert hand.safe == numbered(20)
-    await until(lambda: node.users.trouble is None)
+    await until(lambda: node.users.readiness.unready() is None)
 
 
 async def test_what_was_not_stored_in_time_is_forgotten_for_it_comes_again(
@@ -110,10 +110,10 @@ async def test_a_store_that_is_full_is_trouble_until_it_is_not(start: Start, new
     hand = Hand(node)
     with server.configured(maxmemory="1mb"):
         hand.sends(b"x", encode_frame(Frame(Operation.PUSH, b"b", b"elsewhere", b"1", b"3" * 16)))
-        await until(lambda: node.users.trouble is not None)
+        await until(lambda: node.users.readiness.unready() is not None)
         assert hand.safe == []
     await until(lambda: len(hand.safe) == 2)
-    assert node.users.trouble is None
+    assert node.users.readiness.unready() is None
 
 
 async def test_that_the_trouble_is_over_is_noticed_without_any_message(
@@ -126,8 +126,8 @@ async def test_that_the_trouble_is_over_is_noticed_without_any_message(
     with server.configured(maxmemory="1mb"):
         Hand(node).sends(b"x")
         await until(lambda: node.count(counts.UNSAFE) == 1)
-        assert node.users.trouble is not None
-    await until(lambda: node.users.trouble is None)
+        assert node.users.readiness.unready() is not None
+    await until(lambda: node.users.readiness.unready() is None)
 
 
 async def test_a_session_that_was_given_up_costs_no_message(start: Start, server: Server) -> None:
@@ -305,7 +305,7 @@ async def test_a_paused_outgoing_queue_is_trouble(start: Start, server: Server) 
     await node.store.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     hand = Hand(node)
     hand.sends(b"x")
-    await until(lambda: node.users.trouble == "the queue is paused")
+    await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
     spec = QueueSpec(max_deliveries=0)
     await node.store.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     await until(lambda: hand.safe == [b"x"])

@@ -42,7 +42,7 @@ async def test_it_is_settled_as_soon_as_its_reply_is_safe(start: Start, server: 
     await keep_replies(node)
     ring = Successor(node)
     asked = asyncio.ensure_future(ring.sends(PULL))
-    await until(lambda: node.users.trouble == "the queue is paused")
+    await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
     assert await standing(node) == (0, 1, 0)
     await keep_replies(node, False)
     await asked
