@@ -11,9 +11,11 @@ import dataclasses
 import hashlib
 import json
 import logging
+import os
 import re
 import ssl
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import kopf
@@ -27,6 +29,7 @@ from penstock_operator.discovery import DISCOVER
 from penstock_operator.releasing import OURS
 from penstock_operator.resources import Kind, Resource
 from services.kit.early import ending_signals
+from services.outside.document import BadDocument, read_yaml
 from services.store import StoreError
 
 log = logging.getLogger(__name__)
@@ -76,19 +79,46 @@ def connection() -> Connection:
     """As a pod's service account, or as the current context of the kubeconfig. Raises kopf.LoginError."""
     settings = kopf.OperatorSettings()
     found = kopf.login_with_service_account(settings=settings, logger=log)
-    found = found or kopf.login_with_kubeconfig(settings=settings, logger=log)
-    if found is None:
+    if found is not None:
+        return _connection(found)
+    if not (paths := _kubeconfigs()):
         raise kopf.LoginError("neither a service account nor a kubeconfig tells where the API server is")
+    try:
+        for path in paths:
+            read_yaml(Path(path).read_bytes())  # kopf tells no place in a bad one
+        found = kopf.login_with_kubeconfig(settings=settings, logger=log)
+        if found is None or not isinstance(found.server, str):
+            raise kopf.LoginError("its cluster has no server")
+        usable = _connection(found)
+        usable.as_http_headers(), usable.as_ssl_context()
+    except BadDocument as error:
+        raise kopf.LoginError(f"kubeconfig {path}: {error}") from None
+    except (KeyError, AttributeError, TypeError) as error:  # kopf takes for granted what may not be there
+        text = f"the current context, its cluster or its user is missing or wrong: {error}"
+        raise kopf.LoginError(f"kubeconfig {os.pathsep.join(paths)}: {text}") from None
+    except (kopf.LoginError, OSError, ValueError) as error:  # ValueError: data that is no base64
+        raise kopf.LoginError(f"kubeconfig {os.pathsep.join(paths)}: {error}") from None
+    return usable
+
+
+def _connection(found: kopf.ConnectionInfo) -> Connection:
     return Connection(**{field.name: getattr(found, field.name) for field in dataclasses.fields(found)})
+
+
+def _kubeconfigs() -> list[str]:
+    """Return the files that kopf reads, of which the first that names something counts."""
+    named = [path.strip() for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path.strip()]
+    usual = os.path.expanduser("~/.kube/config")
+    return [os.path.expanduser(path) for path in named] or ([usual] if os.path.exists(usual) else [])
 
 
 def log_in() -> Access:
     """Raises ApiError."""
     try:
         found = connection()
+        return Access(found.server, found.as_http_headers(), found.as_ssl_context())
     except (kopf.LoginError, OSError) as error:
         raise ApiError(401, str(error)) from error
-    return Access(found.server, found.as_http_headers(), found.as_ssl_context())
 
 
 def tame_logs() -> None:

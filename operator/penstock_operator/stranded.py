@@ -12,7 +12,7 @@ import contextlib
 from penstock_operator.metrics import Metrics
 from services.store import Store, StoreError
 from services.store.errors import QueueUnknown, StoreFault
-from services.store.internal import PREFIX
+from services.store.internal import PREFIX, is_of_node
 
 
 class Stranded:
@@ -32,6 +32,8 @@ class Stranded:
         """Messages by queue. Raises StoreError."""
         found = {}
         async for queue in self._store.queues(PREFIX):
+            if not is_of_node(queue.name, queue.owner):
+                continue
             # deleted meanwhile, or damaged, which PenstockQueuesUnseen tells: it hides no other
             with contextlib.suppress(QueueUnknown, StoreFault):
                 stats = await self._store.stats(queue)

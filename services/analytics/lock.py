@@ -19,6 +19,7 @@ from typing import Any, Self
 from services.analytics.files import Files
 from services.analytics.places import OutputError
 from services.outside.document import read_json
+from services.store.process_name import machine
 
 LOCK = "runs/lock.json"
 LOOK_S = 0.2
@@ -73,7 +74,7 @@ class Lock:
         return {
             "owner": self._owner,
             "host": socket.gethostname(),
-            "boot": _boot(),
+            "boot": machine(),
             "pid": os.getpid(),
             "started": _started(os.getpid()),
             "lock_s": self._lock_s,
@@ -126,16 +127,7 @@ def _told(octets: bytes | None) -> dict[str, Any]:
 
 def _is_dead(other: dict[str, Any]) -> bool:
     """Whether it was a process of this machine and is not there any more: nobody has to wait for its end."""
-    return other.get("boot") == _boot() != "" and _started(int(other.get("pid", 0))) != other.get("started")
-
-
-def _boot() -> str:
-    """Names this boot of this machine and the namespace that process ids are of; '' where that is not known."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot}:{os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
+    return other.get("boot") == machine() and _started(int(other.get("pid", 0))) != other.get("started")
 
 
 def _started(pid: int) -> str:

@@ -82,18 +82,25 @@ class Folder:
         os.ftruncate(self.lock_fd, len(text))
 
     def tenant(self) -> Tenant | None:
-        """Who runs here now, or None."""
+        """Who runs here now, or None. Raises Failure if another user runs here, whose store would get our messages."""
         try:
             fd = os.open(self._lock, os.O_RDONLY)
         except OSError:
             return None
         try:
+            self._refuse_others(os.fstat(fd).st_uid)
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return self._read() or Tenant(0)
         finally:
             os.close(fd)
         return None
+
+    def _refuse_others(self, owner: int) -> None:
+        """Raises Failure unless the lock file is ours or root's. Root, which can read all, uses anyone's."""
+        if os.geteuid() not in (0, owner) and owner != 0:
+            text = f"{self._lock} belongs to uid {owner}: give --data-dir a folder of your own, or the store by --store"
+            raise Failure(Exit.USAGE, "bad_data_dir", text)
 
     def _read(self) -> Tenant | None:
         with suppress(OSError, ValueError, TypeError):

@@ -16,6 +16,7 @@ from services.console.unread import unreadable
 from services.kit import sockets
 from services.kit.acceptor import Acceptor
 from services.kit.gate import Gate, plain_address
+from services.kit.http_handler import HttpHandler
 from services.kit.metrics import Metrics
 from services.kit.refusals import Refusal, Refusals
 from services.kit.session import Peer
@@ -25,7 +26,7 @@ LOOK_S = 1.0  # for who takes nothing of what he is sent
 ADOPTED_S = 1.0  # who was just accepted when the port closes is let in
 
 
-class Visitor(web.RequestHandler):
+class Visitor(HttpHandler):
     """aiohttp's end of a connection, which says when it is over, and knows since when nothing was taken."""
 
     __slots__ = ("_acked", "_goes", "_line", "_since", "_slow", "_sock")
@@ -37,14 +38,9 @@ class Visitor(web.RequestHandler):
         idle_timeout_s: float,
         goes: Callable[[], None],
         slow: Callable[[], None],
+        proxied: Callable[[str], None],
     ) -> None:
-        super().__init__(
-            server,
-            loop=asyncio.get_running_loop(),
-            keepalive_timeout=idle_timeout_s,
-            access_log=None,  # type: ignore[arg-type]
-            auto_decompress=False,  # a body comes as it is, or not at all (bodies.must_be_plain)
-        )
+        super().__init__(server, proxied, idle_timeout_s)
         self._goes: Callable[[], None] | None = goes
         self._slow: Callable[[], None] | None = slow
         self._sock = sock
@@ -157,6 +153,7 @@ class Door(web.BaseSite):
             self._settings.idle_timeout_s,
             lambda: self._gone(visitor, peer),
             lambda: self._metrics.count_refusal(Refusal.WRITE_TIMEOUT),
+            lambda fault: self._refused(Refusal.PROXY_HEADER, peer, fault),
         )
         self._inside.add(visitor)
         task = asyncio.create_task(self._adopt(sock, visitor, peer), name="console connection")
@@ -181,9 +178,9 @@ class Door(web.BaseSite):
         self._inside.discard(visitor)
         self._gate.leave(peer.address)
 
-    def _refused(self, reason: Refusal, peer: Peer) -> None:
+    def _refused(self, reason: Refusal, peer: Peer, detail: str = "") -> None:
         self._metrics.count_refusal(reason)
-        self._refusals.log(reason, peer, None, "", asyncio.get_running_loop().time())
+        self._refusals.log(reason, peer, None, detail, asyncio.get_running_loop().time())
 
     async def _watch(self) -> None:
         now = asyncio.get_running_loop().time

@@ -38,9 +38,9 @@ class Identities:
 
     def __init__(self, settings: ConsoleSettings, local: Path | None = None) -> None:
         """local: file of the token that counts where nothing is set up (local_token)."""
-        own = () if local is None else (Token(name=LOCAL, role=Role.ADMIN, file=local),)
+        own = None if local is None else Token(name=LOCAL, role=Role.ADMIN, file=local)
         self._proxy = settings.proxy
-        self._tokens = Tokens((*settings.tokens, *own))
+        self._tokens = Tokens(settings.tokens, own)
 
     def of(self, headers: MultiMapping[str], address: str) -> Caller:
         """address: of the connection. Raises Problem 400, 401."""

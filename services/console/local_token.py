@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -12,14 +14,19 @@ from services.kit.layers import SettingsError
 
 FILE = "console.token"  # in the data folder
 OCTETS = 32  # random ones
+OTHERS = stat.S_IRWXG | stat.S_IRWXO  # permissions of everyone but the owner
+MOST = 4097  # octets that are read: one more than a token may have
 
 
 def keep(folder: Path) -> Path:
-    """Return the file of the token; make both folder and token if they do not exist. Raises SettingsError."""
+    """Return the file of the token; make both folder and token if they do not exist.
+
+    Raises SettingsError, also for a file that another user could have written or read.
+    """
     file = folder.absolute() / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not file.exists():
+        if not os.path.lexists(file):
             _make(file)
     except OSError as error:
         text = (
@@ -27,7 +34,44 @@ def keep(folder: Path) -> Path:
             "be written, or set console.tokens or console.proxy"
         )
         raise SettingsError([text]) from None
+    read(file)
     return file
+
+
+def read(file: Path) -> bytes:
+    """Return the token. Raises SettingsError unless it is our own regular file that other users have no access to.
+
+    The data folder may be in a place where others can write, such as /tmp.
+    """
+    try:
+        # a link is not followed, and a named pipe does not block
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        found = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        raise _unsafe(file, str(found)) from None
+    with open(descriptor, "rb") as opened:
+        if problem := _problem(os.fstat(descriptor)):
+            raise _unsafe(file, problem)
+        return opened.read(MOST).strip()
+
+
+def _problem(found: os.stat_result) -> str:
+    """Return why the file is not trusted, or ''."""
+    if not stat.S_ISREG(found.st_mode):
+        return "it is not a regular file"
+    if found.st_uid != os.geteuid():
+        return f"it belongs to uid {found.st_uid}, this is uid {os.geteuid()}"
+    if found.st_mode & OTHERS:
+        return f"other users have access to it (mode {stat.S_IMODE(found.st_mode):04o})"
+    return ""
+
+
+def _unsafe(file: Path, problem: str) -> SettingsError:
+    text = (
+        f"console: the token in {file} is not used: {problem}; remove it and a new one is made, or set "
+        "store.data_dir to a folder of your own"
+    )
+    return SettingsError([text])
 
 
 def _make(file: Path) -> None:
@@ -44,7 +88,7 @@ def _make(file: Path) -> None:
 
 def link(url: str, file: Path) -> str:
     """Return the address of the page with the token in its fragment, which browsers send to no server."""
-    return f"{url}#token={file.read_text().strip()}"
+    return f"{url}#token={read(file).decode()}"
 
 
 def shown(url: str, file: Path, *, at_terminal: bool) -> str:

@@ -6,9 +6,10 @@ import hashlib
 import hmac
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from services.console import local_token
 from services.console.settings import Token
 from services.kit.layers import SettingsError
 
@@ -23,8 +24,11 @@ LONGEST = 4096
 class Tokens:
     """Raises SettingsError for a file that cannot be used, and for two of one token."""
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._known = [_Known(token) for token in tokens]
+    def __init__(self, tokens: Sequence[Token], own: Token | None = None) -> None:
+        """own: the token of local_token, whose file must be safe."""
+        self._known = [_Known(token, _read) for token in tokens]
+        if own is not None:
+            self._known.append(_Known(own, local_token.read))
         if faults := list(self._alike()):
             raise SettingsError(faults)
 
@@ -59,14 +63,15 @@ def digest(token: bytes) -> bytes:
 class _Known:
     """A token's digest; that of a file follows it."""
 
-    def __init__(self, token: Token) -> None:
-        """Raises SettingsError."""
+    def __init__(self, token: Token, read: Callable[[Path], bytes]) -> None:
+        """Raises SettingsError. read: returns what stands in the file."""
         self.token = token
+        self._read = read
         self.digest = bytes.fromhex(token.sha256 or "")
         self._stamp: tuple[int, ...] = ()
         if token.file is not None:
             self._stamp = _stamp(token.file)
-            self.digest = _read(token.file)
+            self.digest = self._digest(token.file)
 
     def refresh(self) -> bool:
         """Whether it changed. A file that is gone, or not whole yet, changes nothing."""
@@ -75,11 +80,19 @@ class _Known:
             return False
         self._stamp = stamp
         try:
-            self.digest = _read(file)
+            self.digest = self._digest(file)
         except SettingsError as error:
             log.error("%s", error, extra={"action": "token_reload_failed", "token": self.token.name})
             return False
         return True
+
+    def _digest(self, file: Path) -> bytes:
+        """Raises SettingsError."""
+        token = self._read(file)
+        if not SHORTEST <= len(token) <= LONGEST:
+            text = f"must hold a token of {SHORTEST} to {LONGEST} octets; `openssl rand -hex 32` makes one"
+            raise SettingsError([f"console.tokens: {file}: {text}"])
+        return digest(token)
 
 
 def _stamp(file: Path) -> tuple[int, ...]:
@@ -91,12 +104,8 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 
 def _read(file: Path) -> bytes:
-    """The digest of what stands there, without the line feed behind it. Raises SettingsError."""
+    """What stands there, without the line feed behind it. Raises SettingsError."""
     try:
-        token = file.read_bytes().strip()
+        return file.read_bytes().strip()
     except OSError as error:
         raise SettingsError([f"console.tokens: {file}: {error.strerror}"]) from None
-    if not SHORTEST <= len(token) <= LONGEST:
-        text = f"must hold a token of {SHORTEST} to {LONGEST} octets; `openssl rand -hex 32` makes one"
-        raise SettingsError([f"console.tokens: {file}: {text}"])
-    return digest(token)

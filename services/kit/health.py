@@ -12,14 +12,19 @@ from aiohttp import web
 
 from services.kit.acceptor import cannot_listen, listening
 from services.kit.edge import Page
+from services.kit.gate import plain_address
+from services.kit.http_handler import HttpHandler
 from services.kit.layers import SettingsError
 from services.kit.metrics import CONTENT_TYPE
 from services.kit.readiness import Readiness
+from services.kit.refusals import Refusal, Refusals
+from services.kit.session import Peer
 from services.kit.settings import HealthSettings
 
 log = logging.getLogger(__name__)
 
 SETTING = ("health", "port")
+LISTENER = "health"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +57,37 @@ class HealthServer:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/{name}", self._page)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(app, handle_signals=False)
+        self._servers: list[asyncio.Server] = []
+        self._refusals = Refusals("", LISTENER)
 
     async def start(self, sockets: Sequence[socket.socket] = ()) -> tuple[str, int]:
         """Serve on these sockets, or on those of the settings; returns the first address. Raises SettingsError."""
         sockets = sockets or health_sockets(self._settings)
         await self._runner.setup()
-        for sock in sockets:
-            await web.SockSite(self._runner, sock).start()
-        host, port = self._runner.addresses[0][:2]
+        loop = asyncio.get_running_loop()
+        self._servers = [await loop.create_server(self._handler, sock=sock) for sock in sockets]
+        host, port = sockets[0].getsockname()[:2]
         fields = {"action": "health_listening", "host": host, "port": port, "setting": SETTING}
         log.info("health and metrics on %s port %d", host, port, extra=fields)
         return host, port
 
     async def close(self) -> None:
+        for server in self._servers:
+            server.close()
         await self._runner.cleanup()
+
+    def _handler(self) -> HttpHandler:
+        assert isinstance(self._runner.server, web.Server)
+        handler = HttpHandler(self._runner.server, lambda fault: self._refused(handler, fault))
+        return handler
+
+    def _refused(self, handler: HttpHandler, fault: str) -> None:
+        now = asyncio.get_running_loop().time()
+        self._refusals.tick(now)
+        assert handler.transport is not None
+        host, port = handler.transport.get_extra_info("peername")[:2]
+        self._refusals.log(Refusal.PROXY_HEADER, Peer(plain_address(host), port), None, fault, now)
 
     async def _metrics(self, _: web.Request) -> web.Response:
         async with self._scrapes:

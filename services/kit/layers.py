@@ -87,7 +87,7 @@ def read_file(path: Path) -> Tree:
     content = documents[0]
     if len(documents) > 1:
         raise SettingsError([f"{path}: must be one document: remove the line ---"])
-    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+    if not isinstance(content, dict):
         raise SettingsError([f"{path}: must be a mapping of sections such as store:, edges:"])
     return {key: {} if value is None else value for key, value in content.items()}
 

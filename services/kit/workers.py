@@ -13,14 +13,13 @@ import logging
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic
 
 from services.kit import logs
-from services.kit.acceptor import cannot_listen, listening, open_bound
+from services.kit.acceptor import listening, open_bound
 from services.kit.board import Board, WorkerState
 from services.kit.drain import CLOSE_TIMEOUT_S, HURRIED_CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
 from services.kit.early import ending_signals
@@ -229,36 +228,30 @@ class Supervisor(Generic[SettingsT]):
 
 @contextlib.contextmanager
 def reserved_ports(edge: str, settings: SettingsT) -> Iterator[SettingsT]:
-    """The same settings with every port a fixed one, held by a bound socket that never listens.
+    """The same settings with every port a fixed one, which only our workers can share.
 
-    Raises SettingsError if another program listens there: SO_REUSEPORT alone would share the port with it.
+    Raises SettingsError if another program listens there, or has reserved the port for its workers.
     """
     with contextlib.ExitStack() as held:
         listeners = {}
         for name, listener in settings.listeners.items():
-            setting = port_setting(edge, name)
-            if listener.port:
-                held.enter_context(_claimed(listener.host, listener.port, setting))
-                listening(listener.host, listener.port, setting).close()
-            place = held.enter_context(open_bound(listener.host, listener.port, reuse_port=True))
+            place = held.enter_context(_reserved(listener.host, listener.port, port_setting(edge, name)))
             listeners[name] = listener.model_copy(update={"port": place.getsockname()[1]})
         yield settings.model_copy(update={"listeners": listeners})
 
 
-def _claimed(host: str, port: int, setting: Place) -> socket.socket:
-    """Return an abstract socket that only one supervisor of this network namespace can have at a time.
+def _reserved(host: str, port: int, setting: Place) -> socket.socket:
+    """Return a bound socket that never listens: while it is open, only SO_REUSEPORT of this user shares the port.
 
-    Between the check that nobody listens and the workers' sockets another supervisor could make the same check.
+    The first socket listens without SO_REUSEPORT, so only one supervisor gets this far, also on an address that
+    includes this one. The second binds with SO_REUSEADDR, beside connections of before, and then gives that up: now it
+    refuses all that begin without SO_REUSEPORT, as other supervisors do.
     """
-    claim = socket.socket(socket.AF_UNIX)
-    if sys.platform != "linux":
-        return claim
-    try:
-        claim.bind(f"\0penstock workers {host} {port}")
-    except OSError as error:
-        claim.close()
-        raise cannot_listen(host, port, setting, error) from None
-    return claim
+    with listening(host, port, setting) as first:
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held = open_bound(host, first.getsockname()[1], reuse_port=True)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    return held
 
 
 def longest_drain_s(settings: DrainSettings) -> float:

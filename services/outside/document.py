@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import codecs
 import json
+import math
 import re
+import sys
 from datetime import date
+from itertools import islice
 from typing import Any, ClassVar
 
 import yaml
@@ -18,9 +21,19 @@ from yaml.nodes import MappingNode, Node, ScalarNode
 
 DEEPEST = 64  # collections in one another
 MOST_NODES = 200_000  # values of one document, each alias counted as what it stands for
-LONGEST_NUMBER = 400  # characters; Python converts 4,300 digits at most
+MOST_JSON_NODES = (
+    2_000_000  # the same of JSON, which programs write: an answer with 20,000 queues has as many
+)
+LONGEST_NUMBER = 400  # characters; of JSON as many as Python converts
+LONGEST_INTEGER = sys.get_int_max_str_digits()
 _TAG = "tag:yaml.org,2002:"
+_TEXT_TAGS = frozenset(
+    f"{_TAG}{kind}" for kind in ("str", "timestamp", "value", "merge")
+)  # read as the text written
 _DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)")
+_TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'  # of JSON, also one that does not end
+_STEP = re.compile(rf"{_TEXT}|[\[{{,]", re.DOTALL)  # a text, or what comes before a value
+_NO_NUMBER = re.compile(rf"{_TEXT}|NaN|-?Infinity|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.DOTALL)
 _TEMPLATE = "a key must be plain text; a template such as {{ ... }} must be rendered first"
 
 
@@ -57,8 +70,9 @@ def read_yaml(text: bytes | str) -> list[Any]:
 def read_json(text: bytes | str) -> Any:
     """Return the value of a JSON document. Raises BadDocument, and nothing else."""
     decoded = _decoded(text)
+    _bound_json(decoded)
     try:
-        return json.loads(decoded, parse_constant=_no_number)
+        return json.loads(decoded, parse_constant=_no_number, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise BadDocument(error.msg, error.lineno, error.colno) from None
     except RecursionError:
@@ -67,8 +81,19 @@ def read_json(text: bytes | str) -> Any:
             "nested too deeply", *_place(decoded, deepest.end() - 1 if deepest else 0)
         ) from None
     except ValueError as error:  # a constant, or a number of more digits than Python converts
-        wrong = re.search(r"NaN|-?Infinity|\d{4000,}", decoded)
-        raise BadDocument(str(error), *_place(decoded, wrong.start() if wrong else 0)) from None
+        wrong = next(filter(_is_no_number, _NO_NUMBER.finditer(decoded)), None)
+        problem = "the number is too long" if "digits" in str(error) else str(error)
+        raise BadDocument(problem, *_place(decoded, wrong.start() if wrong else 0)) from None
+
+
+def _bound_json(text: str) -> None:
+    """Raises BadDocument at the first value too many: each stands behind a bracket or a comma outside of texts."""
+    if text.count("[") + text.count("{") + text.count(",") < MOST_JSON_NODES:
+        return
+    found = (step for step in _STEP.finditer(text) if step[0][0] != '"')
+    if (excess := next(islice(found, MOST_JSON_NODES - 1, None), None)) is not None:
+        problem = f"the document has more than {MOST_JSON_NODES:,} values"
+        raise BadDocument(problem, *_place(text, excess.start()))
 
 
 class _Loader(yaml.SafeLoader):
@@ -130,6 +155,9 @@ class _Loader(yaml.SafeLoader):
             for key, _ in node.value:
                 if not isinstance(key, ScalarNode):
                     raise ConstructorError(None, None, _TEMPLATE, key.start_mark)
+                if key.tag not in _TEXT_TAGS:
+                    problem = f"the key {key.value!r} is no text: put it in quotes"
+                    raise ConstructorError(None, None, problem, key.start_mark)
                 if key.value in seen:
                     raise ConstructorError(
                         None, None, f"the key {key.value!r} is there twice", key.start_mark
@@ -149,6 +177,13 @@ class _Loader(yaml.SafeLoader):
             problem = "there is half a character in an escape"
             raise ConstructorError(None, None, problem, node.start_mark) from None
 
+    def construct_number(self, node: Any) -> float:
+        """JSON has no word for what is no number, or infinite."""
+        value = float(super().construct_yaml_float(node))
+        if not math.isfinite(value):
+            raise ConstructorError(None, None, "the number must be finite", node.start_mark)
+        return value
+
     def construct_day(self, node: Any) -> str:
         """The text of a date, if there is such a day."""
         text = self.construct_scalar(node)
@@ -165,6 +200,7 @@ class _Loader(yaml.SafeLoader):
         raise ConstructorError(None, None, f"the tag {tag!r} is not known here", node.start_mark)
 
 
+_Loader.add_constructor(f"{_TAG}float", _Loader.construct_number)
 _Loader.add_constructor(f"{_TAG}timestamp", _Loader.construct_day)
 _Loader.add_constructor(f"{_TAG}value", _Loader.construct_scalar)
 _Loader.add_constructor(None, _Loader.construct_unknown)
@@ -194,3 +230,20 @@ def _in_one_line(text: str) -> str:
 
 def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("the number must be finite")
+    return value
+
+
+def _is_no_number(found: re.Match[str]) -> bool:
+    """Whether it is what the reader of JSON refuses with a ValueError, which tells no place."""
+    text = found[0]
+    if text.startswith('"'):
+        return False
+    if (digits := text.lstrip("-")).isdigit():
+        return len(digits) > LONGEST_INTEGER
+    return not math.isfinite(float(text))

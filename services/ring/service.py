@@ -11,8 +11,9 @@ from services.ring.asking import Asker
 from services.ring.settings import RingSettings
 from services.store import OURSELVES, Delivery, Pipe, Queue, Source, Store
 from services.store.errands import Errands
+from services.store.internal import NODE_OWNER
 
-OWNER = "edge:ring"  # of queues that create_queue made: only these may be removed by destroy_queue
+OWNER = NODE_OWNER  # of queues that create_queue made: only these may be removed by destroy_queue
 
 
 def decode_name(name: bytes) -> str:

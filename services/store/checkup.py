@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable
-from pathlib import Path
 
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from services.store.clock import wall_offset_ms
-from services.store.disk import disk_trouble
 from services.store.domain import SESSION_TIMEOUT_MS, Domain
 from services.store.errors import AckLevelRefused, NotInitialised, StoreError
 from services.store.keys import DomainKeys
@@ -32,7 +30,7 @@ async def examine(store: Store, *, production: bool = False) -> list[Finding]:
     try:
         found = await probe(store.connector)
     except (RedisError, OSError, TimeoutError) as error:
-        raise explain_here(error, store.connector) from error
+        raise await explain_here(error, store.connector) from error
     return [finding async for finding in _findings(store, found, production)]
 
 
@@ -84,7 +82,7 @@ async def _disk(link: Link) -> Finding:
         if isinstance(answer, ResponseError) and str(answer).startswith(UNWRITABLE):
             place = f"{address}: " if address is not None else ""
             return Finding("disk", Grade.FAIL, f"{place}{answer}", advice)
-    if link.connector.url.mode == "unix" and (trouble := disk_trouble(Path(link.connector.url.path).parent)):
+    if link.connector.disk is not None and (trouble := await link.connector.disk.trouble()):
         return Finding("disk", Grade.FAIL, trouble, advice)
     info = await _info(link, "persistence")
     if info.get("aof_enabled") != "1":

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
@@ -15,6 +16,7 @@ from redis.backoff import NoBackoff
 from redis.crc import key_slot
 from redis.exceptions import NoPermissionError, RedisError
 
+from services.store.disk import Disk
 from services.store.errors import StoreUnavailable
 from services.store.url import TLS_OPTIONS, Address, StoreUrl
 
@@ -196,6 +198,9 @@ class Connector:
         """reply_timeout_s: how long a plain question waits to be connected, and then for its answer."""
         self.url = StoreUrl.parse(url)
         self.reply_timeout_s = reply_timeout_s
+        self.disk = (
+            Disk(Path(self.url.path).parent) if self.url.mode == "unix" else None
+        )  # a server on this machine
         self.resolver: Resolver
         if self.url.mode == "sentinel":
             self.resolver = SentinelResolver(self.url)

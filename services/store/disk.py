@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import shutil
+import time
 from pathlib import Path
 
 FULL_BYTES = 1 << 20  # less is left than a run of messages takes: the server could not write, and ended
 PROBE = bytes(4096)
+LOOK_AGAIN_S = 3.0  # a look writes a file
+PATIENCE_S = 1.0  # for a look at a disk that does not answer either
 UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO))
 
 
@@ -30,3 +34,23 @@ def disk_trouble(folder: Path) -> str:
         if error.errno in UNWRITABLE:
             return f"nothing can be written to {folder}: {error.strerror}: mend that, and it goes on"
     return ""
+
+
+class Disk:
+    """What is wrong with a folder, for an event loop: a look is a thread's, and serves all who ask within seconds."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._look: asyncio.Task[str] | None = None
+        self._looked = 0.0
+
+    async def trouble(self) -> str:
+        """Return what `disk_trouble` does, at most some seconds old."""
+        if self._look is None or time.monotonic() - self._looked > LOOK_AGAIN_S:
+            self._looked = time.monotonic()
+            self._look = asyncio.create_task(
+                asyncio.to_thread(disk_trouble, self._folder), name="look at the disk"
+            )
+        look = self._look
+        await asyncio.wait([look], timeout=PATIENCE_S)
+        return look.result() if look.done() and not look.cancelled() else ""

@@ -7,11 +7,14 @@ delete it once its node is gone.
 
 from __future__ import annotations
 
+import re
+
 from services.store.access import Access
 from services.store.client import Admission, Client
 
 PREFIX = "ring/"  # of the names of internal queues
 RESERVED = f"names that begin with {PREFIX} are for the queues of ring nodes"
+NODE_OWNER = "edge:ring"  # of queues that the ring's edge declares
 KEEPER = Client("ring node")  # the only client of internal queues
 
 
@@ -30,3 +33,8 @@ KEEPER_ONLY = KeeperOnly(Access())
 def is_internal(name: str) -> bool:
     """Return whether a queue of this name belongs to Penstock itself."""
     return name.startswith(PREFIX)
+
+
+def is_of_node(name: str, owner: str) -> bool:
+    """Return whether a ring node made this queue. Clients of older versions could make others that begin like it."""
+    return owner == NODE_OWNER and re.fullmatch(rf"{PREFIX}\d+/.+", name, re.DOTALL) is not None

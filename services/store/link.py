@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
 from services.store.connect import OPEN_TIMEOUT_S, Connector
-from services.store.disk import disk_trouble
 from services.store.errors import (
     REFUSALS,
     DatasetLost,
@@ -62,16 +60,12 @@ def explain(error: BaseException) -> StoreError:
     return StoreUnavailable(f"the store cannot be used now: {text}")
 
 
-def explain_here(error: BaseException, connector: Connector) -> StoreError:
+async def explain_here(error: BaseException, connector: Connector) -> StoreError:
     """The same; of a server on this machine that is away also that nothing can be written to its disk."""
     explained = explain(error)
-    if (
-        connector.url.mode != "unix"
-        or type(explained) is not StoreUnavailable
-        or isinstance(error, ResponseError)
-    ):
+    if connector.disk is None or type(explained) is not StoreUnavailable or isinstance(error, ResponseError):
         return explained
-    trouble = disk_trouble(Path(connector.url.path).parent)
+    trouble = await connector.disk.trouble()
     return StoreUnavailable(f"{explained}; {trouble}", disk=NO_DISK) if trouble else explained
 
 
@@ -122,18 +116,18 @@ class Link:
                 if is_elsewhere(error):
                     await self._drop()  # whoever asks next dials the one that is primary now
                 if last or not is_elsewhere(error):
-                    raise self._failure(error, unanswered and changes) from error
+                    raise await self._failure(error, unanswered and changes) from error
             except (TimeoutError, RedisError, OSError) as error:
                 unanswered = unanswered or self._sent
                 await self._drop()
                 if last or isinstance(error, TimeoutError):  # once is long enough
-                    raise self._failure(error, unanswered and changes) from error
+                    raise await self._failure(error, unanswered and changes) from error
                 await asyncio.sleep(RETRY_PAUSE_S)
         raise AssertionError("unreachable")
 
-    def _failure(self, error: Exception, in_doubt: bool) -> StoreError:
+    async def _failure(self, error: Exception, in_doubt: bool) -> StoreError:
         """A change that was sent and not answered may have been made."""
-        return OutcomeUnknown() if in_doubt else explain_here(error, self.connector)
+        return OutcomeUnknown() if in_doubt else await explain_here(error, self.connector)
 
     async def function(
         self, name: str, keys: list[str] | tuple[str, ...], *args: Any, attempts: int = 2

@@ -116,6 +116,11 @@ class Log:
         self.spec = spec
         self.replicas = replicas_of(spec.ack_level)
 
+    async def level(self) -> str:
+        """Return the ack level that it was declared with, '' if it never was."""
+        found = await self.domain.link.call("HGET", self.keys.log[1], "level")
+        return (found or b"").decode()
+
     async def declare(self) -> None:
         """Writes what it keeps; to be done before anything is sent. The last to do so is right, and says so."""
         spec = self.spec

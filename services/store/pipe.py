@@ -182,7 +182,7 @@ class Pipe(Verbs):
                 await self._serve()
             except (*DISCONNECTED, StoreError) as error:
                 self._was_refused = isinstance(error, ResponseError)
-                self._lost_connection(explain_here(error, self._connector))
+                self._lost_connection(await explain_here(error, self._connector))
             except Exception as error:  # one call that cannot be made must not end all the others
                 log.critical(FAULT, error, exc_info=error, extra={"action": "pipe_fault"})
                 self._fault()

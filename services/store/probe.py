@@ -63,17 +63,22 @@ class Promises:
         )
 
     @property
+    def fails_over(self) -> bool:
+        """Whether another server may take over: then only what a replica has survives."""
+        return self.mode in ("sentinel", "cluster")
+
+    @property
     def strongest(self) -> str:
-        """The strictest ack level that it can keep."""
-        if self.mode in ("sentinel", "cluster"):
-            return "replicated:1" if self.replicas else "memory"
+        """The strictest ack level that a store of this kind can keep; with failovers also while no replica is there."""
+        if self.fails_over:
+            return "replicated:1"
         return "fsync" if self.fsyncs else "memory"
 
     def settled(self, spec: QueueSpec, had: str = "") -> QueueSpec:
         """The spec with an ack level: its own, else the strictest that the store can keep.
 
-        had: the level of the queue that is there. It is kept where only `memory` is left: a replica that is away, or
-        a setting that was changed, never weakens a queue in silence.
+        had: the level of the queue that is there. It is kept where only `memory` is left: a setting that was changed
+        never weakens a queue in silence.
         """
         if spec.ack_level != STRICTEST:
             return spec
@@ -84,11 +89,12 @@ class Promises:
         """Raises AckLevelRefused, saying what to change, for a level this store cannot keep."""
         wanted = replicas_of(level)
         if wanted > self.replicas:
+            other = self.strongest if replicas_of(self.strongest) <= self.replicas else "memory"
             raise AckLevelRefused(
-                f"ackLevel {level} needs {wanted} replicas, this store has {self.replicas}: add replicas, or use "
-                f"{self.strongest}"
+                f"ackLevel {level} needs {wanted} replicas, this store has {self.replicas} now: add replicas or wait "
+                f"until they are back, or use {other}"
             )
-        if level == "fsync" and self.mode in ("sentinel", "cluster"):
+        if level == "fsync" and self.fails_over:
             raise AckLevelRefused(
                 "a failover loses what only the primary has written to its disk, so fsync promises nothing here: use "
                 "replicated:1, or leave ackLevel out"
@@ -101,7 +107,7 @@ class Promises:
 
     def keeps(self, level: str) -> bool:
         """Whether the level can be kept by this store at all; how many replicas there are now, WAIT looks itself."""
-        return level != "fsync" or (self.fsyncs and self.mode not in ("sentinel", "cluster"))
+        return level != "fsync" or (self.fsyncs and not self.fails_over)
 
     def findings(self, *, production: bool = False) -> list[Finding]:
         """For `penstock doctor`."""
@@ -146,7 +152,7 @@ def _durability_finding(p: Promises) -> Finding:
         return Finding(
             "durability", Grade.WARN, found, "a power cut loses about a second: set appendfsync always"
         )
-    if p.mode in ("sentinel", "cluster") and not p.replicas:
+    if p.fails_over and not p.replicas:
         return Finding("durability", Grade.WARN, found, "a failover needs a replica, and there is none")
     if p.mode == "single" and p.replicas:
         return Finding(
@@ -226,3 +232,8 @@ async def _ask(connection: AbstractConnection, *command: str) -> Any:
 
 def _info(text: str) -> dict[str, str]:
     return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
+
+
+def connected_replicas(info: str) -> int:
+    """Return how many replicas a primary has, by its `INFO replication`."""
+    return int(_info(info).get("connected_slaves", "0"))

@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from redis.exceptions import RedisError
 
@@ -30,7 +31,7 @@ from services.store.hops import Hops
 from services.store.link import explain
 from services.store.metering import Metered
 from services.store.pipe import PipeSettings
-from services.store.probe import Promises, probe
+from services.store.probe import Promises, connected_replicas, probe
 from services.store.queues import Queue
 from services.store.reception import Reception
 from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
@@ -123,11 +124,18 @@ class Store(Catalogue, Company):
                 await domain.declare(queue, "")
 
     async def promises(self) -> Promises:
-        """What the store was found to be able to promise. Raises NotInitialised where nobody looked yet."""
+        """What the store was found to be able to promise, with the replicas that it has now, as they come and go.
+
+        Raises NotInitialised where nobody looked yet.
+        """
         found = await self.registry.link.call("GET", self.registry.keys.promises)
         if found is None:
             raise NotInitialised
-        return Promises(**json.loads(found))
+        promises = Promises(**json.loads(found))
+        if not promises.fails_over:
+            return promises
+        info = await self.registry.link.call("INFO", "replication")
+        return replace(promises, replicas=connected_replicas(info.decode()))
 
     def look_again(self) -> None:
         """What the store can promise may have changed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,23 @@ def test_data_is_remembered_until_its_loss_is_accepted(tmp_path: Path) -> None:
     folder.forget()
     folder.forget()
     assert folder.dataset == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_a_store_of_another_user_is_not_used() -> None:
+    """Whoever may write to the folder above, such as /tmp, can make one there."""
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        planted = Folder(Path(name))
+        planted.lock()
+        planted.tell(Tenant(os.getpid(), 7, "redis://203.0.113.1/"))
+        (planted.path / "up.lock").chmod(0o644)
+        os.chown(planted.path / "up.lock", 65_533, -1)
+        os.seteuid(65_534)
+        try:
+            with pytest.raises(Failure, match=r"up\.lock belongs to uid 65533: give --data-dir"):
+                Folder(planted.path).tenant()
+        finally:
+            os.seteuid(0)
+            os.close(planted.lock_fd)
+        assert Folder(planted.path).tenant() is None  # root reads any

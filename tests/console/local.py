@@ -15,4 +15,5 @@ def keep(folder: Path) -> Path:
     """A console with this data folder takes the token."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_text(TOKEN)
+    (folder / FILE).chmod(0o600)
     return folder

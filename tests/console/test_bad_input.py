@@ -77,7 +77,7 @@ class TestHugeBodies:
         (b'{"remote": "\\ud800"}', 400),
         (b'{"\\ud800": 1}', 400),
         (b'{"maxLength": ' + b"9" * 5000 + b"}", 400),
-        (b'{"maxLength": 1e400}', 422),
+        (b'{"maxLength": 1e400}', 400),
         (b"null", 422),
         (b"[]", 422),
         (b'{"maxLength": 99999999999999999999}', 422),

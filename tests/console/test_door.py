@@ -188,3 +188,12 @@ async def test_who_speaks_no_tls_is_counted_until_he_goes(server: Server, tmp_pa
             third[1].write(b"nonsense\r\n")
             await third[0].read()
         await until(lambda: console.value(REFUSED, reason="tls_handshake") == 2)
+
+
+async def test_a_proxy_header_is_refused_by_its_name(console: LiveConsole) -> None:
+    async with _connected(console) as (line,):
+        line[1].write(b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 9180\r\n" + HEAD + b"\r\n")
+        assert await _is_closed(line)
+    assert console.value(REFUSED, reason="proxy_header") == 1
+    (refused,) = console.log.events("refused", reason="proxy_header")
+    assert "a PROXY protocol header (version 1)" in vars(refused)["detail"]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from multidict import CIMultiDict
 
 from services.console import local_token
+from services.console.identity import Identities
+from services.console.problems import Problem
+from services.console.roles import Role
+from services.console.settings import ConsoleSettings
 from services.kit.layers import SettingsError
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.console.local import HEADERS, LINE, TOKEN
@@ -82,3 +88,52 @@ def test_a_folder_that_cannot_keep_it_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match=r"file/console\.token: .*set store\.data_dir .*console\.tokens"):
         local_token.keep(tmp_path / "file")
+
+
+def _linked(file: Path) -> None:
+    file.rename(file.with_suffix(".elsewhere"))
+    file.symlink_to(file.with_suffix(".elsewhere"))
+
+
+def _given_away(file: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    os.chown(file, 65_534, -1)
+
+
+def _replaced(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file, 0o600)
+
+
+UNSAFE = {
+    "it is a symbolic link": _linked,
+    "it belongs to uid 65534": _given_away,
+    r"other users have access to it \(mode 0604\)": lambda file: file.chmod(0o604),
+    r"other users have access to it \(mode 0620\)": lambda file: file.chmod(0o620),
+    "it is not a regular file": _replaced,
+}
+
+
+@pytest.mark.parametrize("problem", UNSAFE)
+def test_a_token_that_another_user_could_know_is_refused(tmp_path: Path, problem: str) -> None:
+    file = local_token.keep(tmp_path)
+    identities = Identities(ConsoleSettings(), file)
+    headers = CIMultiDict(Authorization=f"Bearer {file.read_text().strip()}")
+    assert identities.of(headers, "127.0.0.1").role is Role.ADMIN
+    UNSAFE[problem](file)
+    wanted = rf"console\.token is not used: {problem}.*; remove it .*store\.data_dir"
+    for use in (lambda: local_token.keep(tmp_path), lambda: local_token.link("http://[::1]:9180/", file)):
+        with pytest.raises(SettingsError, match=wanted):
+            use()
+
+
+def test_a_running_console_does_not_take_an_unsafe_token(tmp_path: Path) -> None:
+    file = local_token.keep(tmp_path)
+    identities = Identities(ConsoleSettings(), file)
+    planted = tmp_path / "planted"
+    planted.write_text(TOKEN)
+    file.unlink()
+    file.symlink_to(planted)
+    with pytest.raises(Problem, match="a token is needed"):
+        identities.of(CIMultiDict(Authorization=f"Bearer {TOKEN}"), "127.0.0.1")

@@ -44,6 +44,19 @@ async def test_each_page_says_what_it_is_told() -> None:
     await server.close()
 
 
+async def test_a_proxy_header_is_refused_by_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    server = HealthServer(HealthSettings(port=0), Answers(bytes, lambda: None, lambda: None))
+    _, port = await server.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 9161\r\nGET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert await reader.read() == b""
+    writer.close()
+    await server.close()
+    (record,) = (vars(each) for each in caplog.records if vars(each).get("reason") == "proxy_header")
+    assert "a PROXY protocol header (version 1)" in record["detail"]
+    assert (record["listener"], record["peer"].rpartition(":")[0]) == ("health", "127.0.0.1")
+
+
 async def test_a_scrape_is_freshened_in_the_loop_and_written_beside_it() -> None:
     """One at a time, however many ask."""
     steps: list[tuple[str, bool]] = []

@@ -171,7 +171,7 @@ def test_names_of_others_are_left_alone_and_typing_errors_are_not(monkeypatch: p
         ("store: 1\nstore: 2", "penstock.yaml: line 2, column 1: the key 'store' is there twice"),
         ("store: {}\n---\nstore: {}", "penstock.yaml: must be one document"),
         ("- store", "penstock.yaml: must be a mapping of sections"),
-        ("1: 2", "penstock.yaml: must be a mapping of sections"),
+        ("1: 2", "penstock.yaml: line 1, column 1: the key '1' is no text: put it in quotes"),
         ("edges: {two: 5}", "edges.two: must be a valid dictionary, not 5 (from penstock.yaml)"),
     ],
 )

@@ -10,8 +10,9 @@ from importlib.metadata import version
 import pytest
 from prometheus_client import ProcessCollector
 
-from services.kit.acceptor import open_bound
-from tests.kit.echo_edge import frame
+from services.kit.acceptor import AddressInUse, listening, open_bound
+from services.kit.workers import reserved_ports
+from tests.kit.echo_edge import EchoSettings, frame
 from tests.kit.harness import PATIENCE_S, Program, eventually, exchange, receive
 from tests.kit.worker_processes import (
     ACCEPTED,
@@ -103,6 +104,31 @@ def test_a_port_that_somebody_else_shares_is_refused() -> None:
             assert program.wait() == 2
             expected = f"penstock: cannot listen on 127.0.0.1 port {port}: Address already in use"
             assert any(line.get("line", "").startswith(expected) for line in program.log)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "0.0.0.0"), ("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1")],
+)
+def test_two_edges_with_workers_do_not_share_a_port(first: str, second: str) -> None:
+    """Whether the workers of the first one listen already or not yet."""
+    with reserved_ports("echo", _echo(first, 0)) as taken:
+        port = taken.listeners["echo"].port
+        refusal = rf"cannot listen on {second} port {port}: Address already"
+        with pytest.raises(AddressInUse, match=refusal), reserved_ports("echo", _echo(second, port)):
+            pass
+        with (
+            listening(first, port, ("a", "port"), reuse_port=True),
+            pytest.raises(AddressInUse, match=refusal),
+            reserved_ports("echo", _echo(second, port)),
+        ):
+            pass
+    with reserved_ports("echo", _echo(second, port)):
+        pass
+
+
+def _echo(host: str, port: int) -> EchoSettings:
+    return EchoSettings.model_validate({"listeners": {"echo": {"host": host, "port": port}}})
 
 
 def test_what_no_restart_will_mend_ends_them_all() -> None:

@@ -190,7 +190,7 @@ GOOD_PEERS: list[Spec] = [
     mca(),
     mca(addresses=["mq.example.org:11311", "[::1]:1", "[2001:db8::7]", "a_b:65535"]),
     mca(
-        addresses=["0.0.0.7:1", "255.255.255.255", "_a-1.b.", "1.2.3.4.example.org", "7", "x" * 63, "a--b:7"]
+        addresses=["0.0.0.7:1", "223.255.255.255", "_a-1.b.", "1.2.3.4.example.org", "7", "x" * 63, "a--b:7"]
     ),
     mca(profile="word", window=1000),
     *(mca(profile=None, omitAddress=None), cast(window=None, decline=None)),
@@ -231,6 +231,15 @@ BAD_PEERS: list[tuple[Spec, str]] = [
         "decline is of protocol rqp-cast alone: leave it out",
     ),
     (cast(addresses=["10.0.0.8", "[::1]"]), "rqp-cast has room for IPv4 addresses only"),
+    *(
+        ({"protocol": protocol, "addresses": ["10.0.0.8", many]}, "not a broadcast or multicast address")
+        for protocol, many in (
+            ("rqp-mca", "255.255.255.255:11311"),
+            ("rqp-cast", "255.255.255.255"),
+            ("text", "239.1.2.3"),
+            ("rqp-mca", "[ff02::1]:11311"),
+        )
+    ),
 ]
 ONLY_THE_MODEL_REFUSES = [
     # a file does not go as a resource does: nobody would carry it out

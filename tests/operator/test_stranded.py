@@ -9,7 +9,12 @@ from tests.store.desk import Desk
 
 METRIC = "penstock_operator_ring_stranded_messages"
 DAMAGED = ("ring/7/a.example:8085", "ring/7/b.example:8085")
-LEFT, CLIENTS = "ring/7/gone.example:8085", "ring-of-bells"
+LEFT = "ring/7/gone.example:8085"
+CLIENTS = {
+    "ring-of-bells": "edge:ring",
+    "ring/orders": "edge:ring",
+    "ring/7/orders": "edge:tmq",
+}  # of before, with owners
 
 
 async def _damage(desk: Desk) -> None:
@@ -22,11 +27,13 @@ async def _damage(desk: Desk) -> None:
 def test_messages_of_a_node_that_is_gone_are_told_until_it_is_there_again(
     new_operator: NewOperator, keeper: Keeper
 ) -> None:
-    for name in (LEFT, CLIENTS, *DAMAGED, "ring/7/nothing.example:8085"):
-        keeper.declare(name, "edge:ring")
+    nodes = dict.fromkeys((LEFT, *DAMAGED, "ring/7/nothing.example:8085"), "edge:ring")
+    for name, owner in {**nodes, **CLIENTS}.items():
+        keeper.declare(name, owner)
     keeper.put(LEFT, b"one", b"two")
     keeper.do(_damage)
-    keeper.put(CLIENTS, b"not a node's")
+    for name in CLIENTS:
+        keeper.put(name, b"not a node's")
     operator = new_operator(sweep_s=1).ready()
     eventually(lambda: operator.metric(METRIC, queue=LEFT) == 2)
     assert operator.metric(METRIC) == 2

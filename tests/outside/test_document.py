@@ -11,7 +11,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.outside.document import BadDocument, read_json, read_yaml
+from services.outside.document import MOST_JSON_NODES, BadDocument, read_json, read_yaml
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(8)
@@ -43,6 +43,14 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: &a [*a]", (1, 8), "an alias stands inside of what it stands for"),
         (BOMB, (6, 4), "the document has more than 200,000 values"),
         ("a: 1\na: 2", (2, 1), "the key 'a' is there twice"),
+        ("a: [1, .nan]", (1, 8), "the number must be finite"),
+        ("a: -.INF", (1, 4), "the number must be finite"),
+        ("a: 1.0e+999", (1, 4), "the number must be finite"),
+        ("a: {1: b}", (1, 5), "the key '1' is no text: put it in quotes"),
+        ("a:\n  yes: b", (2, 3), "the key 'yes' is no text"),
+        ("~: b", (1, 1), "the key '~' is no text"),
+        ("1.5: b", (1, 1), "the key '1.5' is no text"),
+        ("? !x a\n: b", (1, 3), "the key 'a' is no text"),
         ("a: [", (1, 5), ""),
         ("a: \x07", (1, 4), "a character that YAML does not allow"),
         (b"a: \xff", (1, 4), "the text is not UTF-8"),
@@ -62,6 +70,9 @@ def test_bad_yaml_has_a_line_and_a_column(text: str | bytes, place: tuple[int, i
         ('{"a": 1,\n "b": x}', (2, 7)),
         ("[\nNaN]", (2, 1)),
         ("[1,\n" + "9" * 5000 + "]", (2, 1)),
+        ('["NaN, \\"1e999", 1e99,\n1e999]', (2, 1)),
+        ('{"-Infinity": 1,\n "a": -Infinity}', (2, 7)),
+        (f'["{"," * MOST_JSON_NODES}",\n{"0," * MOST_JSON_NODES}0]', (2, 2 * MOST_JSON_NODES - 4)),
         (b'"\xff"', (1, 2)),
     ],
 )
@@ -93,7 +104,7 @@ SNIPPETS = st.sampled_from(
     ["{{ .x }}", "!!int ", "!!float ", "!!bool ", "!!null ", "!!timestamp ", "!!merge ", "!!value ", "!x ", "&a ",
      "*a", "<<: ", "? ", "- ", ": ", "[", "]", "{", "}", ", ", "\n", "\n  ", "---\n", "...\n", "%YAML 1.1\n",
      "%TAG ! x\n", "|\n", ">-\n", "'", '"', "\\u12", "\\U00110000", "2026-13-45", "0x", "0b_", "1:61", "-", "+.inf",
-     "_", "1e", "#", "\t", "\0", "\ud800", "a: ", "key"]
+     ".nan: ", "1: ", "1.5", "yes: ", "~: ", "NaN", "1e999", "_", "1e", "#", "\t", "\0", "\ud800", "a: ", "key"]
 )  # fmt: skip
 VALUES: Any = st.recursive(
     st.none()
@@ -106,15 +117,20 @@ VALUES: Any = st.recursive(
 )
 
 
+def check_json(value: Any) -> None:
+    """JSON holds it, as it is: with texts as keys, and finite numbers."""
+    assert json.loads(json.dumps(value, allow_nan=False)) == value
+
+
 @given(st.text() | st.binary() | st.lists(SNIPPETS, max_size=12).map("".join))
 @example("? [" * 400)
 @example("- " * 3000)
 @example("{a: " * 3000)
 def test_only_the_documented_exception_leaves_the_readers(text: str | bytes) -> None:
     with suppress(BadDocument):
-        json.dumps(read_yaml(text))
+        check_json(read_yaml(text))
     with suppress(BadDocument):
-        read_json(text)
+        check_json(read_json(text))
 
 
 @given(VALUES)

@@ -7,11 +7,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.live import until
+from tests.live import set_up, until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import store
 from tests.servers import Server
+from tests.stores import replicated
+from tests.topologies import Replicated
+
+__all__ = ["replicated"]
 
 
 async def test_a_level_that_the_store_cannot_keep_is_told(server: Server) -> None:
@@ -175,3 +179,31 @@ async def test_what_waits_for_the_table_of_bindings_is_bounded(server: Server, s
     for client in clients:
         rest = await client.lines(number - 1)
         assert rest[-1] == b"OK\n"
+
+
+async def test_a_log_opens_without_replicas_only_if_it_was_made_with_one(replicated: Replicated) -> None:
+    """pubsub.md 3.1: subscribers are served meanwhile, and no log is made at a lower level."""
+    await set_up(replicated)
+    primary = replicated.primary()
+    others = [node for node in replicated.nodes if node is not primary]
+    edges = [LiveEdge(replicated.url), LiveEdge(replicated.url)]
+
+    def unready(edge: LiveEdge) -> str:
+        assert edge.running is not None
+        return edge.running.readiness.unready() or ""
+
+    try:
+        for node in others:
+            node.kill9()
+        await edges[0].begin()
+        await until(lambda: "this store has 0 now" in unready(edges[0]))
+        for node in others:
+            node.restart()
+        await until(edges[0].is_ready)
+        for node in others:
+            node.kill9()
+        await edges[1].open()
+        assert edges[1].service.log.spec.ack_level == "replicated:1"
+    finally:
+        for edge in edges:
+            await edge.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from services.store import QueueSpec, Store
+from services.store import process_name as names
 from services.store.asking import Asker
 from services.store.errors import QueueReserved
 from services.store.process_name import has_died, process_name
@@ -86,3 +87,23 @@ def test_of_a_process_elsewhere_nothing_is_known() -> None:
     assert not has_died(f"{edge}-{host}-{'0' * 8 if machine != '0' * 8 else '1' * 8}-{1 << 30}-{token}")
     assert not has_died(f"{edge}-{host}-{pid}-{token}")  # of versions that said less
     assert not has_died("other")
+
+
+@pytest.mark.parametrize("renewed", ["machine-id", "net/eth0/address"])
+def test_a_clone_of_a_virtual_machine_is_another_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renewed: str
+) -> None:
+    """Clones of one memory snapshot share the boot id, the host name and the process namespace."""
+    monkeypatch.setattr(names, "MACHINE_ID", tmp_path / "machine-id")
+    monkeypatch.setattr(names, "INTERFACES", tmp_path / "net")
+    for interface in ("eth0/device", "wlan0/device", "wlan0/phy80211", "docker0"):
+        (tmp_path / "net" / interface).mkdir(parents=True)
+    for file in ("machine-id", "net/eth0/address", "net/wlan0/address", "net/docker0/address"):
+        (tmp_path / file).write_text("of before\n")
+    machine = names.machine.__wrapped__
+    before = machine()
+    (tmp_path / "net/wlan0/address").write_text("random\n")
+    (tmp_path / "net/docker0/address").write_text("new\n")
+    assert machine() == before
+    (tmp_path / renewed).write_text("of the clone\n")
+    assert machine() != before

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
 
 import pytest
 
-from services.store import StoreUnavailable
+from services.store import StoreUnavailable, disk
 from services.store.checkup import examine
 from services.store.pipe import PipeSettings
 from services.store.probe import Grade
@@ -86,3 +88,23 @@ async def test_a_call_refused_again_and_again_is_given_up_with_the_servers_words
         own_server.call("CONFIG", "SET", "min-replicas-to-write", "0")
         await until(lambda: desk.pipe.trouble is None)
         assert await desk.drain(queue) == []
+
+
+async def test_calls_that_fail_together_look_at_the_disk_once_and_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[threading.Thread] = []
+    look = disk.disk_trouble
+
+    def counted(folder: Path) -> str:
+        looks.append(threading.current_thread())
+        return look(folder)
+
+    monkeypatch.setattr(disk, "disk_trouble", counted)
+    desk = Desk(f"unix://{tmp_path}/store.sock", pipe=PipeSettings(patience_s=0.3), initialise=False)
+    links = [desk.store.registry.link, desk.store.domain("main").link]
+    answers = await asyncio.gather(*(link.call("PING") for link in links * 20), return_exceptions=True)
+    assert {type(answer) for answer in answers} == {StoreUnavailable}
+    await desk.store.close()
+    assert len(looks) == 1
+    assert looks[0] is not threading.main_thread()

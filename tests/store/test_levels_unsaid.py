@@ -9,7 +9,7 @@ import pytest
 from services.store.errors import AckLevelRefused
 from services.store.probe import Promises
 from services.store.spec import QueueSpec
-from tests.store.desk import Desk
+from tests.store.desk import Desk, until
 from tests.topologies import Replicated
 
 SYNCS = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
@@ -28,7 +28,6 @@ def promises(mode: str, replicas: int, settings: dict[str, str]) -> Promises:
         ("single", 0, LAZY, "memory"),
         ("single", 2, LAZY, "memory"),
         ("single", 0, {}, "memory"),
-        ("sentinel", 0, SYNCS, "memory"),
         ("sentinel", 1, LAZY, "replicated:1"),
         ("sentinel", 2, SYNCS, "replicated:1"),
         ("cluster", 3, SYNCS, "replicated:1"),
@@ -92,3 +91,31 @@ async def test_document_without_level_becomes_replicated_under_sentinel(replicat
             await other.store.declare("orders", QueueSpec(), "test", replace=True)
             found = await other.store.find("orders")
             assert (found.spec.ack_level, found.unkept) == ("replicated:1", False)
+
+
+async def test_document_without_level_is_refused_while_no_replica_is_there(replicated: Replicated) -> None:
+    """A queue made in a failover would lose what it acknowledged in the next one."""
+    primary = replicated.primary()
+    others = [node for node in replicated.nodes if node is not primary]
+    async with Desk(replicated.url) as desk:
+        before = await desk.queue("before")
+        for node in others:
+            node.kill9()
+        try:
+            await until(lambda: not replicated.replicas(primary))
+            store = desk.store
+            await store.initialise()  # as an operator does after a failover
+            for name in ("before", "after"):
+                with pytest.raises(
+                    AckLevelRefused, match=r"this store has 0 now: add .* wait .* or use memory"
+                ):
+                    await store.declare(name, QueueSpec(), "test", replace=True)
+            assert (await store.find("before")).spec == before.spec
+            lax, _ = await store.declare("lax", QueueSpec(ack_level="memory"), "test")
+            assert lax.spec.ack_level == "memory"
+        finally:
+            for node in others:
+                node.restart()
+        await until(lambda: replicated.replicas(primary))
+        again, _ = await store.declare("after", QueueSpec(), "test")
+        assert again.spec.ack_level == "replicated:1"

@@ -151,6 +151,8 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         ({"protocol": "ring", "addresses": []}, "write a list of addresses"),
         ({"protocol": "text", "addresses": ["a:0"]}, "write an address as host or host:port"),
         ({"protocol": "rqp-cast", "addresses": ["[::1]"]}, "IPv4 addresses only"),
+        ({"protocol": "rqp-cast", "addresses": ["255.255.255.255"]}, "broadcast or multicast address: 255."),
+        ({"protocol": "rqp-mca", "addresses": ["224.0.0.1:11311"]}, "broadcast or multicast address: 224."),
         ({"protocol": "rqp-mca", "addresses": ["a"], "tls": True}, "Extra inputs are not permitted"),
     ],
 )

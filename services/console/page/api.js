@@ -1,7 +1,7 @@
 // Questions to the console. What it refuses comes as a Problem, in words that say what to do.
 
 import { encodeName } from "./names.js";
-import { forget, me, token } from "./session.js";
+import { forget, me, takeLinked, token } from "./session.js";
 
 const ROOT = "api/v1/"; // relative, so that it also works below a path of a proxy
 const SIGN_IN = "The console did not take this token. Perhaps it was withdrawn, or mistyped.";
@@ -95,7 +95,7 @@ async function reached(url, how) {
 }
 
 export async function refusal(answer) {
-  if (answer.status === 401) forget(token.peek() || me.peek() ? SIGN_IN : " ");
+  if (answer.status === 401 && !takeLinked()) forget(token.peek() || me.peek() ? SIGN_IN : " ");
   const text = await answer.text().catch(() => "");
   try {
     return new Problem({ status: answer.status, ...JSON.parse(text) });

@@ -6,13 +6,28 @@
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
 })();
 
-/** Moves `#token=...` into the session storage, and out of the address and its place in the history. */
+/** Moves the token of `#token=...` out of the address and its place in the history, into the session storage.
+ *
+ * It replaces no token: beside one that this tab has it waits as the link's, which session.js takes if that one is refused.
+ */
 function takeToken() {
-  const [, token] = /^#token=([^/&?]+)$/.exec(location.hash) ?? [];
-  if (!token) return false;
-  sessionStorage.setItem("penstock.token", decodeURIComponent(token)); // as session.js keeps it
+  const [, written] = /^#token=([^/&?]+)$/.exec(location.hash) ?? [];
+  if (!written) return false;
   history.replaceState(null, "", location.pathname + location.search);
+  const token = decoded(written);
+  const kept = sessionStorage.getItem("penstock.token"); // as session.js keeps them
+  if (token && token !== kept) sessionStorage.setItem(kept ? "penstock.linked" : "penstock.token", token);
   return true;
+}
+
+/** '' for what cannot be a token: a broken escape, or a character that no header may have. */
+function decoded(written) {
+  try {
+    const token = decodeURIComponent(written);
+    return /^[\x21-\x7e]+$/.test(token) ? token : "";
+  } catch {
+    return "";
+  }
 }
 
 takeToken();

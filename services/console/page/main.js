@@ -5,7 +5,8 @@ import { Page } from "./page.js";
 import { read } from "./api.js";
 import { listen } from "./keys.js";
 import { follow } from "./live.js";
-import { me, refused } from "./session.js";
+import { me, refused, usedToken } from "./session.js";
+import { say } from "./parts/notices.js";
 import { link } from "./state.js";
 
 const place = document.getElementById("page");
@@ -20,5 +21,13 @@ effect(() => {
     ({ data }) => (me.value = data),
     () => {},
   );
+});
+const WHICH_TOKEN = {
+  kept: (who) => `You are still signed in as ${who}: the link's token was not used. Sign out, then open the link, to use it.`,
+  replaced: (who) => `You are signed in as ${who}, by the link's token: the one before it was refused.`,
+};
+effect(() => {
+  const used = me.value && usedToken();
+  if (used) say(WHICH_TOKEN[used](me.value.who));
 });
 follow();

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.console.local import TOKEN
-from tests.console.page.looking import PATIENCE_MS, settled
+from tests.console.page.looking import PATIENCE_MS, settled, watched
 from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -37,4 +37,43 @@ async def test_the_link_signs_in_and_the_token_leaves_the_address(place: Scene, 
     await page.go_back()
     assert TOKEN not in page.url
     assert not any(TOKEN in url for url in asked if "#" not in url)
+    await context.close()
+
+
+async def test_a_link_does_not_replace_a_token_that_works(place: Scene, chromium: Browser) -> None:
+    context = await chromium.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(PATIENCE_MS)
+    page = await context.new_page()
+    complaints: list[str] = []
+    watched(page, complaints)
+    keep = "sessionStorage.setItem('penstock.token', '%s')"
+    kept = "sessionStorage.getItem('penstock.token')"
+    for broken in ("%zz", "%E6%B3%A8"):  # no escape, and no text of a header
+        await page.goto(f"{place.address}#token={broken}")
+        await expect(page.locator(".signin")).to_be_visible()
+        assert page.url == place.address
+        await page.goto("about:blank")
+    complaints.clear()  # 401, as there is no token yet
+
+    await page.goto(f"{place.address}#token={TOKEN}")
+    await settled(page)
+    for other in ("somebody-elses-token", "%zz"):
+        await page.goto("about:blank")
+        await page.goto(f"{place.address}#token={other}")
+        await settled(page)
+        assert await page.evaluate(kept) == TOKEN
+        assert page.url == place.address
+        notices = page.locator(
+            ".notice", has_text="You are still signed in as local: the link's token was not used"
+        )
+        await expect(notices).to_have_count(1 if other != "%zz" else 0)
+    assert complaints == []
+
+    await page.evaluate(keep % "a-token-that-was-withdrawn")
+    await page.goto("about:blank")
+    await page.goto(f"{place.address}#token={TOKEN}")
+    await expect(page.locator(".notice")).to_contain_text(
+        "by the link's token: the one before it was refused"
+    )
+    assert await page.evaluate(kept) == TOKEN
     await context.close()

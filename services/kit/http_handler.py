@@ -1,0 +1,39 @@
+"""aiohttp's end of a connection to one of our HTTP ports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+
+from services.kit.proxy_header import proxy_fault, proxy_version
+
+
+class HttpHandler(web.RequestHandler):
+    """Closes a connection that begins with a PROXY header, which aiohttp would call invalid HTTP."""
+
+    __slots__ = ("_is_new", "_proxied")
+
+    def __init__(
+        self, server: web.Server, proxied: Callable[[str], None], keepalive_timeout_s: float = 75.0
+    ) -> None:
+        """proxied: told what is wrong with such a connection."""
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=keepalive_timeout_s,
+            access_log=None,  # type: ignore[arg-type]
+            auto_decompress=False,  # a body comes as it is, or not at all
+        )
+        self._is_new = True
+        self._proxied = proxied
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_new:
+            self._is_new = False
+            if (version := proxy_version(data)) is not None:
+                self._proxied(proxy_fault(version))
+                self.force_close()
+                return
+        super().data_received(data)
