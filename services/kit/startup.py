@@ -7,24 +7,42 @@ cannot show a queue's name, and as a user id without a line in /etc/passwd (`doc
 from __future__ import annotations
 
 import getpass
+import io
 import os
 import sys
+from typing import Any
 
 STREAMS = ("stdin", "stdout", "stderr")  # by their descriptor
+
+
+class _Messages(io.FileIO):
+    """Standard error: what cannot be written there is dropped, so that the exit status still tells the outcome."""
+
+    def write(self, data: Any, /) -> int:
+        size = memoryview(data).nbytes
+        try:
+            written = super().write(data)
+        except OSError:
+            return size
+        return size if written is None else written
 
 
 def prepare(*, is_service: bool = True) -> None:
     """Open closed standard streams, escape what outputs cannot encode, name a user id that has no name.
 
     To be called once, before anything else is opened. A closed input is empty. What a service writes to a closed output
-    is dropped. Of a command, messages to a closed standard error are dropped, and results to a closed standard output
-    are refused (EBADF), so that its exit status can tell.
+    is dropped. Of a command, results to a closed standard output are refused (EBADF), so that its exit status can tell.
+    Messages to a standard error that is closed, on a full disk, or without a reader are dropped.
     """
     for descriptor, name in enumerate(STREAMS):
         if getattr(sys, name) is None:
             _open(descriptor, name, is_dropped=is_service or name == "stderr")
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    messages = io.BufferedWriter(_Messages(2, "w", closefd=False))
+    encoding = sys.stderr.encoding
+    sys.stderr = io.TextIOWrapper(
+        messages, encoding, "backslashreplace", line_buffering=True, write_through=True
+    )
     try:
         getpass.getuser()
     except (KeyError, OSError):

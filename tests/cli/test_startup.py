@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -79,6 +80,32 @@ def test_a_nameless_user_in_ascii_with_closed_streams(
         if (status, says) != (expected, wanted):
             wrong.append((row.words, status, out, err))
     assert wrong == [], "\n".join(map(repr, wrong))
+
+
+@pytest.mark.parametrize(
+    ("words", "result", "status"),
+    [
+        ("put q x", "/dev/full", Exit.IO),
+        ("put q x", "/dev/null", Exit.OK),
+        ("queue show nosuch", "/dev/null", Exit.NOT_FOUND),
+        ("queue list --store redis://127.0.0.1:1 --timeout 1", "/dev/null", Exit.UNAVAILABLE),
+        ("queue nosuch", "/dev/null", Exit.USAGE),
+    ],
+)
+def test_messages_that_cannot_be_written_change_no_status(
+    shell: Shell, known: Mapping[str, str], words: str, result: str, status: Exit
+) -> None:
+    shell.run("queue", "create", "q")
+    with open(result, "wb") as stdout, open("/dev/full", "wb") as stderr:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "services.cli", *words.split()],
+            env=shell.environment,
+            stdout=stdout,
+            stderr=stderr,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    assert done.returncode == status
 
 
 def test_json_is_one_object_a_line(shell: Shell, known: Mapping[str, str]) -> None:
