@@ -103,6 +103,22 @@ async def test_a_claim_is_kept_for_its_time_and_no_longer(
     await until(lambda: ask("second"), 2 * TTL_MS / 1000 + 5)
 
 
+@pytest.mark.parametrize("claim", ["own", "reserve"])
+async def test_a_claim_of_a_killed_holder_is_free_10_s_after_a_silence(
+    desk: Desk, clocks: Clocks, claim: str
+) -> None:
+    """No edge ran for an hour, and then for 7 s again and again: neither can be told from a step forward."""
+    queue = await desk.queue()
+    ask = getattr(desk.domain, claim)
+    await ask(queue, "killed", 60_000)
+    clocks.step(HOUR_S)
+    await desk.domain.tidy(queue)
+    for _ in range(2):
+        clocks.step(7)
+        await desk.domain.tidy(queue)
+    assert await ask(queue, "next", TTL_MS)
+
+
 async def test_a_claim_of_a_killed_holder_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
     queue = await desk.queue()
     await desk.domain.reserve(queue, "killed", TTL_MS)

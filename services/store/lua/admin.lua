@@ -53,9 +53,9 @@ FUNCTIONS.claim = function(key, kind, now)
   return { fence = tonumber(v[3] or 0), by = by, till = till, noted = noted }
 end
 
--- A claim that another has; how long it is kept from now on is written down.
+-- A claim that another has, noted before the clock was stepped back: its nearer end is written down.
 local function heal_claim(key, kind, held)
-  if held.by and held.till ~= held.noted then call('HSET', key, CLAIMS[kind][2], num(held.till)) end
+  if held.by and held.till < held.noted then call('HSET', key, CLAIMS[kind][2], num(held.till)) end
 end
 
 -- Claims, and the time of the last release, that were noted before the clock was stepped.
