@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from services.store.domain import Timing
-from services.store.errors import QueueReserved
+from services.store.errors import QueueReserved, TooLate
+from services.store.flight import MOST_REPEATS
 from tests.clocks.clocks import Clocks
+from tests.proxy import Proxy
 from tests.servers import Client, Server
 from tests.store.desk import Desk, bodies, until
 from tests.store.lane import Lane
@@ -53,6 +55,29 @@ async def test_requests_go_on_at_once(desk: Desk, clocks: Clocks, step_s: int) -
     assert bodies(got) == [b"before", b"after"]
     assert (await desk.stats(queue))["in_flight"] == 0
     assert desk.refusals == {"clock_stepped": 1}
+
+
+async def test_a_call_that_is_always_late_is_refused(
+    desk: Desk, stepped: Server, client: Client, clocks: Clocks
+) -> None:
+    """The store's clock runs away: nothing was done, and that is what is said."""
+    queue, calls = await desk.queue(), 0
+
+    def step(request: bytes) -> None:
+        nonlocal calls
+        if b"ps1_work_timed" in request:
+            calls += 1
+            before = int(client.call("TIME")[0])
+            clocks.step(HOUR_S)
+            while int(client.call("TIME")[0]) < before + HOUR_S:  # Valkey keeps the time for some ms
+                pass
+
+    async with Proxy(stepped.port) as proxy, Desk(proxy.url, initialise=False) as other:
+        proxy.on_request = step
+        with pytest.raises(TooLate):
+            await other.put(queue, b"late")
+    assert calls == 1 + MOST_REPEATS
+    assert (await desk.stats(queue))["ready"] == 0
 
 
 @steps
