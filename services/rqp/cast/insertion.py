@@ -16,6 +16,7 @@ from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Client, Pipe, Queue, Source, StoreError
 from services.store.claims import Asked
+from services.store.clock import now
 from services.store.errors import BatchDiffers, OutcomeUnknown, QueueFull, QueueUnknown
 from services.store.operations import Outcome, Refusals
 
@@ -118,7 +119,7 @@ class Inserter:
         self._dead_letter_queue = settings.dead_letter_queue
 
     async def reserve(self, queue: Queue, source: str, came: float) -> Reservation:
-        """For a session that begins, as `source` asked at `came` by the loop's clock. Raises StoreError: QueueReserved,
+        """For a session that begins, as `source` asked at `came` by `clock.now`. Raises StoreError: QueueReserved,
         QueueServed if another replica has answered that, or why the queue takes nothing now.
 
         A queue that has no bounds is not asked whether it has room, until it refuses something.
@@ -130,8 +131,7 @@ class Inserter:
             await self._lanes.of(queue).available(queue, holder)
             self._doubtful.discard(queue.qid)
         reserved = Reservation(self._lanes, queue, holder, self._reservation_s, source)
-        age_s = asyncio.get_running_loop().time() - came
-        await reserved.make(Asked(source, round(age_s * MS), ours))
+        await reserved.make(Asked(source, round((now() - came) * MS), ours))
         return reserved
 
     async def close(self) -> None:
