@@ -68,10 +68,19 @@ class World:
 
 
 @asynccontextmanager
-async def world(server: Server) -> AsyncIterator[World]:
-    net = Net()
-    tmq, ring, text = TmqEdge(server.url), LiveClients(server.url), TextEdge(server.url)
-    far = RqpEdge(server.url, cast=net.machine(THERE, sends=False))
+async def world(
+    server: Server,
+    waits: dict[str, Any] | None = None,
+    rqp: dict[str, Any] | None = None,
+    mca: dict[str, Any] | None = None,
+    cast: dict[str, Any] | None = None,
+) -> AsyncIterator[World]:
+    """waits: settings `store` of all edges; rqp, mca, cast: those of both RQP edges, over quick ones."""
+    net, store = Net(), {"store": waits or {}}
+    both = {**store, **(rqp or {}), "mca": mca or {}}
+    tmq, text = TmqEdge(server.url, **store), TextEdge(server.url, **store)
+    ring = LiveClients(server.url, **store)
+    far = RqpEdge(server.url, cast=net.machine(THERE, sends=False, **(cast or {})), **both)
     edges: list[Live[Any]] = [tmq, ring, text, far]
     async with AsyncExitStack() as stack:
         for edge in edges:
@@ -79,7 +88,7 @@ async def world(server: Server) -> AsyncIterator[World]:
             await edge.open()
         # either edge may be the one that sends what is to go by RQP/MCA
         await far.tools.peers.apply("far", registered(far.address, window=10), "test")
-        near = RqpEdge(server.url, cast=net.machine(HERE, THERE, receives=False))
+        near = RqpEdge(server.url, cast=net.machine(HERE, THERE, receives=False, **(cast or {})), **both)
         stack.push_async_callback(near.close)
         await near.open()
         yield World(server, tmq, ring, text, near, far, net)
