@@ -10,6 +10,8 @@ from services.store.errors import QueueUnknown
 from tests.live import until
 from tests.pairs.test_every_pair import leading, numbered
 from tests.pairs.world import World, arrived, put_by_tmq
+from tests.pubsub.client import Client as TextClient
+from tests.pubsub.stores import linked
 from tests.ring.chain.live import LiveRing
 from tests.ring.clients.client import Client as RingClient
 from tests.ring.links.live import GROUP
@@ -138,6 +140,24 @@ class RingNode(Held):
         await until(is_owned)
 
 
+class TextLink(Held):
+    """The lease of the link to a neighbour: who has it brings what is sent there."""
+
+    async def begin(self) -> None:
+        await linked(self.place.text)
+        assert await self.again() == [BODY.decode()]
+
+    async def again(self) -> list[str]:
+        neighbour, tag = self.place.neighbour, self.name.encode()
+        assert neighbour is not None
+        reader = await self.place.text.client()
+        await reader.subscribe(b"1", tag)
+        writer = await TextClient.connect((neighbour.host, neighbour.port))
+        await writer.publish(tag, BODY)
+        writer.close()
+        return [(await reader.line()).removeprefix(b"MESSAGE 1 ").strip().decode()]
+
+
 class McaAssignment(Held):
     client: McaClient
 
@@ -225,7 +245,7 @@ LIVE: dict[str, type[Held]] = {
     "mca sent": McaSent,
     "cast sent": CastSent,
 }
-KILLED: dict[str, type[Held]] = {**LIVE, "ring node": RingNode}
+KILLED: dict[str, type[Held]] = {**LIVE, "ring node": RingNode, "text link": TextLink}
 SETTLED = tuple(kind for kind in LIVE if kind.startswith(("tmq", "ring")))  # by `finish`
 
 

@@ -17,6 +17,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from tests.live import PATIENCE_S, Live, set_up
 from tests.pairs.test_every_pair import leading, numbered
 from tests.pairs.world import (
     ELSEWHERE,
+    Neighbour,
     World,
     arrived,
     bridged,
@@ -43,6 +45,7 @@ from tests.pairs.world import (
     tag_in,
     world,
 )
+from tests.pubsub.live import LiveEdge as TextEdge
 from tests.rqp.cast_hands import HandSender
 from tests.servers import Server
 from tests.sysv.local import Keys
@@ -174,10 +177,13 @@ async def exchange(place: World, folder: Path, keys: Keys, clocked: Clocked, nam
         return {"found": found, "held": {kind: await guarded(held.finish()) for kind, held in leases.items()}}
 
 
-async def killed(server: Server, folder: Path, clocked: Clocked, name: str) -> dict[str, Any]:
+async def killed(
+    server: Server, folder: Path, clocked: Clocked, name: str, neighbour: Neighbour
+) -> dict[str, Any]:
     """What comes back of edges that are killed before the change, to others that live on."""
     first = 20_000 + 1000 * KILLS.index(name)
     command = [sys.executable, "-m", "tests.clocks.doomed", server.url, folder, str(first)]
+    command += [str(part) for part in astuple(neighbour)]
     doomed = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, preexec_fn=partial(die_with_parent, os.getpid())
     )
@@ -185,7 +191,7 @@ async def killed(server: Server, folder: Path, clocked: Clocked, name: str) -> d
         assert doomed.stdout is not None
         async with asyncio.timeout(PATIENCE_S):
             assert await doomed.stdout.readline() == b"held\n"
-        async with world(server, **LEASES) as place:
+        async with world(server, neighbour=neighbour, **LEASES) as place:
             doomed.kill()
             await doomed.wait()
             clocked.change(name)
@@ -203,13 +209,27 @@ def stepped(edge: Live[Any]) -> float:
     return edge.value("penstock_store_events_total", reason=CLOCK_STEPPED)
 
 
+async def all_killed(server: Server, folder: Path, clocked: Clocked) -> dict[str, Any]:
+    """By change. The neighbour has a store of its own, whose clock nobody changes."""
+    for name in KILLS:
+        (folder / name).mkdir()
+    other = Server("valkey", folder / "neighbour").start()
+    try:
+        await set_up(other)
+        text = await TextEdge(other.url).start()
+        neighbour = Neighbour(text.link_address, *text.places["text"])
+        returned = {name: await killed(server, folder / name, clocked, name, neighbour) for name in KILLS}
+        await text.close()
+    finally:
+        other.end()
+    return returned
+
+
 async def main(url: str, folder: Path, *files: Path) -> dict[str, Any]:
     server = Server("valkey", folder, port=int(url.rpartition(":")[2]))
     await set_up(server)
     clocked, keys, steps = Clocked(server, *files), Keys(), {}
-    for name in KILLS:
-        (folder / name).mkdir()
-    returned = {name: await killed(server, folder / name, clocked, name) for name in KILLS}
+    returned = await all_killed(server, folder, clocked)
     told: dict[str, Any] = {"found": {}, "held": {}}
     try:
         async with world(server, cast={"t_wait2_s": 60.0}) as place:

@@ -29,6 +29,15 @@ ELSEWHERE = "127.0.0.3"  # where a sending agent by hand is, as `near` has its o
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A text edge of another store: where it waits for links, and for clients."""
+
+    link: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     server: Server
     tmq: TmqEdge
@@ -37,6 +46,7 @@ class World:
     near: RqpEdge
     far: RqpEdge
     net: Net
+    neighbour: Neighbour | None = None
 
     async def declare(self, name: str, **spec: Any) -> Queue:
         """Returns once the edges that go by numbers and tags know it."""
@@ -74,11 +84,16 @@ async def world(
     rqp: dict[str, Any] | None = None,
     mca: dict[str, Any] | None = None,
     cast: dict[str, Any] | None = None,
+    neighbour: Neighbour | None = None,
 ) -> AsyncIterator[World]:
-    """waits: settings `store` of all edges; rqp, mca, cast: those of both RQP edges, over quick ones."""
+    """waits: settings `store` of all edges; rqp, mca, cast: those of both RQP edges, over quick ones.
+
+    neighbour: the text edge follows it.
+    """
     net, store = Net(), {"store": waits or {}}
     both = {**store, **(rqp or {}), "mca": mca or {}}
-    tmq, text = TmqEdge(server.url, **store), TextEdge(server.url, **store)
+    links = [] if neighbour is None else [neighbour.link]
+    tmq, text = TmqEdge(server.url, **store), TextEdge(server.url, neighbours=links, **store)
     ring = LiveClients(server.url, **store)
     far = RqpEdge(server.url, cast=net.machine(THERE, sends=False, **(cast or {})), **both)
     edges: list[Live[Any]] = [tmq, ring, text, far]
@@ -91,7 +106,7 @@ async def world(
         near = RqpEdge(server.url, cast=net.machine(HERE, THERE, receives=False, **(cast or {})), **both)
         stack.push_async_callback(near.close)
         await near.open()
-        yield World(server, tmq, ring, text, near, far, net)
+        yield World(server, tmq, ring, text, near, far, net, neighbour)
     for edge in (*edges, near):
         edge.check_no_fault_of_ours()
 
