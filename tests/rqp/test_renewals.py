@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from pydantic import ValidationError
 
+from services.rqp.settings import OutboxSettings
 from services.store import Queue
 from tests.live import until
 from tests.proxy import Proxy
@@ -22,6 +24,17 @@ LEASE_S = 3.0
 async def proxy(server: Server) -> AsyncIterator[Proxy]:
     async with Proxy(server.port) as proxy:
         yield proxy
+
+
+@pytest.mark.parametrize(
+    ("lease_s", "renew_s", "why"),
+    [(10.0, 3.4, "at most a third of lease_s"), (60.0, 6.0, "less than or equal to 5")],
+)
+def test_renewals_that_come_too_seldom_are_refused(lease_s: float, renew_s: float, why: str) -> None:
+    """Within 5 s also of a long lease: so long one is kept after a step of the store's clock."""
+    with pytest.raises(ValidationError, match=why):
+        OutboxSettings(lease_s=lease_s, renew_s=renew_s)
+    OutboxSettings(lease_s=lease_s, renew_s=3.0)
 
 
 async def lose_one(proxy: Proxy, function: bytes) -> None:
