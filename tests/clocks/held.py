@@ -37,7 +37,7 @@ class Held:
         raise NotImplementedError
 
     async def finish(self) -> list[str]:
-        """The edge that holds it lives: use it, and return what anybody finds in the queue then."""
+        """The edge that holds it lives: use it, and return what the queue has then."""
         raise NotImplementedError
 
     async def again(self) -> list[str]:
@@ -141,7 +141,7 @@ class RingNode(Held):
 
 
 class TextLink(Held):
-    """The lease of the link to a neighbour: who has it brings what is sent there."""
+    """The lease of the link to a neighbour: the edge that has it brings what is sent there."""
 
     async def begin(self) -> None:
         await linked(self.place.text)
@@ -204,7 +204,7 @@ class CastReservation(Held):
 
 
 class Sent(Held):
-    """A message of a transmission queue that nobody takes yet; its edge owns the queue."""
+    """A message of a transmission queue whose goal is not there yet; its edge owns the queue."""
 
     protocol = ""
 

@@ -148,7 +148,7 @@ async def test_a_claim_of_a_killed_holder_is_free_10_s_after_a_silence(
 
 
 @pytest.mark.parametrize("asks", ["available", "publish"])
-async def test_a_killed_holders_reservation_runs_out_for_who_only_looks(
+async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
     desk: Desk, clocks: Clocks, asks: str
 ) -> None:
     queue = await desk.queue()

@@ -44,8 +44,8 @@ end
 -- Fields of the queue hash that say of a claim by whom it is held, until when, its fence number and its length.
 local CLAIMS = { reserve = { 'holder', 'until', 'fence', 'ttl' }, own = { 'own', 'own_until', 'own_fence', 'own_ttl' } }
 
--- A claim as it is now: {fence, by whom or nil, until}. One that was noted before the clock was stepped back gets its nearer
--- end written down, whoever looks: its holder may be dead.
+-- A claim as it is now: {fence, its holder or nil, until}. For one that was noted before the clock was stepped back, each look
+-- writes the nearer end down: its holder may be dead.
 FUNCTIONS.claim = function(key, kind, now)
   local names = CLAIMS[kind]
   local v = call('HMGET', key, unpack(names))
