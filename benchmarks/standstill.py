@@ -3,7 +3,9 @@
 One `penstock up` runs with a store of its own. Of each protocol a message gets through, then a process is ended with
 SIGKILL, and the time is taken until the next message has got through: sent and received by a client that tries again
 and again (TMQ, text, ring), or put into a transmission queue and received by the same edge (RQP/MCA with an exclusive
-queue, RQP/cast). `tmq, out` is the time until a message that a client had at the kill is given to another client.
+queue, RQP/cast). `ring, two nodes` is a request for a queue of a second system, through a ring of two nodes of which
+the one that is asked is killed. `tmq, out` is the time until a message that a client had at the kill of its edge is
+given to another client; the store killed, until that client gets its next one.
 Printed are medians and the longest; all are kept in `standstill.json`.
 """
 
@@ -23,7 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -43,9 +45,13 @@ LONGEST_S = 120.0
 READY_S = 60.0
 ATTEMPT_S = 5.0  # a client that hears nothing for so long connects again
 PAUSE_S = 0.02  # between attempts
-CAST_HOST = "127.0.0.77"
+HOSTS = "127.0.0.77", "127.0.0.78"  # of RQP/cast and of beacons, one for each system
+RING_TIMES = {"own_ring_s": 3, "self_s": 6, "open_s": 2, "find_s": 3}  # as in docs/ring.md, Two systems
 RING_FRAME = struct.Struct(">I255s255sI")  # operation, sender_name, queue_id, message_size (ring.md 5.1)
 RING_PUSH, RING_PULL, RING_OK = 1, 2, 5
+FAR_QUEUES = """
+metadata: {name: far}
+"""
 QUEUES = """
 metadata: {name: tmq}
 ---
@@ -101,11 +107,11 @@ class System:
 
 
 @contextmanager
-def running() -> Iterator[System]:
+def running(told: dict[str, Any], queues: str = QUEUES) -> Iterator[System]:
     with tempfile.TemporaryDirectory(prefix="standstill-", dir=FOLDER) as name:
         folder = Path(name)
-        (folder / "penstock.yaml").write_text(yaml.safe_dump(settings()))
-        (folder / "queues.yaml").write_text(QUEUES)
+        (folder / "penstock.yaml").write_text(yaml.safe_dump(told))
+        (folder / "queues.yaml").write_text(queues)
         command = [sys.executable, "-P", "-m", "services.cli.main", "up", "--json"]
         clean = {
             name: value
@@ -127,7 +133,26 @@ def running() -> Iterator[System]:
                 process.kill()
 
 
-def settings() -> dict[str, Any]:
+@contextmanager
+def joined() -> Iterator[System]:
+    """One of two systems whose nodes are a ring."""
+    beacons = free_port()
+    rings = [
+        {
+            "listeners": {"clients": {"port": 0}, "ring": {"port": free_port()}},
+            "node": {"group": 7, "beacon_host": host, "beacon_port": beacons, "times": RING_TIMES},
+        }
+        for host in HOSTS
+    ]
+    with running(settings(HOSTS[1], rings[1]), FAR_QUEUES), running(settings(HOSTS[0], rings[0])) as system:
+        yield system
+
+
+def alone() -> AbstractContextManager[System]:
+    return running(settings(HOSTS[0], {"listeners": {"clients": {"port": 0}, "ring": "off"}}))
+
+
+def settings(cast_host: str, ring: dict[str, Any]) -> dict[str, Any]:
     """Ports of its own for everything; RQP has itself as its only peer."""
     mca, request, find = free_port(), free_port(), free_port()
     any_port = {"port": 0}
@@ -137,15 +162,15 @@ def settings() -> dict[str, Any]:
         "edges": {
             "tmq": {"listeners": {"document": any_port, "reference": any_port}},
             "pubsub": {"listeners": {"text": any_port, "link": any_port}},
-            "ring": {"listeners": {"clients": any_port, "ring": "off"}},
+            "ring": ring,
             "rqp": {
                 "listeners": {"mca": {"port": mca}},
                 "mca": {"peers": {"here": {"addresses": [f"127.0.0.1:{mca}"]}}},
                 "cast": {
-                    "host": CAST_HOST,
+                    "host": cast_host,
                     "request_port": request,
                     "findreceiver_port": find,
-                    "peers": {"here": {"addresses": [f"{CAST_HOST}:{request}"]}},
+                    "peers": {"here": {"addresses": [f"{cast_host}:{request}"]}},
                 },
             },
         },
@@ -217,17 +242,21 @@ def text_message(system: System) -> None:
             raise ConnectionError(repr(seen))
 
 
-def ring_message(system: System) -> None:
+def ring_message(system: System, queue: bytes = b"ring") -> None:
     with (
         socket.create_connection(system.place("ring", "clients"), ATTEMPT_S) as line,
         line.makefile("rb") as replies,
     ):
         for operation, body in ((RING_PUSH, b"hello"), (RING_PULL, b"")):
-            line.sendall(RING_FRAME.pack(operation, b"benchmark", b"ring", len(body)) + body)
+            line.sendall(RING_FRAME.pack(operation, b"benchmark", queue, len(body)) + body)
             answer, _, _, size = RING_FRAME.unpack(replies.read(RING_FRAME.size))
             replies.read(size)
             if answer != RING_OK:
                 raise ConnectionError(f"answer {answer}")
+
+
+def ring_passed(system: System) -> None:
+    ring_message(system, b"far")
 
 
 def carried(queue: str) -> Callable[[System], None]:
@@ -255,6 +284,7 @@ WAYS: dict[
     "tmq, out": ("tmq", tmq_taken),
     "text": ("pubsub", text_message),
     "ring": ("ring", ring_message),
+    "ring, two nodes": ("ring", ring_passed),
     "rqp-mca": ("rqp", carried("mca")),
     "rqp-cast": ("rqp", carried("cast")),
 }
@@ -277,23 +307,35 @@ def measure(system: System, name: str, killed: str) -> float:
     """Return the seconds from the kill to the first message after it."""
     _, way = WAYS[name]
     if name == "tmq, out":
-        holder = TmqClient(system)
-        holder.put(b"held")
-        holder.take()
-        system.kill(killed)
-        try:
-            return until_through(way, system)
-        finally:
-            holder.close()
+        return measure_held(system, killed)
     until_through(way, system)
     system.kill(killed)
     return until_through(way, system)
 
 
+def measure_held(system: System, killed: str) -> float:
+    """A client has a message at the kill. It loses it with its edge, and keeps it where the store is killed."""
+    holder = TmqClient(system)
+    try:
+        holder.put(b"held")
+        if killed == "store":
+            holder.put(b"next")
+        holder.take()
+        system.kill(killed)
+        return until_through(tmq_taken if killed != "store" else lambda _: next_taken(holder), system)
+    finally:
+        holder.close()
+
+
+def next_taken(holder: TmqClient) -> None:
+    if holder.take() != b"next":
+        raise ConnectionError("the store is away")
+    holder.take()  # settles it
+
+
 def killable(name: str) -> tuple[str, ...]:
-    """Return the processes to kill: a client that has a message keeps it when the store is killed."""
-    edge = WAYS[name][0]
-    return (edge,) if name == "tmq, out" else (edge, "store")
+    """Return the processes to kill."""
+    return (WAYS[name][0], "store")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -312,14 +354,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         "machine": asdict(describe(Path(FOLDER))),
         "seconds": {},
     }
-    print(f"{'protocol':12} {'killed':8} {'median s':>9} {'longest s':>9}")
+    print(f"{'protocol':15} {'killed':8} {'median s':>9} {'longest s':>9}")
     for name in told.only or WAYS:
         for killed in killable(name):
-            with running() as system:
+            with (joined if name == "ring, two nodes" else alone)() as system:
                 times = [round(measure(system, name, killed), 2) for _ in range(told.rounds)]
             found["seconds"][f"{name} / {killed}"] = times
             kept.save(found)
-            print(f"{name:12} {killed:8} {statistics.median(times):9.1f} {max(times):9.1f}", flush=True)
+            print(f"{name:15} {killed:8} {statistics.median(times):9.1f} {max(times):9.1f}", flush=True)
     kept.finish()
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 
 
@@ -20,6 +21,7 @@ class Proxy:
         self.lost = 0
         self.kept: tuple[bytes, asyncio.Event] | None = None  # which requests, and until when
         self.held = 0
+        self.on_request: Callable[[bytes], None] | None = None  # is called before it is forwarded
 
     @property
     def url(self) -> str:
@@ -92,6 +94,8 @@ class _Line:
         await self._carry(reader, self._down, self._lose)
 
     async def _hold(self, data: bytes) -> None:
+        if self._proxy.on_request is not None:
+            self._proxy.on_request(data)
         kept = self._proxy.kept
         if kept is not None and kept[0] in data:
             self._proxy.held += 1

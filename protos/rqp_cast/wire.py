@@ -30,7 +30,7 @@ SENDER_PORTS: Final = range(11352, 11384)  # TCP, endtransmission_port of attemp
 
 CONNECT_TIMEOUT_S: Final = 2.0  # 1.2
 PORT_REST_S: Final = 60.0  # how long a port is not used again after its session timed out (1.2)
-RESERVATION_S: Final = 30.0  # of a queue, renewed by the live session (3.2)
+RESERVATION_S: Final = 10.0  # of a queue, renewed by the live session (3.2)
 NAMES_CACHED_S: Final = 30.0  # addresses of the names in .rqprc (1.1)
 
 

@@ -186,19 +186,17 @@ class Holding:
         settings = self._service.settings.outbox
         end = began + SAFE_PART * settings.lease_s
         pause_s = settings.renew_s
-        while True:
-            await asyncio.sleep(min(pause_s, end - self._now()))
+        while (left_s := end - self._now()) > 0:
+            await asyncio.sleep(min(pause_s, left_s))
             asked = self._now()
             try:
-                async with asyncio.timeout(max(end - asked, 0.0)):
+                async with asyncio.timeout(
+                    max(end - asked, 0.0) / 2
+                ):  # the other half is for another connection
                     found = await self._ask()
-            except TimeoutError:
-                return
-            except StoreError as error:
+            except (StoreError, TimeoutError) as error:
                 log.debug("not renewed: %s", error, extra={"action": "rqp_not_renewed"})
-                if asked >= end:
-                    return
-                pause_s = AGAIN_S
+                pause_s = min(AGAIN_S, (end - self._now()) / 4)
                 continue
             if found != fence:
                 return

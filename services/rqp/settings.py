@@ -21,10 +21,10 @@ class OutboxSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     lease_s: float = Field(
-        default=15.0, gt=0, le=MAX_SECONDS, description="a process that dies loses its queues after this long"
+        default=10.0, gt=0, le=MAX_SECONDS, description="a process that dies loses its queues after this long"
     )
     renew_s: float = Field(
-        default=5.0, gt=0, le=MAX_SECONDS, description="how often it says that it lives; at most half of it"
+        default=3.0, gt=0, le=5.0, description="how often it says that it lives; at most a third of `lease_s`"
     )
     look_s: float = Field(
         default=30.0,
@@ -35,8 +35,8 @@ class OutboxSettings(BaseModel):
 
     @model_validator(mode="after")
     def _outlives_a_lost_renewal(self) -> Self:
-        if 2 * self.renew_s > self.lease_s:
-            raise ValueError("renew_s must be at most half of lease_s")
+        if round(self.lease_s / self.renew_s, 3) < 3:
+            raise ValueError("renew_s must be at most a third of lease_s")
         return self
 
 

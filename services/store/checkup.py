@@ -3,12 +3,11 @@ everything; what somebody else may not look at is a finding, too."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Awaitable
 
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
-from services.store.clock import wall_offset_ms
+from services.store.clock import now, wall_offset_ms
 from services.store.domain import SESSION_TIMEOUT_MS, Domain
 from services.store.errors import AckLevelRefused, NotInitialised, StoreError
 from services.store.keys import DomainKeys
@@ -112,7 +111,7 @@ async def _memory(link: Link) -> Finding:
 
 
 async def _clock(link: Link) -> Finding:
-    asked = time.time()
+    asked = now()
     off_ms = wall_offset_ms(await link.now_ms(), asked)
     text = f"the store's is {abs(off_ms)} ms {'ahead' if off_ms >= 0 else 'behind'}"
     if abs(off_ms) > CLOCK_MS:

@@ -29,7 +29,30 @@ def now() -> float:
 
 def wall_offset_ms(told_ms: int, asked_s: float) -> int:
     """Return how far the store's clock is ahead of this machine's wall clock, by an answer asked for at `asked_s`."""
-    return told_ms - round((asked_s + time.time()) * MS / 2)
+    return told_ms - round((_wall_s() + (asked_s + now()) / 2) * MS)
+
+
+def _wall_s() -> float:
+    """Return how far this machine's wall clock is ahead of its boot clock."""
+    return time.time() - now()
+
+
+class Stamps:
+    """Ages of what the kernel stamps by this machine's wall clock, which may be stepped meanwhile."""
+
+    __slots__ = ("_before_s",)
+
+    def __init__(self) -> None:
+        self._before_s = _wall_s()
+
+    def age_s(self, stamp_s: float) -> float:
+        """Return how long ago that was: by the clock as it is, or as it was at `settle`, whichever is possible."""
+        ages = [now() + wall_s - stamp_s for wall_s in (_wall_s(), self._before_s)]
+        return min((age_s for age_s in ages if age_s >= 0), default=0.0)
+
+    def settle(self) -> None:
+        """Nothing that was stamped before is still to be read."""
+        self._before_s = _wall_s()
 
 
 def _ignore(_reason: str, _number: int) -> None:
@@ -79,7 +102,7 @@ class Clock:
     def _offset_ms(self) -> float:
         """Before the first answer that of this machine's wall clock."""
         if math.isinf(self._low):
-            return (time.time() - now()) * MS
+            return _wall_s() * MS
         return (self._low + self._high) / 2
 
     def now_ms(self) -> float:

@@ -29,6 +29,8 @@ from services.store.waiting import Waiting
 
 log = logging.getLogger(__name__)
 
+MOST_REPEATS = 3  # of a call for which the store is too late too soon: its clock runs away
+
 
 class Flight:
     """Sends, hands the replies out, or says why there are none. A repeat goes under the old sequence."""
@@ -51,7 +53,8 @@ class Flight:
         self._session = session
         self._replication = replication
         self._deadline_ms = deadline_s * 1000
-        self._encoded_at = 0.0  # since when its deadline counts, by the boot clock
+        self._due = 0.0  # its deadline, by the boot clock
+        self._repeats = 0  # under new numbers
         self._before = 0  # the number of the call before this one
         self._count = count
         self._give_back = give_back
@@ -73,7 +76,7 @@ class Flight:
 
     def encode(self) -> None:
         if self.call is not None:
-            self._encoded_at = now()
+            self._due, self._repeats = now() + self._deadline_ms / 1000, 0
             self._session.encode(self.call, self._deadline_ms)
 
     async def send(self, connection: AbstractConnection) -> None:
@@ -115,16 +118,20 @@ class Flight:
         """Whether the store refuses the call for a deadline that has not passed here: its clock was stepped."""
         call = self.call
         assert call is not None
-        early = (now() - self._encoded_at) * 1000 < self._deadline_ms
+        early = now() < self._due and self._repeats < MOST_REPEATS
         return early and not call.abandoned and str(error).startswith("LATE")
 
     async def ask_anew(self, connection: AbstractConnection) -> None:
-        """Sends a call that was refused for lateness once more, under a new number: the old one stays refused."""
+        """Send a call that was refused for lateness once more, under a new number: the old one stays refused.
+
+        Its deadline stays the same.
+        """
         call = self.call
         assert call is not None
         self._before = self._session.sequence
         call.sequence, call.uncertain = 0, False
-        self.encode()
+        self._repeats += 1
+        self._session.encode(call, (self._due - now()) * 1000)
         await self.send(connection)
 
     # or not

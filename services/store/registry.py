@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import re
 import secrets
-import time
 from collections.abc import AsyncIterator
 
 from redis.asyncio.connection import AbstractConnection
@@ -108,8 +107,8 @@ class Registry:
             raise explain(error) from error
         epoch = await self.link.call("GET", self.keys.epoch)
         if epoch is None:
-            # Queue ids go on from the clock: an id of an older dataset never names a queue of this one.
-            await self.link.call("SET", self.keys.ids, int(time.time() * 1000))
+            # Queue ids go on from the store's clock: an id of an older dataset never names a queue of this one.
+            await self.link.call("SET", self.keys.ids, await self.link.now_ms())
             return await begin_dataset(self.link, self.keys.epoch, new_dataset())
         return str(epoch.decode())
 

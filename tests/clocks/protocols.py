@@ -2,8 +2,9 @@
 
     python -m tests.clocks.protocols STORE-URL FOLDER STORE-CLOCKS OWN-CLOCKS
 
-Prints JSON: by change and protocol what came out of what was put in before and after it, and by change how many steps
-of the store's clock an edge counted.
+Prints JSON, by change: what came out by each protocol of what was put in before and after it; what was found where a
+lease was used after it; what came back of edges that were killed before it; how many steps of the store's clock an edge
+counted.
 """
 
 from __future__ import annotations
@@ -11,21 +12,28 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
 from protos.rqp_cast import Result
+from services.kit.parent import die_with_parent
 from services.store.alarms import CLOCK_STEPPED
 from tests.clocks.clocks import change
-from tests.live import Live, set_up
+from tests.clocks.held import KILLED, LEASES, LIVE, all_held
+from tests.live import PATIENCE_S, Live, set_up
 from tests.pairs.test_every_pair import leading, numbered
 from tests.pairs.world import (
     ELSEWHERE,
+    Neighbour,
     World,
     arrived,
     bridged,
@@ -37,12 +45,14 @@ from tests.pairs.world import (
     tag_in,
     world,
 )
+from tests.pubsub.live import LiveEdge as TextEdge
 from tests.rqp.cast_hands import HandSender
 from tests.servers import Server
 from tests.sysv.local import Keys
 
 HOUR_S = 3600.0
 CELL_S = 20.0
+SUSPENDED = "store suspended"
 # wall clock of the store's server; wall clock and boot clock of the edges
 CHANGES = {
     "store forward": (HOUR_S, 0.0, 0.0),
@@ -50,7 +60,9 @@ CHANGES = {
     "edges forward": (0.0, HOUR_S, 0.0),
     "edges back": (0.0, -HOUR_S, 0.0),
     "edges suspended": (HOUR_S, HOUR_S, HOUR_S),
+    SUSPENDED: (HOUR_S, 0.0, 0.0),
 }
+KILLS = ("store forward", "store back", SUSPENDED)  # changes under which edges were killed before
 Put = Callable[[World, str, int, Sequence[bytes]], Awaitable[None]]
 _ids = itertools.count(1)
 
@@ -122,8 +134,30 @@ async def guarded(work: Awaitable[Any]) -> Any:
         return repr(error)
 
 
-async def exchange(place: World, folder: Path, keys: Keys, files: list[Path], name: str) -> dict[str, Any]:
-    """What became of each protocol's messages under one change."""
+class Clocked:
+    """The store's server and the edges, with the files of their clocks."""
+
+    def __init__(self, server: Server, store: Path, own: Path) -> None:
+        self._server, self._store, self._own = server, store, own
+
+    def change(self, name: str) -> None:
+        store_s, wall_s, boot_s = CHANGES[name]
+        if name != SUSPENDED:
+            change(self._own, wall_s, boot_s)
+            change(self._store, store_s, 0.0)
+            return
+        with self._server.client() as client:
+            told = client.call("INFO", "server").decode()
+        pid = int(told.partition("process_id:")[2].split()[0])
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            change(self._store, store_s, 0.0)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def exchange(place: World, folder: Path, keys: Keys, clocked: Clocked, name: str) -> dict[str, Any]:
+    """What became of each protocol's messages under one change, and of its leases."""
     async with AsyncExitStack() as stack:
         row = list(CHANGES).index(name)
         exchanges = {
@@ -133,13 +167,41 @@ async def exchange(place: World, folder: Path, keys: Keys, files: list[Path], na
         for each in exchanges.values():
             await each.begin(stack, folder)
             await each.put(BODIES[0])
-        store_s, wall_s, boot_s = CHANGES[name]
-        change(files[1], wall_s, boot_s)
-        change(files[0], store_s, 0.0)
+        leases = all_held(LIVE, place, 10_000 + 1000 * row)
+        for held in leases.values():
+            await held.begin()
+        clocked.change(name)
         found: dict[str, Any] = {}
         for way, each in exchanges.items():
             found[way] = await guarded(each.put(BODIES[1])) or await guarded(each.end())
-        return found
+        return {"found": found, "held": {kind: await guarded(held.finish()) for kind, held in leases.items()}}
+
+
+async def killed(
+    server: Server, folder: Path, clocked: Clocked, name: str, neighbour: Neighbour
+) -> dict[str, Any]:
+    """What comes back of edges that are killed before the change, to others that live on."""
+    first = 20_000 + 1000 * KILLS.index(name)
+    command = [sys.executable, "-m", "tests.clocks.doomed", server.url, folder, str(first)]
+    command += [str(part) for part in astuple(neighbour)]
+    doomed = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, preexec_fn=partial(die_with_parent, os.getpid())
+    )
+    try:
+        assert doomed.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            assert await doomed.stdout.readline() == b"held\n"
+        async with world(server, neighbour=neighbour, **LEASES) as place:
+            doomed.kill()
+            await doomed.wait()
+            clocked.change(name)
+            leases = all_held(KILLED, place, first)
+            found = await asyncio.gather(*(guarded(held.again()) for held in leases.values()))
+            return dict(zip(leases, found, strict=True))
+    finally:
+        if doomed.returncode is None:
+            doomed.kill()
+            await doomed.wait()
 
 
 def stepped(edge: Live[Any]) -> float:
@@ -147,19 +209,38 @@ def stepped(edge: Live[Any]) -> float:
     return edge.value("penstock_store_events_total", reason=CLOCK_STEPPED)
 
 
+async def all_killed(server: Server, folder: Path, clocked: Clocked) -> dict[str, Any]:
+    """By change. The neighbour has a store of its own, whose clock nobody changes."""
+    for name in KILLS:
+        (folder / name).mkdir()
+    other = Server("valkey", folder / "neighbour").start()
+    try:
+        await set_up(other)
+        text = await TextEdge(other.url).start()
+        neighbour = Neighbour(text.link_address, *text.places["text"])
+        returned = {name: await killed(server, folder / name, clocked, name, neighbour) for name in KILLS}
+        await text.close()
+    finally:
+        other.end()
+    return returned
+
+
 async def main(url: str, folder: Path, *files: Path) -> dict[str, Any]:
     server = Server("valkey", folder, port=int(url.rpartition(":")[2]))
     await set_up(server)
-    keys, found, steps = Keys(), {}, {}
+    clocked, keys, steps = Clocked(server, *files), Keys(), {}
+    returned = await all_killed(server, folder, clocked)
+    told: dict[str, Any] = {"found": {}, "held": {}}
     try:
-        async with world(server) as place:
+        async with world(server, cast={"t_wait2_s": 60.0}) as place:
             for name in CHANGES:
                 before = stepped(place.tmq)
-                found[name] = await exchange(place, folder, keys, [*files], name)
+                for kind, found in (await exchange(place, folder, keys, clocked, name)).items():
+                    told[kind][name] = found
                 steps[name] = stepped(place.tmq) - before
     finally:
         keys.remove_all()
-    return {"found": found, "steps": steps}
+    return {**told, "returned": returned, "steps": steps}
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.clocks.clocks import Clocks
-from tests.clocks.protocols import BODIES, CHANGES, PROTOCOLS
+from tests.clocks.held import BODY, KILLED, LIVE, SETTLED
+from tests.clocks.protocols import BODIES, CHANGES, KILLS, PROTOCOLS
 from tests.servers import Server
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +46,20 @@ def matrix(clocks: Clocks, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 @pytest.mark.parametrize("change", CHANGES)
 def test_messages_arrive_once_and_in_order(matrix: dict[str, Any], change: str, protocol: str) -> None:
     assert matrix["found"][change][protocol] == [body.decode() for body in BODIES]
+
+
+@pytest.mark.parametrize("kind", LIVE)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_lease_is_used_after_it(matrix: dict[str, Any], change: str, kind: str) -> None:
+    """What was taken is settled and comes to nobody else; what was assigned takes the message."""
+    assert matrix["held"][change][kind] == ([] if kind in SETTLED else [BODY.decode()])
+
+
+@pytest.mark.parametrize("kind", KILLED)
+@pytest.mark.parametrize("change", KILLS)
+def test_what_a_killed_edge_elsewhere_held_comes_back(matrix: dict[str, Any], change: str, kind: str) -> None:
+    """Within its lease, not after the step."""
+    assert matrix["returned"][change][kind] == [BODY.decode()]
 
 
 @pytest.mark.parametrize("change", CHANGES)

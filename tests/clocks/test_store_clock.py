@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from services.store.domain import Timing
-from services.store.errors import QueueReserved
+from services.store.errors import QueueReserved, TooLate
+from services.store.flight import MOST_REPEATS
 from tests.clocks.clocks import Clocks
+from tests.proxy import Proxy
 from tests.servers import Client, Server
 from tests.store.desk import Desk, bodies, until
 from tests.store.lane import Lane
@@ -33,6 +35,14 @@ def client(stepped: Server, desk: Desk) -> Iterator[Client]:
         yield client
 
 
+def step_at_once(client: Client, clocks: Clocks, forward_s: int) -> None:
+    """Returns once the server goes by it: Valkey keeps the time for some ms."""
+    before = int(client.call("TIME")[0])
+    clocks.step(forward_s)
+    while int(client.call("TIME")[0]) < before + forward_s:
+        pass
+
+
 async def sweeps(desk: Desk, number: int) -> int:
     """Looks for dead sessions so often; how many messages went back."""
     moved = 0
@@ -53,6 +63,26 @@ async def test_requests_go_on_at_once(desk: Desk, clocks: Clocks, step_s: int) -
     assert bodies(got) == [b"before", b"after"]
     assert (await desk.stats(queue))["in_flight"] == 0
     assert desk.refusals == {"clock_stepped": 1}
+
+
+async def test_a_call_that_is_always_late_is_refused(
+    desk: Desk, stepped: Server, client: Client, clocks: Clocks
+) -> None:
+    """The store's clock runs away: nothing was done, and that is what is said."""
+    queue, calls = await desk.queue(), 0
+
+    def step(request: bytes) -> None:
+        nonlocal calls
+        if b"ps1_work_timed" in request:
+            calls += 1
+            step_at_once(client, clocks, HOUR_S)
+
+    async with Proxy(stepped.port) as proxy, Desk(proxy.url, initialise=False) as other:
+        proxy.on_request = step
+        with pytest.raises(TooLate):
+            await other.put(queue, b"late")
+    assert calls == 1 + MOST_REPEATS
+    assert (await desk.stats(queue))["ready"] == 0
 
 
 @steps
@@ -101,6 +131,40 @@ async def test_a_claim_is_kept_for_its_time_and_no_longer(
     assert await ask("first")  # renewed
     assert not await ask("second")
     await until(lambda: ask("second"), 2 * TTL_MS / 1000 + 5)
+
+
+@pytest.mark.parametrize("claim", ["own", "reserve"])
+async def test_a_claim_of_a_killed_holder_is_free_10_s_after_a_silence(
+    desk: Desk, client: Client, clocks: Clocks, claim: str
+) -> None:
+    """No edge ran for an hour, and then for 7 s again and again: neither can be told from a step forward."""
+    queue = await desk.queue()
+    ask = getattr(desk.domain, claim)
+    await ask(queue, "killed", 60_000)
+    for silence_s in (HOUR_S, 7, 7):
+        step_at_once(client, clocks, silence_s)
+        await desk.domain.tidy(queue)
+    assert await ask(queue, "next", TTL_MS)
+
+
+@pytest.mark.parametrize("asks", ["available", "publish"])
+async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
+    desk: Desk, clocks: Clocks, asks: str
+) -> None:
+    queue = await desk.queue()
+    await desk.domain.reserve(queue, "killed", TTL_MS)
+    clocks.step(-HOUR_S)
+
+    async def is_free() -> bool:
+        try:
+            if asks == "available":
+                await desk.domain.available(queue, "next")
+                return True
+            return await desk.publish(queue, b"x") == []
+        except QueueReserved:
+            return False
+
+    await until(is_free, 2 * TTL_MS / 1000 + 5)
 
 
 async def test_a_claim_of_a_killed_holder_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:

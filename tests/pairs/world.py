@@ -29,6 +29,15 @@ ELSEWHERE = "127.0.0.3"  # where a sending agent by hand is, as `near` has its o
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A text edge of another store: where it waits for links, and for clients."""
+
+    link: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     server: Server
     tmq: TmqEdge
@@ -37,6 +46,7 @@ class World:
     near: RqpEdge
     far: RqpEdge
     net: Net
+    neighbour: Neighbour | None = None
 
     async def declare(self, name: str, **spec: Any) -> Queue:
         """Returns once the edges that go by numbers and tags know it."""
@@ -68,10 +78,24 @@ class World:
 
 
 @asynccontextmanager
-async def world(server: Server) -> AsyncIterator[World]:
-    net = Net()
-    tmq, ring, text = TmqEdge(server.url), LiveClients(server.url), TextEdge(server.url)
-    far = RqpEdge(server.url, cast=net.machine(THERE, sends=False))
+async def world(
+    server: Server,
+    waits: dict[str, Any] | None = None,
+    rqp: dict[str, Any] | None = None,
+    mca: dict[str, Any] | None = None,
+    cast: dict[str, Any] | None = None,
+    neighbour: Neighbour | None = None,
+) -> AsyncIterator[World]:
+    """waits: settings `store` of all edges; rqp, mca, cast: those of both RQP edges, over quick ones.
+
+    neighbour: the text edge follows it.
+    """
+    net, store = Net(), {"store": waits or {}}
+    both = {**store, **(rqp or {}), "mca": mca or {}}
+    links = [] if neighbour is None else [neighbour.link]
+    tmq, text = TmqEdge(server.url, **store), TextEdge(server.url, neighbours=links, **store)
+    ring = LiveClients(server.url, **store)
+    far = RqpEdge(server.url, cast=net.machine(THERE, sends=False, **(cast or {})), **both)
     edges: list[Live[Any]] = [tmq, ring, text, far]
     async with AsyncExitStack() as stack:
         for edge in edges:
@@ -79,10 +103,10 @@ async def world(server: Server) -> AsyncIterator[World]:
             await edge.open()
         # either edge may be the one that sends what is to go by RQP/MCA
         await far.tools.peers.apply("far", registered(far.address, window=10), "test")
-        near = RqpEdge(server.url, cast=net.machine(HERE, THERE, receives=False))
+        near = RqpEdge(server.url, cast=net.machine(HERE, THERE, receives=False, **(cast or {})), **both)
         stack.push_async_callback(near.close)
         await near.open()
-        yield World(server, tmq, ring, text, near, far, net)
+        yield World(server, tmq, ring, text, near, far, net, neighbour)
     for edge in (*edges, near):
         edge.check_no_fault_of_ours()
 

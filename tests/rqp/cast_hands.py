@@ -200,16 +200,18 @@ class HandReceiver(Hands):
         with await self.accept(self.accept_port) as sock:
             return await self.octets(sock) == b""
 
-    async def chosen(self) -> AcceptReceiverMsg:
+    async def chosen(
+        self, key: int = KEY, address: str | None = THERE, omit_address: bool = False
+    ) -> AcceptReceiverMsg:
         """From a question to the approval; what was asked long ago may be over, and is asked again."""
-        approval = asyncio.ensure_future(self.approval())
+        approval = asyncio.ensure_future(self.approval(omit_address))
         question = asyncio.ensure_future(self.question())
         try:
             while not approval.done():
                 await asyncio.wait((approval, question), return_when=asyncio.FIRST_COMPLETED)
                 if question.done() and not approval.done():
                     question.result()
-                    await self.offer()
+                    await self.offer(key, address)
                     question = asyncio.ensure_future(self.question())
             return approval.result()
         finally:

@@ -16,7 +16,7 @@ from services.rqp.cast.ports import Whom
 from services.store import Queue
 from services.store.asking import Asker
 from services.store.claims import Claims
-from tests.live import until
+from tests.live import PATIENCE_S, until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import HERE, THERE, agent, failed, got_through, port_range, remote
@@ -62,17 +62,13 @@ async def test_a_receiver_that_dies_after_the_approval(
     edge = await machines.sender(connect_timeout_s=0.3, asks=(THERE, "127.0.0.3"))
     queue = await remote(edge, reliable=quality is Quality.HIGH_QUALITY)
     await edge.put(queue, b"hello")
-    await receiver.question()
     port = receiver.data_port.getsockname()[1]
     receiver.data_port.close()
     receiver.data_port = Closed(port)
-    await receiver.offer()
-    await receiver.approval()
+    await receiver.chosen()
     await until(lambda: failed(edge, "not_begun") == 1)
     with HandReceiver(machines.net, "127.0.0.3") as other:
-        await other.question()
-        await other.offer(address="127.0.0.3")
-        approval = await other.approval()
+        approval = await other.chosen(address="127.0.0.3")
         assert (await other.data())[12:] == b"hello"
         if quality is Quality.HIGH_QUALITY:
             await other.confirm(approval, Result.SUCCESS)
@@ -81,7 +77,7 @@ async def test_a_receiver_that_dies_after_the_approval(
 
 async def test_a_data_port_that_listens_a_moment_later(machines: Machines, receiver: HandReceiver) -> None:
     """3.2: it listens from the approval on; that S comes first is no failure."""
-    edge = await machines.sender()
+    edge = await machines.sender(t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     port = receiver.data_port.getsockname()[1]
@@ -206,9 +202,7 @@ async def test_a_receiver_that_does_not_confirm_keeps_no_ports_from_others(
     )
     bad, good = await remote(edge, "bad", 8), await remote(edge, "good", 7)
     await edge.put(bad, b"never confirmed")
-    await receiver.question()
-    await receiver.offer(8)
-    await receiver.approval()
+    await receiver.chosen(8)
     await receiver.data()
     await until(lambda: edge.has_condition(bad, "no_port: waits for an endtransmission_port, of "))
     assert failed(edge, "not_confirmed") == 1
@@ -220,9 +214,7 @@ async def test_a_receiver_that_does_not_confirm_keeps_no_ports_from_others(
         await until(lambda: failed(edge, "not_begun") == 1)
         other.asked()
         for body in (b"two", b"one"):
-            await other.question()
-            await other.offer(address="127.0.0.3")
-            approval = await other.approval()
+            approval = await other.chosen(address="127.0.0.3")
             assert (await other.data())[12:] == body
             await other.confirm(approval, Result.SUCCESS)
     await until(lambda: edge.is_empty(good))
@@ -289,9 +281,7 @@ async def test_another_replica_carries_on(machines: Machines, receiver: HandRece
     replica = await machines.sender("127.0.0.4", asks=(THERE, "127.0.0.3"))
     receiver.asked()
     receiver.other = "127.0.0.4"
-    await receiver.question()
-    await receiver.offer()
-    second = await receiver.approval()
+    second = await receiver.chosen()
     assert (second.id, second.address) == (first.id, HERE)
     assert (await receiver.data())[:4] == b"\x7f\0\0\1"
     await receiver.confirm(second, Result.SUCCESS)

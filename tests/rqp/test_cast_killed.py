@@ -37,9 +37,7 @@ async def outgoing(edge: LiveEdge) -> Queue:
 
 
 async def until_asked(receiver: HandReceiver) -> AcceptReceiverMsg:
-    await receiver.question()
-    await receiver.offer()
-    return await receiver.approval()
+    return await receiver.chosen()
 
 
 async def until_in_the_middle(receiver: HandReceiver) -> AcceptReceiverMsg:

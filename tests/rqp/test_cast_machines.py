@@ -16,7 +16,7 @@ from services.store.rqp_binding import Protocol
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import THERE, agent, remote, unheard
+from tests.rqp.cast_net import THERE, agent, failed, remote, unheard
 from tests.rqp.live import LiveEdge
 
 
@@ -192,9 +192,7 @@ async def test_groups_that_stand_in_the_store(machines: Machines, receiver: Hand
     await edge.tools.peers.apply("there", PeerSpec.model_validate(spec), "cli")
     await edge.tools.peers.apply("mca", PeerSpec(protocol=Protocol.MCA, addresses=("127.0.0.3",)), "cli")
     await edge.put(queue, b"hello")
-    await receiver.question()
-    await receiver.offer(address=None)
-    approval = await receiver.approval(omit_address=True)
+    approval = await receiver.chosen(address=None, omit_address=True)
     assert await receiver.data() == b"\0\0\0\7\0\0\0\5hello"
     await receiver.say(approval.endtransmission_port, approval.id.to_bytes(4, "big") + b"\1")
     await until(lambda: edge.is_empty(queue))
@@ -219,19 +217,21 @@ async def test_a_receiver_that_says_who_it_is(machines: Machines, receiver: Hand
     """2.2, 4.2: with trust_address a message is bound to whoever the field names, from wherever it answers."""
     addresses = [machines.net.at(THERE), machines.net.at("127.0.0.3")]
     group = {"far": {"addresses": addresses, "trust_address": True}}
-    edge = await machines.sender(asks=(), peers=group, t_wait4_s=0.4)
+    edge = await machines.sender(asks=(), peers=group, t_wait4_s=1.0)
     queue = await remote(edge)
-    await edge.put(queue, b"hello")
-    await receiver.question()
-    await receiver.offer(address="10.1.1.1")
-    first = await receiver.approval()
-    await receiver.data()
     with HandReceiver(machines.net, "127.0.0.3") as replica:  # of the same system
-        await replica.question()
-        await replica.offer(address="10.9.9.9")
-        await until(lambda: unheard(edge, "other_receiver") == 1)
-        await replica.offer(address="10.1.1.1")
-        second = await replica.approval()
+        await edge.put(queue, b"hello")
+        first = await receiver.chosen(address="10.1.1.1")
+        await receiver.data()
+        await until(lambda: failed(edge, "not_confirmed") == 1)
+
+        async def is_refused() -> bool:
+            await replica.question()
+            await replica.offer(address="10.9.9.9")
+            return unheard(edge, "other_receiver") > 0  # an answer that comes too late is not
+
+        await until(is_refused)
+        second = await replica.chosen(address="10.1.1.1")
         assert second.id == first.id
         await replica.data()
         await replica.confirm(second, Result.SUCCESS)

@@ -7,7 +7,7 @@ import asyncio
 from protos.rqp_cast import Quality, Result
 from services.rqp.cast.stock import WANTED
 from services.store import records
-from tests.live import until
+from tests.live import PATIENCE_S, until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import HERE, THERE, failed, got_through, remote, unheard
@@ -17,7 +17,7 @@ async def test_a_certain_message_is_removed_once_it_is_confirmed(
     machines: Machines, receiver: HandReceiver
 ) -> None:
     """3, 4.2: and not before."""
-    edge = await machines.sender()
+    edge = await machines.sender(t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     question = await receiver.question()
@@ -124,10 +124,10 @@ async def test_a_certain_message_without_answer_moves_to_the_end(
 
 async def test_the_first_answer_counts(machines: Machines, receiver: HandReceiver) -> None:
     """3.3: other answers get nothing."""
-    edge = await machines.sender(asks=(THERE, "127.0.0.3"))
+    edge = await machines.sender(asks=(THERE, "127.0.0.3"), t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
-    await edge.put(queue, b"hello")
     with HandReceiver(machines.net, "127.0.0.3") as late:
+        await edge.put(queue, b"hello")
         await receiver.question()
         await late.question()
         await receiver.offer()
@@ -154,7 +154,7 @@ async def test_an_answer_that_is_not_taken_is_declined(machines: Machines, recei
 async def test_a_group_whose_answers_are_not_declined(machines: Machines, receiver: HandReceiver) -> None:
     """3.3."""
     group = {"old": {"addresses": [machines.net.at(THERE)], "decline": False}}
-    edge = await machines.sender(asks=(), peers=group)
+    edge = await machines.sender(asks=(), peers=group, t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await receiver.offer()
     await until(lambda: unheard(edge, "not_asked") == 1)
@@ -166,7 +166,7 @@ async def test_a_group_whose_answers_are_not_declined(machines: Machines, receiv
 
 async def test_answers_that_nobody_asked_for(machines: Machines, receiver: HandReceiver) -> None:
     """1.1: `not_listed` from elsewhere than the machines there are, `not_asked` for another key."""
-    edge = await machines.sender(t_wait1_s=2.0)
+    edge = await machines.sender(t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     await receiver.question()
@@ -190,7 +190,7 @@ async def test_only_the_groups_of_a_queue_are_asked(machines: Machines, receiver
         "near": {"addresses": [machines.net.at(THERE)]},
         "far": {"addresses": [machines.net.at("127.0.0.3")]},
     }
-    edge = await machines.sender(asks=(), peers=groups)
+    edge = await machines.sender(asks=(), peers=groups, t_wait1_s=PATIENCE_S)
     queue = await remote(edge, peers=["near"])
     with HandReceiver(machines.net, "127.0.0.3") as other:
         await edge.put(queue, b"hello")
@@ -209,7 +209,7 @@ async def test_what_comes_to_findreceiver_port_and_is_no_answer(
     machines: Machines, receiver: HandReceiver
 ) -> None:
     """2.1: closed and counted; the waiting goes on."""
-    edge = await machines.sender(t_wait1_s=1.0)
+    edge = await machines.sender(t_wait1_s=2.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     await receiver.question()
@@ -230,7 +230,7 @@ async def test_addresses_are_left_out_for_a_group_that_wants_it(
 ) -> None:
     """2.2."""
     group = {"quiet": {"addresses": [machines.net.at(THERE)], "omit_address": True}}
-    edge = await machines.sender(asks=(), peers=group)
+    edge = await machines.sender(asks=(), peers=group, t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     await receiver.question()

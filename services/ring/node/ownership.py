@@ -39,9 +39,9 @@ class Ownership:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self.trouble: StoreError | None = None
-        self._anothers_since: float | None = (
-            None  # loop time; a node of this name lives, or lived until just now
-        )
+        # A node of this name lives, or lived until just now. Loop time: nothing is seen while the machine is suspended,
+        # and no lease is judged by it, for the store does that.
+        self._anothers_since: float | None = None
 
     @property
     def queue(self) -> Queue | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 from collections.abc import Iterator
 
 from services.kit.layers import SettingsError
+from services.store.clock import Stamps
 
 BATCH = 64  # datagrams read in a row, before others get a turn
 DATAGRAM_BYTES = 64  # of a longer one the rest is cut off: it is no question
@@ -36,23 +36,23 @@ def bound(host: str, port: int, shared: bool) -> socket.socket:
     return sock
 
 
-def received(sock: socket.socket) -> Iterator[Datagram]:
+def received(sock: socket.socket, stamps: Stamps) -> Iterator[Datagram]:
     """Those that are there, `BATCH` at most."""
     for _ in range(BATCH):
         try:
             data, ancillary, _, place = sock.recvmsg(DATAGRAM_BYTES, _ROOM)
         except BlockingIOError:
+            stamps.settle()
             return
         except OSError:  # an answer of the network to something that we sent: none of ours
             continue
-        yield data, place[0], _age_s(ancillary)
+        yield data, place[0], _age_s(ancillary, stamps)
 
 
-def _age_s(ancillary: list[tuple[int, int, bytes]]) -> float:
-    """While our process stood still, it waited in the kernel. 0 where that does not tell, or somebody set the clock."""
+def _age_s(ancillary: list[tuple[int, int, bytes]], stamps: Stamps) -> float:
+    """While our process stood still, it waited in the kernel. 0 where that does not tell."""
     for level, kind, told in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS) and len(told) == _TIMESPEC.size:
             seconds, nanoseconds = _TIMESPEC.unpack(told)
-            came: float = seconds + nanoseconds / 1e9
-            return max(time.time() - came, 0.0)
+            return stamps.age_s(seconds + nanoseconds / 1e9)
     return 0.0

@@ -16,12 +16,14 @@ from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Client, Pipe, Queue, Source, StoreError
 from services.store.claims import Asked
+from services.store.clock import now
 from services.store.errors import BatchDiffers, OutcomeUnknown, QueueFull, QueueUnknown
 from services.store.operations import Outcome, Refusals
 
 log = logging.getLogger(__name__)
 
 MS = 1000
+AGAIN_S = 0.5  # before a renewal that failed is repeated
 FREE_S = 2.0  # for the store to hear that a queue is free; an edge that drains does not wait for ever
 
 # What a refusal of the store means; any other one is REFUSED: nothing was stored, and nothing will be.
@@ -42,6 +44,7 @@ class Reservation:
         self._lane = lanes.of(queue)  # one for all: nothing that was asked before comes behind the end
         self._holder = holder
         self._ttl_s = ttl_s
+        self._pause_s = ttl_s / 3  # between renewals; most sessions have ended by then, and need none
         self._fence = 0
         self._is_freed = False
         self._renewing: asyncio.Task[None] | None = None
@@ -63,7 +66,7 @@ class Reservation:
         except (OutcomeUnknown, asyncio.CancelledError):
             await self._release("")  # it may be ours
             raise
-        self._renew_later()
+        self._renew_later(self._pause_s)
 
     async def _reserve(self, asked: Asked | None = None) -> None:
         self._fence = await self._lane.reserve(self.queue, self._holder, round(self._ttl_s * MS), asked)
@@ -83,21 +86,23 @@ class Reservation:
             async with asyncio.timeout(FREE_S):
                 await self._lane.release_reservation(self.queue, self._holder, self._fence, asker)
 
-    def _renew_later(self) -> None:
-        """A third of its time may pass: most sessions have ended by then, and need no renewal."""
-        if self._is_freed:
-            return
-        self._timer = asyncio.get_running_loop().call_later(self._ttl_s / 3, self._renew)
+    def _renew_later(self, pause_s: float) -> None:
+        if not self._is_freed:
+            self._timer = asyncio.get_running_loop().call_later(pause_s, self._renew)
 
     def _renew(self) -> None:
         self._renewing = asyncio.create_task(self._renew_now(), name="rqp cast reservation")
 
     async def _renew_now(self) -> None:
+        """Renew; a renewal that fails or hangs is repeated before the reservation runs out."""
+        pause_s = self._pause_s
         try:
-            await self._reserve()
-        except StoreError as error:
+            async with asyncio.timeout(pause_s):
+                await self._reserve()
+        except (StoreError, TimeoutError) as error:
             log.debug("a reservation was not renewed: %s", error, extra={"action": "reservation_not_renewed"})
-        self._renew_later()
+            pause_s = min(AGAIN_S, pause_s)
+        self._renew_later(pause_s)
 
 
 class Inserter:
@@ -114,7 +119,7 @@ class Inserter:
         self._dead_letter_queue = settings.dead_letter_queue
 
     async def reserve(self, queue: Queue, source: str, came: float) -> Reservation:
-        """For a session that begins, as `source` asked at `came` by the loop's clock. Raises StoreError: QueueReserved,
+        """For a session that begins, as `source` asked at `came` by `clock.now`. Raises StoreError: QueueReserved,
         QueueServed if another replica has answered that, or why the queue takes nothing now.
 
         A queue that has no bounds is not asked whether it has room, until it refuses something.
@@ -126,8 +131,7 @@ class Inserter:
             await self._lanes.of(queue).available(queue, holder)
             self._doubtful.discard(queue.qid)
         reserved = Reservation(self._lanes, queue, holder, self._reservation_s, source)
-        age_s = asyncio.get_running_loop().time() - came
-        await reserved.make(Asked(source, round(age_s * MS), ours))
+        await reserved.make(Asked(source, round((now() - came) * MS), ours))
         return reserved
 
     async def close(self) -> None:

@@ -18,6 +18,7 @@ from services.rqp.cast.machines import Machines
 from services.rqp.cast.sessions import Sessions
 from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
+from services.store.clock import Stamps, now
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ class Questions:
         self._allowance = Allowance(settings.questions_per_second)
         self._late_s = settings.t_wait1_s
         self._sock = bound(settings.host, settings.request_port, shared)
+        self._stamps = Stamps()
         self._judged: set[asyncio.Task[None]] = set()
         self._foreign: set[str] = set()  # addresses that were told in the log
 
@@ -85,13 +87,13 @@ class Questions:
     # what comes
 
     def _readable(self) -> None:
-        for data, source, age_s in received(self._sock):
+        for data, source, age_s in received(self._sock, self._stamps):
             self._came(data, source, age_s)
 
     def _came(self, data: bytes, source: str, age_s: float) -> None:
-        now = asyncio.get_running_loop().time()
+        loop_s = asyncio.get_running_loop().time()
         if len(self._judged) - self.sessions.places.waiting >= MAX_JUDGED or not self._allowance.take(
-            source, now
+            source, loop_s
         ):
             self._counts.unanswered(TOO_MANY_QUESTIONS)
             return
@@ -106,7 +108,7 @@ class Questions:
         if reason := late or self.sessions.refusal(question.key, source):
             self._counts.unanswered(reason)
             return
-        task = asyncio.create_task(self._answer(question.key, source, now - age_s))
+        task = asyncio.create_task(self._answer(question.key, source, now() - age_s))
         self._judged.add(task)
         task.add_done_callback(self._judged.discard)
 
@@ -123,7 +125,7 @@ class Questions:
         log.warning(text, source, extra=fields)
 
     async def _answer(self, key: int, source: str, came: float) -> None:
-        """Begins a session, or counts why there is none. `came`: when it was asked, by the loop's clock."""
+        """Begins a session, or counts why there is none. `came`: when it was asked, by `clock.now`."""
         try:
             unanswered = await self.sessions.begin(key, source, came)
         except Exception:

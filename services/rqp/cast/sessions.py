@@ -18,6 +18,7 @@ from services.rqp.cast.session import Session
 from services.rqp.cast.settings import CastSettings, Manners
 from services.rqp.service import RqpService
 from services.store import Client, Queue, StoreError
+from services.store.clock import now
 from services.store.errors import QueueReserved, QueueServed, QueueUnknown
 
 log = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ class Sessions:
         return self.places.refusal(Whom(source, key))
 
     async def begin(self, key: int, source: str, came: float) -> str | None:
-        """None if a session has begun, else why not. Once for each question; it came then, by the loop's clock."""
+        """None if a session has begun, else why not. Once for each question; it came then, by `clock.now`."""
         if not await self.places.take(source, self._until(came)):
             return TOO_MANY_SESSIONS
         unanswered: Unanswered | None = Unanswered.UNAVAILABLE
@@ -93,8 +94,9 @@ class Sessions:
         return None if unanswered is None else unanswered.value
 
     def _until(self, came: float) -> float:
-        """So long it may wait, and still be answered in time."""
-        return came + SOON * self._settings.t_wait1_s
+        """Until then by the loop's clock it may wait, and still be answered in time."""
+        left_s = came + SOON * self._settings.t_wait1_s - now()
+        return asyncio.get_running_loop().time() + left_s
 
     async def _begin(self, key: int, source: str, came: float) -> Unanswered | None:
         """None if a session has begun.

@@ -50,7 +50,7 @@ class McaSettings(BaseModel):
         default=30.0, gt=0, le=MAX_SECONDS, description="[1.5] a message unfinished for so long: closed"
     )
     reservation_ttl_s: float = Field(
-        default=60.0,
+        default=10.0,
         ge=0.05,
         le=MAX_SECONDS,
         description="[2.3] an assignment ends after so long without a message that names its queue",

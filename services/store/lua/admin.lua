@@ -44,23 +44,21 @@ end
 -- Fields of the queue hash that say of a claim by whom it is held, until when, its fence number and its length.
 local CLAIMS = { reserve = { 'holder', 'until', 'fence', 'ttl' }, own = { 'own', 'own_until', 'own_fence', 'own_ttl' } }
 
--- A claim as it is now: {fence, by whom or nil, until, noted}; noted = the end that the queue hash tells.
+-- A claim as it is now: {fence, its holder or nil, until}. For one that was noted before the clock was stepped back, each look
+-- writes the nearer end down: its holder may be dead.
 FUNCTIONS.claim = function(key, kind, now)
-  local v = call('HMGET', key, unpack(CLAIMS[kind]))
+  local names = CLAIMS[kind]
+  local v = call('HMGET', key, unpack(names))
   local noted = tonumber(v[2] or 0)
   local till = v[4] and CLOCK.ends(noted, tonumber(v[4]), now) or noted
   local by = v[1] and v[1] ~= '' and till > now and v[1] or nil
-  return { fence = tonumber(v[3] or 0), by = by, till = till, noted = noted }
-end
-
--- A claim that another has; how long it is kept from now on is written down.
-local function heal_claim(key, kind, held)
-  if held.by and held.till ~= held.noted then call('HSET', key, CLAIMS[kind][2], num(held.till)) end
+  if by and till < noted then call('HSET', key, names[2], num(till)) end
+  return { fence = tonumber(v[3] or 0), by = by, till = till }
 end
 
 -- Claims, and the time of the last release, that were noted before the clock was stepped.
 FUNCTIONS.heal_claims = function(key, now)
-  for _, kind in ipairs({ 'reserve', 'own' }) do heal_claim(key, kind, FUNCTIONS.claim(key, kind, now)) end
+  for _, kind in ipairs({ 'reserve', 'own' }) do FUNCTIONS.claim(key, kind, now) end
   local freed = tonumber(call('HGET', key, 'freed') or 0)
   if CLOCK.happened(freed, now) < freed then call('HSET', key, 'freed', num(now)) end
 end
@@ -125,10 +123,7 @@ FUNCTIONS.own = function(K, A)
   if not call('HGET', K[2], 'id') then return 'GONE' end
   local now = now_ms()
   local held = FUNCTIONS.claim(K[2], 'own', now)
-  if held.by and held.by ~= A[2] then
-    heal_claim(K[2], 'own', held)
-    return 0
-  end
+  if held.by and held.by ~= A[2] then return 0 end
   return take_claim(K[2], 'own', held, A[2], A[3], now)
 end
 

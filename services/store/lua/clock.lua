@@ -4,8 +4,10 @@
 local now_ms
 local CLOCK = {}   -- Lua allows 200 local names at the top
 do
-  -- A longer time without any call is a step forward, or nothing was asked: holders of claims renew more often.
-  local GAP_MS = 5000
+  -- A longer time without any call is a step forward, or nothing was asked. Edges look for dead sessions every 6 s at the
+  -- latest, and a claim of 10 s that is renewed at a third of its length outlives a shorter step.
+  local GAP_MS = 6500
+  local REVIVED_MS = 10000   -- holders renew at a third of the length of a claim, and owners every 5 s at the latest
   local last_ms, gap_from, gap_to = 0, 0, 0
 
   now_ms = function()
@@ -20,10 +22,11 @@ do
   CLOCK.happened = function(at, now) return math.min(at, now) end
 
   -- When a claim of `length` ms ends that was to end at `till`: not later than one set now would, and not before its
-  -- holder has had its time to renew it after a step forward.
+  -- holder has had the time to renew it after a step forward. A silence of all edges cannot be told from a step, so that
+  -- time is bounded; and it is not to be written down, or every silence would prolong the claim of a dead holder.
   CLOCK.ends = function(till, length, now)
     if till > now + length then return now + length end
-    if gap_to <= now and till > gap_from then return math.max(till, gap_to + length) end
+    if gap_to <= now and till > gap_from then return math.max(till, gap_to + math.min(length, REVIVED_MS)) end
     return till
   end
 

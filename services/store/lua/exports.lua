@@ -43,7 +43,7 @@ offer('stats_of', FUNCTIONS.stats_of, { 'no-writes' })
 offer('peek', FUNCTIONS.peek, { 'no-writes' })
 offer('ready', FUNCTIONS.ready, { 'no-writes' })
 offer('dead', FUNCTIONS.dead, { 'no-writes' })
-offer('available', FUNCTIONS.available, { 'no-writes' })
+offer('available', FUNCTIONS.available, { 'allow-oom' })  -- it heals a claim after a step of the clock
 offer('log_bindings', log_bindings, { 'no-writes' })
 -- As `work`, and its last reply is the store's time. It is a function of its own: an older library does not know it, so a newer
 -- process is refused before anything is written, and waits for `penstock store init`.

@@ -1,0 +1,62 @@
+"""The wall clock of a machine may be stepped: one module reads it, and others only for what is named here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+READERS = {"time": ("time", "time_ns"), "datetime": ("now", "utcnow", "today"), "date": ("today",)}
+ALLOWED = {  # where it is not compared with a time of the store, and why
+    "services/store/clock.py": "compares it with the store's clock and the boot clock",
+    "services/store/presence.py": "shown: when the process began",
+    "services/store/spans.py": "traces: collectors compare it with other programs' wall clocks",
+    "services/store/hops.py": "traces",
+    "services/store/dead.py": "traces",
+    "services/store/traced_pipe.py": "traces",
+    "services/kit/tracing/http.py": "a collector's Retry-After is a date of its wall clock",
+    "services/kit/scratch.py": "times of files are the wall clock's",
+    "services/sysv/journal_file.py": "part of the name of a file",
+    "services/analytics/planning.py": "warns where it and the store's clock differ",
+    "services/analytics/__main__.py": "the name of a run",
+    "operator/penstock_operator/datasets.py": "a measure that Prometheus compares with its wall clock",
+    "operator/penstock_operator/statuses.py": "conditions of Kubernetes have times of the wall clock",
+    "operator/penstock_operator/releasing.py": "conditions of Kubernetes",
+    "operator/penstock_operator/events.py": "events of Kubernetes",
+}
+
+
+def reads_wall_clock(source: str) -> bool:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and node.module == "time":
+            if {name.name for name in node.names} & {*READERS["time"]}:
+                return True
+        elif isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value).rpartition(".")[2]
+            if node.attr in READERS.get(owner, ()):
+                return True
+    return False
+
+
+def test_only_named_modules_read_it() -> None:
+    files = [file for folder in ("services", "operator", "protos") for file in (ROOT / folder).rglob("*.py")]
+    found = {str(file.relative_to(ROOT)) for file in files if reads_wall_clock(file.read_text())}
+    advice = "use services.store.clock, or name the module above with a reason"
+    assert found == set(ALLOWED), advice
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "time.time()",
+        "f(time.time_ns)",
+        "datetime.now(UTC)",
+        "datetime.datetime.now()",
+        "from time import time",
+    ],
+)
+def test_each_way_of_reading_it_is_found(source: str) -> None:
+    assert reads_wall_clock(source)
+    assert not reads_wall_clock("time.monotonic() + loop.time() + clock.now()")

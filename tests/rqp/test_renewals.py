@@ -1,0 +1,87 @@
+"""A lease outlives one renewal that is never answered: it is asked for again, on another connection, in time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from pydantic import ValidationError
+
+from services.rqp.settings import OutboxSettings
+from services.store import Queue
+from tests.live import until
+from tests.proxy import Proxy
+from tests.rqp.cast_hands import HandSender
+from tests.rqp.cast_machines import Machines
+from tests.rqp.cast_net import HERE, THERE, keyed, remote
+from tests.rqp.live import LiveEdge
+from tests.servers import Server
+
+LEASE_S = 3.0
+
+
+@pytest.fixture
+async def proxy(server: Server) -> AsyncIterator[Proxy]:
+    async with Proxy(server.port) as proxy:
+        yield proxy
+
+
+@pytest.mark.parametrize(
+    ("lease_s", "renew_s", "why"),
+    [(10.0, 3.4, "at most a third of lease_s"), (60.0, 6.0, "less than or equal to 5")],
+)
+def test_renewals_that_come_too_seldom_are_refused(lease_s: float, renew_s: float, why: str) -> None:
+    """Within 5 s also of a long lease: so long one is kept after a step of the store's clock."""
+    with pytest.raises(ValidationError, match=why):
+        OutboxSettings(lease_s=lease_s, renew_s=renew_s)
+    OutboxSettings(lease_s=lease_s, renew_s=3.0)
+
+
+async def lose_one(proxy: Proxy, function: bytes) -> None:
+    """One call of that function is on its way for ever."""
+    proxy.keep(function)
+    await until(lambda: proxy.held)
+    proxy.kept = None
+
+
+async def end_of(edge: LiveEdge, queue: Queue, field: str) -> int:
+    return int(await edge.tools.look_at(queue.domain).link.call("HGET", queue.keys[1], field))
+
+
+async def fence_once_renewed(edge: LiveEdge, queue: Queue, prefix: str) -> int:
+    """The number of the claim after a renewal; a claim that ran out meanwhile gets another number."""
+    before = await end_of(edge, queue, f"{prefix}until")
+
+    async def is_renewed() -> bool:
+        return await end_of(edge, queue, f"{prefix}until") > before
+
+    await until(is_renewed)
+    return await end_of(edge, queue, f"{prefix}fence")
+
+
+async def test_a_reservation(proxy: Proxy, machines: Machines, hands: HandSender) -> None:
+    """rqp_cast.md 3.2"""
+    cast = machines.net.machine(THERE, sends=False, reservation_s=LEASE_S, t_wait2_s=600.0)
+    edge = await LiveEdge(proxy.url, cast=cast).start()
+    try:
+        queue = await keyed(edge)
+        await hands.asked()
+        await lose_one(proxy, b"ps1_reserve")
+        assert await fence_once_renewed(edge, queue, "") == 1
+    finally:
+        await edge.close()
+
+
+async def test_ownership(proxy: Proxy, machines: Machines) -> None:
+    """docs/rqp.md, How it works"""
+    cast = machines.net.machine(HERE, THERE, receives=False)
+    outbox = {"lease_s": LEASE_S, "renew_s": LEASE_S / 3}
+    edge = await LiveEdge(proxy.url, cast=cast, outbox=outbox).start()
+    try:
+        queue = await remote(edge)
+        await until(lambda: edge.value("penstock_rqp_owned_queues", protocol="rqp-cast"))
+        await lose_one(proxy, b"ps1_own")
+        assert await fence_once_renewed(edge, queue, "own_") == 1
+        assert not edge.log.events("rqp_lost")
+    finally:
+        await edge.close()
