@@ -37,6 +37,7 @@ from tests.pairs.world import (
     tag_in,
     world,
 )
+from tests.ring.clients.client import Refused
 from tests.rqp.cast_hands import HandSender
 from tests.servers import Server
 from tests.sysv.local import Keys
@@ -118,7 +119,7 @@ async def guarded(work: Awaitable[Any]) -> Any:
     try:
         async with asyncio.timeout(CELL_S):
             return await work
-    except (AssertionError, OSError, EOFError) as error:  # the test shows which cell it is
+    except (AssertionError, OSError, EOFError, Refused) as error:  # the test shows which cell it is
         return repr(error)
 
 
