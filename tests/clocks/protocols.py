@@ -131,15 +131,15 @@ async def exchange(place: World, folder: Path, keys: Keys, files: list[Path], na
             way: Exchange(place, way, f"{way} {name}".replace(" ", "-"), 1000 * row + 10 * index, keys.new())
             for index, way in enumerate(PROTOCOLS, 1)
         }
-        for each in exchanges.values():
+        found: dict[str, Any] = {}
+        for way, each in exchanges.items():
             await each.begin(stack, folder)
-            await each.put(BODIES[0])
+            found[way] = await guarded(each.put(BODIES[0]))
         store_s, wall_s, boot_s = CHANGES[name]
         change(files[1], wall_s, boot_s)
         change(files[0], store_s, 0.0)
-        found: dict[str, Any] = {}
         for way, each in exchanges.items():
-            found[way] = await guarded(each.put(BODIES[1])) or await guarded(each.end())
+            found[way] = found[way] or await guarded(each.put(BODIES[1])) or await guarded(each.end())
         return found
 
 
