@@ -173,6 +173,7 @@ def port_of(console: Popen[bytes]) -> int:
     """Return the port on which it says that it listens."""
     assert console.stderr is not None
     for line in console.stderr:
+        assert line.startswith(b"{"), line
         event = json.loads(line)
         if event.get("listener") == "http":
             return int(event["port"])

@@ -46,6 +46,7 @@ from tests.pairs.world import (
     world,
 )
 from tests.pubsub.live import LiveEdge as TextEdge
+from tests.ring.clients.client import Refused
 from tests.rqp.cast_hands import HandSender
 from tests.servers import Server
 from tests.sysv.local import Keys
@@ -130,7 +131,7 @@ async def guarded(work: Awaitable[Any]) -> Any:
     try:
         async with asyncio.timeout(CELL_S):
             return await work
-    except (AssertionError, OSError, EOFError) as error:  # the test shows which cell it is
+    except (AssertionError, OSError, EOFError, Refused) as error:  # the test shows which cell it is
         return repr(error)
 
 
@@ -164,16 +165,16 @@ async def exchange(place: World, folder: Path, keys: Keys, clocked: Clocked, nam
             way: Exchange(place, way, f"{way} {name}".replace(" ", "-"), 1000 * row + 10 * index, keys.new())
             for index, way in enumerate(PROTOCOLS, 1)
         }
-        for each in exchanges.values():
+        found: dict[str, Any] = {}
+        for way, each in exchanges.items():
             await each.begin(stack, folder)
-            await each.put(BODIES[0])
+            found[way] = await guarded(each.put(BODIES[0]))
         leases = all_held(LIVE, place, 10_000 + 1000 * row)
         for held in leases.values():
             await held.begin()
         clocked.change(name)
-        found: dict[str, Any] = {}
         for way, each in exchanges.items():
-            found[way] = await guarded(each.put(BODIES[1])) or await guarded(each.end())
+            found[way] = found[way] or await guarded(each.put(BODIES[1])) or await guarded(each.end())
         return {"found": found, "held": {kind: await guarded(held.finish()) for kind, held in leases.items()}}
 
 

@@ -88,6 +88,12 @@ async def test_of_one_address(server: Server) -> None:
         assert console.value(REFUSED, reason="address_limit") == 1
 
 
+async def test_one_address_does_not_take_all_connections_by_default(server: Server) -> None:
+    async with LiveConsole(server.url) as console, _connected(console, 250), _connected(console) as (line,):
+        assert await _is_closed(line)
+        assert console.value(REFUSED, reason="address_limit") == 1
+
+
 @pytest.mark.parametrize("said", [b"", b"GET /", HEAD])
 async def test_who_says_no_whole_head_is_let_go(server: Server, said: bytes) -> None:
     """However often he says a little more."""

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
+from tests.cli.test_startup import NAMELESS
 from tests.early import told_to_end_while
+from tests.kubernetes.cluster import Cluster
+from tests.operator.program import PATIENCE_S, OperatorProgram
+from tests.servers import Server
 
 
 def test_the_operator_ends_while_it_is_imported(tmp_path: Path) -> None:
@@ -16,3 +22,21 @@ def test_what_is_done_before_an_uninstall_is_not_cut_short(tmp_path: Path) -> No
     """Only `uninstall` is told so, by its chart: it lets go of what would hang, and ends in time by itself."""
     words = ["uninstall", "--release", "r", "--namespace", "n", "--deployment", "d"]
     assert told_to_end_while("uvloop", ["penstock_operator", *words], tmp_path) == -signal.SIGTERM
+
+
+def test_a_user_id_without_a_name_is_enough(
+    defined: Cluster, namespace: str, store: Server, tmp_path: Path
+) -> None:
+    """As OpenShift gives one (services/kit/startup.py)."""
+    program = OperatorProgram(defined, store.url, tmp_path, namespaces=namespace)
+    names = ("USER", "LOGNAME", "LNAME", "USERNAME")
+    environment = {name: value for name, value in program.environment.items() if name not in names}
+    words = [*NAMELESS, sys.executable, "-P", "-m", "penstock_operator"]
+    log_file = tmp_path / f"operator-{program.port}.log"  # where `ready` looks
+    with log_file.open("wb") as log, subprocess.Popen(words, env=environment, stderr=log) as process:
+        try:
+            program.ready()
+            process.terminate()
+            assert process.wait(PATIENCE_S) == 0
+        finally:
+            process.kill()

@@ -8,9 +8,10 @@ from pathlib import Path
 from protos.rqp_mca import AvailableConfirm, AvailableRequest, QueueConfirm, QueueRequest
 from tests.live import until
 from tests.rqp.conftest import Start
+from tests.rqp.mca_client import Client
 from tests.rqp.mca_peer import McaPeer, peer_settings
 from tests.rqp.program import EdgeProgram
-from tests.servers import Server
+from tests.servers import Server, free_port
 
 
 async def test_a_program_that_is_told_to_end(
@@ -58,3 +59,20 @@ async def test_workers_share_the_queues(server: Server, start: Start, peer: McaP
         for queue in queues:
             await until(partial(edge.is_empty, queue))
     assert len(peer.calls) == 4
+
+
+async def test_a_queue_of_a_killed_program_is_free_for_another_one(
+    server: Server, start: Start, tmp_path: Path
+) -> None:
+    """2.3: its assignment would last a minute; processes of this machine see that it is dead."""
+    edge = await start(server)
+    await edge.numbered("orders", 1)
+    await edge.numbered("other", 2, exclusive=False)
+    port = free_port()
+    async with EdgeProgram(server.url, tmp_path, {"listeners": {"mca": {"port": port}}}) as doomed:
+        holder, client = await Client.connect(("127.0.0.1", port)), await edge.client()
+        await holder.request(1)
+        assert not await client.is_assigned(1, 2)
+        await doomed.kill()
+        await until(lambda: client.is_assigned(1, 2), 10.0)
+        holder.close()

@@ -101,15 +101,17 @@ def group() -> Iterator[Path]:
     made.rmdir()
 
 
-def test_a_real_control_group(group: Path) -> None:
+def test_a_store_in_a_real_control_group_takes_half_of_its_limit(group: Path, tmp_path: Path) -> None:
     entered = group.parent / "within" / "cgroup.procs"
     program = f"""
 import os
+from pathlib import Path
 open({str(entered)!r}, "w").write(str(os.getpid()))
-from services.store.memory_limit import memory_limit
-print(memory_limit())
+from services.store.embedded import EmbeddedSettings, EmbeddedStore
+words = EmbeddedStore(EmbeddedSettings(Path({str(tmp_path)!r}))).command()
+print(words[words.index("--maxmemory") + 1])
 """
     said = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     ).stdout
-    assert said.strip() == str(MemoryLimit(LIMIT, str(group)))
+    assert int(said) == LIMIT // 2

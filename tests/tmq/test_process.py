@@ -21,6 +21,7 @@ from tests.tmq.process import EdgeProgram, resident_bytes
 
 Q = tmq.mqid_of(b"q")
 NOBODY = tmq.mqid_of(b"nobody")
+KILLED_S = 10.0  # after which nothing of a killed process is kept
 SHORT_LIVED = ("store.session_timeout_s=0.6", "store.heartbeat_s=0.2", "store.sweep_s=0.1")
 MANY = 10_000  # what a listener lets in unless told otherwise
 KIB = 1 << 10
@@ -114,6 +115,23 @@ async def test_sigterm_gives_back_what_is_leased(
         client = await program.client()
         await client.queue(b"q")
         assert await client.drain(Q) == [b"1", b"2", b"3"]
+
+
+async def test_a_killed_process_of_this_machine_keeps_no_message(
+    server: Server, tmp_path: Path, tools: Store
+) -> None:
+    # 5.4: another process sees that it is dead, long before its session times out
+    async with EdgeProgram(server.url, tmp_path) as doomed:
+        holder = await doomed.client()
+        await holder.queue(b"q")
+        await holder.put(Q, b"1")
+        assert await holder.ts()
+        assert await holder.dnq(Q) == b"1"
+        doomed.process.kill()
+        await doomed.process.wait()
+        tools.look_after()
+        await until(lambda: is_free(tools), KILLED_S)
+        assert (await stats(tools))["ready"] == 1
 
 
 async def test_a_killed_worker_loses_nothing_and_is_started_again(
