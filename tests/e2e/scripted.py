@@ -21,6 +21,7 @@ PLACES = {
 }
 END_S = 150.0
 BEGIN_S = 30.0
+AFTER = 300  # messages of all writers: some dozens of each
 
 
 def _pod(release: Release, name: str, *command: str) -> None:
@@ -55,7 +56,7 @@ def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
         yield found
         after = _added(release, queue)
         eventually(
-            lambda: _added(release, queue) > after + 100, BEGIN_S
+            lambda: _added(release, queue) > after + AFTER, BEGIN_S
         )  # they go on after whatever happened
         release.kubectl("exec", "load", "--", "touch", "/tmp/stop")
         phase = "jsonpath={.status.phase}"
