@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.e2e.pods import pod, service
+from tests.e2e.pods import SERVER, pod, service
 from tests.e2e.release import Release
 from tests.kit.authority import Authority
 from tests.kubernetes.cluster import CHART
@@ -47,6 +47,7 @@ def start_store(release: Release, name: str, folder: Path) -> None:
     flags = [word for option, value in OPTIONS.items() for word in (f"--{option}", value)]
     probe = {"tcpSocket": {"port": PORT}}
     made = pod(name, release.images.redis, command=["redis-server", *flags], ready=probe, writable="/data")
+    made["spec"]["containers"][0]["resources"] = SERVER
     made["spec"]["volumes"].append({"name": "files", "secret": {"secretName": f"{name}-files"}})
     made["spec"]["containers"][0]["volumeMounts"].append({"name": "files", "mountPath": "/files"})
     release.apply(secret, made, service(name, redis=PORT))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.docs import replicated_page as page
-from tests.e2e.pods import CONTAINER_SECURITY, apply, pod, run_in, wait_ready
+from tests.e2e.pods import CONTAINER_SECURITY, SERVER, apply, pod, run_in, wait_ready
 from tests.e2e.release import Release
 from tests.kit.authority import Authority
 from tests.kubernetes.cluster import CommandFailed, Document
@@ -43,7 +43,7 @@ def _pod(release: Release, name: str, own: dict[str, str], *words: str) -> list[
         {"name": "tls", "mountPath": "/tls"},
         {"name": "config", "mountPath": "/config"},
     ]
-    spec["containers"][0]["securityContext"] = CONTAINER_SECURITY
+    spec["containers"][0] |= {"securityContext": CONTAINER_SECURITY, "resources": SERVER}
     metadata = {"name": name}
     return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": own}, made]
 
