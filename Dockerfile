@@ -65,14 +65,17 @@ LABEL org.opencontainers.image.vendor="Penstock"
 RUN groupadd --gid 10001 penstock \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin penstock \
  && rm -f /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow-
+# nothing is imported from where a process happens to be, which may be the one place that can be written to
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1
 # many a base has a pip of its own
 RUN find $(python3 -c 'import os, sys; print(*filter(os.path.isdir, [*sys.path, "/usr/share/python-wheels"]))') \
       /usr/local/bin /usr/bin -maxdepth 1 \( -name pip -o -name 'pip-*' -o -name 'pip[0-9]*' -o -name ensurepip \
       -o -name setuptools -o -name 'setuptools-*' -o -name pkg_resources -o -name _distutils_hack \
       -o -name distutils-precedence.pth -o -name wheel -o -name 'wheel-*' \) -exec rm -r {} +
-# nothing is imported from where a process happens to be, which may be the one place that can be written to
-ENV PATH=/opt/penstock/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp \
-    PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONSAFEPATH=1
+# nor has it bytecode of Python's own library: each start would compile that anew, as nothing can be written
+RUN python3 -m compileall -q --invalidation-mode unchecked-hash -x '/(dist-packages|site-packages|test|tests|idlelib|lib2to3|turtledemo)/' \
+      "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')"
+ENV PATH=/opt/penstock/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp
 WORKDIR /
 USER 10001:10001
 STOPSIGNAL SIGTERM

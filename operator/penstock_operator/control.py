@@ -67,7 +67,7 @@ class Control:
             metrics,
             own=settings.release,
             knows=self.mirror.knows,
-            knows_slices=partial(self.mirror.knows_all, Kind.SLICE, (*self.watched, *self.discovered)),
+            looks_into=self._looks_into,
             on_change=self._peers_changed,
             tell=self._add,
         )
@@ -173,6 +173,10 @@ class Control:
     def _add(self, keys: set[Key]) -> None:
         for key in keys:
             self.work.add(key)
+
+    def _looks_into(self, namespace: str) -> bool:
+        """Return whether EndpointSlices of the namespace are listed."""
+        return not self.watched or namespace in (*self.watched, *self.discovered)
 
     # what is done
 

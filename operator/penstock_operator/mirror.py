@@ -7,7 +7,7 @@ cluster here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from penstock_operator.resources import Key, Kind, Resource
 
@@ -27,10 +27,6 @@ class Mirror:
     def knows(self, kind: Kind, namespace: str) -> bool:
         """Whether all of that kind there are known: before that, nobody's absence means anything."""
         return (kind, namespace) in self._listed or (kind, "") in self._listed
-
-    def knows_all(self, kind: Kind, namespaces: Collection[str]) -> bool:
-        """Of each of the namespaces, none = of all there are."""
-        return all(self.knows(kind, namespace) for namespace in namespaces or ("",))
 
     @property
     def knows_something(self) -> bool:

@@ -48,8 +48,8 @@ class Peers:
     `tell` is called with the resources about which something was found out: `settle` writes it, each by itself, so that
     nobody who is still to be put into the store waits for so many statuses.
 
-    own: namespace and name of our release. knows, knows_slices: whether all of a kind in a namespace, and all
-    slices, are known: nothing of others is taken for gone.
+    own: namespace and name of our release. knows: whether all resources of a kind in a namespace are known; while
+    they are not, no peer that they may declare is removed. looks_into: whether slices of a namespace are listed.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Peers:
         *,
         own: str,
         knows: Callable[[Kind, str], bool],
-        knows_slices: Callable[[], bool],
+        looks_into: Callable[[str], bool],
         on_change: Callable[[], None],
         tell: Callable[[set[Key]], None],
     ) -> None:
@@ -78,7 +78,7 @@ class Peers:
         self._discoverer = discoverer(own)
         self._neighbours = discoverer(own.partition("/")[0]) + "/"  # also we, by another name
         self._knows = knows
-        self._knows_slices = knows_slices
+        self._looks_into = looks_into
         self._on_change = on_change
         self._tell = tell
         self._verdicts: dict[Key, tuple[Resource, Verdict]] = {}  # of the last look
@@ -167,10 +167,11 @@ class Peers:
 
     def _is_gone(self, peer: Peer | Unreadable, told: set[str]) -> bool:
         """Whether nobody is left who declares it, or whose edges it leads to, of those that we know."""
+        place = namespace_of(peer.name)
         if peer.owner == self._discoverer:
-            return self._knows_slices()
+            return self._knows(Kind.SLICE, place) or not self._looks_into(place)
         if peer.owner.startswith(self._neighbours):
-            return peer.name not in told and self._knows(Kind.SLICE, namespace_of(peer.name))
+            return peer.name not in told and self._knows(Kind.SLICE, place)
         return self._is_of_resources(peer.owner)
 
     def _is_of_resources(self, owner: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 
 from penstock_operator.conditions import Ready, Reason, Verdict
@@ -15,6 +16,7 @@ from services.store.errors import DatasetLost, NotInitialised, StoreUnavailable
 log = logging.getLogger(__name__)
 
 LOOK_S = 1.0
+PROMISES_S = 10.0  # between two looks at what the store can promise
 
 
 class StoreWatch:
@@ -43,6 +45,7 @@ class StoreWatch:
         self._metrics = metrics
         self._accept_loss = accept_loss
         self._epoch = ""
+        self._promises_at = 0.0
 
     @property
     def trouble(self) -> StoreError | None:
@@ -100,6 +103,11 @@ class StoreWatch:
             if lost and self._accept_loss:
                 await self._set_up()
                 lost = await self._lost_domains()
+            if time.monotonic() > self._promises_at + PROMISES_S:
+                self._promises_at = time.monotonic()
+                if await self._store.raise_promises():
+                    log.info("the store keeps further ack levels", extra={"action": "promises_raised"})
+                    self._on_change()
         except StoreError as error:
             self._is_down(error)
             return

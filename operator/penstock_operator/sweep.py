@@ -68,7 +68,7 @@ class Sweep:
                 self._neighbours[namespace] = await self._list(Kind.SLICE, namespace)
             except ApiError as error:
                 troubles.append(
-                    f"{Kind.SLICE} of {namespace} cannot be listed, so its edges are no peers: {error}"
+                    f"{Kind.SLICE} of {namespace} cannot be listed, so peers discovered there stay: {error}"
                 )
         if self._neighbours != before:
             self._control.work.add(ALL)

@@ -98,13 +98,9 @@ class Store(Catalogue, Company):
         Raises DatasetLost for a domain that was ready and is empty now, unless the loss is accepted: then its
         queues are declared again, empty.
         """
-        try:
-            promises = await probe(self.connector)
-        except (RedisError, OSError, TimeoutError) as error:
-            raise explain(error) from error
+        promises = await self._probe()
         await self.registry.initialise()
-        await self.registry.link.call("SET", self.registry.keys.promises, json.dumps(promises.to_json()))
-        self.look_again()
+        await self._write_down(promises)
         await self.registry.tell(EVERYTHING)
         ready = await self.registry.domains()
         for name in ready:
@@ -115,6 +111,27 @@ class Store(Catalogue, Company):
         if not ready:
             await self._set_up(self._domain(DEFAULT_DOMAIN))
         return promises
+
+    async def raise_promises(self) -> bool:
+        """Write down ack levels that the store keeps by now and did not when it was set up; return if there are any.
+
+        No level is taken back, as a replica may be away for a moment. Needs an administrator's rights.
+        """
+        believed, found = await self.promises(), await self._probe()
+        has_more = set(believed.levels()) < set(found.levels())
+        if has_more:
+            await self._write_down(found)
+        return has_more
+
+    async def _probe(self) -> Promises:
+        try:
+            return await probe(self.connector)
+        except (RedisError, OSError, TimeoutError) as error:
+            raise explain(error) from error
+
+    async def _write_down(self, promises: Promises) -> None:
+        await self.registry.link.call("SET", self.registry.keys.promises, json.dumps(promises.to_json()))
+        self.look_again()
 
     async def _restart(self, domain: Domain) -> None:
         """A domain that lost everything begins anew, with the queues that the registry knows."""

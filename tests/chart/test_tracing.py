@@ -57,6 +57,22 @@ def test_the_operator_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (str(told.endpoint), told.most_followed_per_s) == (ENDPOINT, 70)
 
 
+def test_a_whole_url_takes_the_place_of_the_endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = "https://traces.example:9443/otlp/mine"
+    rendered = render(CONSOLE, {"tracing": {"tracesEndpoint": whole, "headersSecret": "traces"}})
+    for who in ("tmq", "console"):
+        told = as_it_reads_it(rendered, who, tmp_path, monkeypatch)
+        assert (told.endpoint, told.traces_endpoint and told.traces_endpoint.reveal()) == (None, whole)
+        assert ways(rendered, who) == [{"ports": [{"port": 9443}]}]
+    own = variables(rendered, OPERATOR)
+    assert own["PENSTOCK_TRACING__TRACES_ENDPOINT"]["value"] == whole
+    assert "PENSTOCK_TRACING__ENDPOINT" not in own
+    for place in (TMQ, CONSOLE_POD, OPERATOR):
+        assert "PENSTOCK_TRACING__HEADERS" in variables(rendered, place)
+    with pytest.raises(Refused, match="not both"):
+        render(ON, nested("tracing.tracesEndpoint", whole))
+
+
 @pytest.mark.parametrize("who", ["tmq", "ring", "rqp", "pubsub", "console"])
 def test_edges_and_the_console_are_told(who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7, "mostFollowedPerSecond": 70}})
@@ -109,5 +125,6 @@ def test_what_would_be_ignored_is_refused(values: Values) -> None:
 
 @pytest.mark.parametrize("endpoint", ["collector:4318", "grpc://collector:4317", "http://"])
 def test_what_is_no_url_is_refused(endpoint: str) -> None:
-    with pytest.raises(Refused):
-        render(nested("tracing.endpoint", endpoint))
+    for name in ("endpoint", "tracesEndpoint"):
+        with pytest.raises(Refused):
+            render(nested(f"tracing.{name}", endpoint))

@@ -67,7 +67,6 @@ ALONE = Taken("docs/test_pubsub_page.py::test_alone")
 BRIDGES = Taken("docs/test_pubsub_page.py::test_two_servers_on_one_store_and_bridges_to_queues")
 RING_SYSTEMS = Taken("docs/test_ring_page.py::test_two_systems")
 RQP_SYSTEMS = Taken("docs/test_rqp_page.py::test_two_systems_on_one_machine")
-WATCHED = Taken("docs/test_chart_page.py::test_what_a_tenant_installs_and_what_is_watched")
 README_ON_NODE = Taken("e2e/test_release.py::test_the_readme_installs_a_release_and_sends_a_message")
 PAGE_OF_QUEUES = Taken("e2e/test_release.py::test_the_page_of_queues_peers_and_redrives")
 ON_NODE = Taken("e2e/test_release.py::test_the_page_of_the_chart_on_an_installed_release")
@@ -119,13 +118,14 @@ ROWS = (
     Row(ANALYTICS, "In a cluster", Elsewhere(
         "e2e/test_analytics.py::run_job", "the same Job, looked at while it runs"), "kubectl"),
     Row(CHART, "Install", ON_NODE, but=(OF_README,)),
-    Row(CHART, "GitOps", Taken("docs/test_chart_page.py::test_what_is_applied_without_helm_runs_no_hooks")),
+    Row(CHART, "GitOps", GONE_AND_BACK),
     Row(CHART, "Upgrade", UPGRADED),
     Row(CHART, "Uninstall", GONE_AND_BACK),
-    Row(CHART, "The store", Taken("docs/test_chart_page.py::test_the_store_outside")),
+    Row(CHART, "The store", Taken(
+        "e2e/test_release.py::test_another_release_is_reached_over_rqp_links_and_the_ring")),
     Row(CHART, "Sentinel and Cluster", REPLICATED),
     Row(CHART, "TLS", UPGRADED),
-    Row(CHART, "Namespaces and rights", WATCHED),
+    Row(CHART, "Namespaces and rights", Taken("e2e/test_release.py::test_a_tenant_installs_a_release")),
     Row(CHART, "Quotas, meshes, autoscalers", ON_NODE),
     Row(CHART, "Watching it", ON_NODE),
     Row(CHART, "Commands in a cluster", ON_NODE),

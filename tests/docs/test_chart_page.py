@@ -50,46 +50,6 @@ def run(cluster: Cluster, command: list[str]) -> None:
     {"helm": cluster.helm, "kubectl": cluster.kubectl}[program](*words)
 
 
-def test_the_store_outside(queues: Cluster, tmp_path: Path) -> None:
-    authority = tmp_path / "ca.crt"
-    authority.write_text("an authority")
-    for command in commands(sections()["The store"]):
-        run(queues, [word.replace("=ca.crt", f"=ca.crt={authority}") for word in command])
-
-
-def test_what_a_tenant_installs_and_what_is_watched(queues: Cluster) -> None:
-    """Run the sections whose commands neither wait for pods nor change a release."""
-    queues.kubectl("create", "namespace", NAMESPACE)
-    (tenant,) = commands(sections()["Namespaces and rights"])
-    run(queues, tenant)
-    assert queues.get("deployment", "penstock-operator", NAMESPACE)
-    (ports,) = commands(sections()["Quotas, meshes, autoscalers"])
-    run(queues, ports)
-    (watching,) = commands(sections()["Watching it"])
-    program, *words = watching
-    kinds = {each["kind"] for each in yaml.safe_load_all({"helm": queues.helm}[program](*words)) if each}
-    assert {"PodMonitor", "PrometheusRule"} <= kinds
-
-
-def test_what_is_applied_without_helm_runs_no_hooks(queues: Cluster, tmp_path: Path) -> None:
-    """Section "GitOps": the Job before an uninstall would stop the operator at once, with the flag and without it."""
-    told = commands(sections()["GitOps"])
-    assert len(told) == 5
-    written = tmp_path / "manifests"
-    try:
-        for command in told:
-            run(queues, [str(written) if word == "manifests" else word for word in command])
-        assert queues.items("jobs", NAMESPACE) == queues.items("pods", NAMESPACE) == []
-        assert queues.get("deployment", "penstock-operator", NAMESPACE)["spec"]["replicas"] == 1
-    finally:
-        queues.kubectl("delete", "--ignore-not-found", "--recursive", "--filename", str(written))
-    (template,) = [command for command in told if "--no-hooks" in command]
-    program, *words = [word for word in template if word not in ("--no-hooks", "--output-dir", "manifests")]
-    text = {"helm": queues.helm}[program](*words)
-    kinds = [each["kind"] for each in yaml.safe_load_all(text) if each]
-    assert ("Pod" in kinds, "Job" in kinds) == (True, False)
-
-
 def test_the_readme_of_the_chart_installs_as_the_readme_does() -> None:
     """Those commands are run on a node: tests/e2e/test_release.py."""
     lines = [command.line for command in followed("README.md", "## On Kubernetes")]

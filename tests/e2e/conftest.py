@@ -7,9 +7,9 @@ node itself are left out.
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,18 +18,17 @@ import pytest
 from tests.e2e import host, steps
 from tests.e2e.diagnosis import diagnosis
 from tests.e2e.images import Images, built, given, pause
+from tests.e2e.namespaces import own_namespace, wait_until_gone
 from tests.e2e.node.node import Node, running
 from tests.e2e.node.place import clear_away
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.namespaces import RESTRICTED
-from tests.servers import eventually
 from tools.cache import NotBuilt
 
 T = TypeVar("T")
 NewNamespace = Callable[..., str]
 HERE = Path(__file__).parent
 LEFT_OUT = pytest.StashKey[int]()
-GONE_S = 90
 COMMAND_TIMEOUT_S = 600.0
 PREREQUISITES = (
     "with KUBECONFIG the images must come from a registry: set PENSTOCK_E2E_IMAGES (CONTRIBUTING.md)"
@@ -69,11 +68,12 @@ def own_node(request: pytest.FixtureRequest) -> Node | None:
 
 
 @pytest.fixture(scope="session")
-def cluster(images: Images, request: pytest.FixtureRequest) -> Cluster:
+def cluster(images: Images, request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """As its administrator. Its commands may wait for pods."""
     found = _cluster(request)
     found.timeout_s = COMMAND_TIMEOUT_S
-    return found
+    yield found
+    wait_until_gone(found)
 
 
 def _cluster(request: pytest.FixtureRequest) -> Cluster:
@@ -86,21 +86,9 @@ def _cluster(request: pytest.FixtureRequest) -> Cluster:
 
 @pytest.fixture
 def new_namespace(cluster: Cluster) -> Iterator[NewNamespace]:
-    """Makes namespaces, with labels if there are any. They go with the test, which fails if one cannot go."""
-    made: list[str] = []
-
-    def make(**labels: str) -> str:
-        name = f"e2e-{secrets.token_hex(4)}"
-        metadata = {"name": name, "labels": labels}
-        made.append(name)  # it may be there before kubectl says so
-        cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
-        # made by a controller; without it no pod is admitted
-        eventually(lambda: "default" in cluster.kubectl("get", "serviceaccounts", "-o", "name", "-n", name))
-        return name
-
-    yield make
-    for name in made:
-        cluster.kubectl("delete", "namespace", name, f"--timeout={GONE_S}s", "--ignore-not-found")
+    """Makes namespaces, with labels if there are any. They begin to go when the test has ended."""
+    with ExitStack() as stack:
+        yield lambda **labels: stack.enter_context(own_namespace(cluster, labels))
 
 
 @pytest.fixture

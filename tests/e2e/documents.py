@@ -25,6 +25,7 @@ SUBSTITUTED = {  # what the test has made, or has another name here
     f"kubectl create namespace {NAMESPACE}": f"kubectl get namespace {NAMESPACE}",
     f"namespace {NAMESPACE}": "namespace {namespace}",
     f"--namespace={NAMESPACE}": "--namespace={namespace}",
+    "@store.example:": "@store:",  # tests/e2e/outside.py
     "valkey-cli": "redis-cli",  # in an image of Redis, as the page says
 }
 
@@ -57,6 +58,15 @@ class Typist:
         penstock.write_text(f'#!/bin/sh\nexec kubectl exec deploy/{FULL}-tmq -- penstock "$@"\n')
         penstock.chmod(0o755)
         return f"{folder}:{Path(sys.executable).parent}:{self._release.cluster.environment['PATH']}"
+
+    def become_tenant(self) -> None:
+        """Type what follows as an account that is `admin` of the namespace and of nothing else."""
+        here = f"--namespace {self._release.namespace}"
+        self._run(f"kubectl create serviceaccount tenant {here}")
+        account = f"--serviceaccount {self._release.namespace}:tenant"
+        self._run(f"kubectl create rolebinding tenant --clusterrole admin {account} {here}")
+        self._run(f"kubectl config set-credentials tenant --token $(kubectl create token tenant {here})")
+        self._run("kubectl config set-context --current --user tenant")
 
     def section(self, page: str, heading: str, first: str = "", last: str = "") -> None:
         """Type the commands of a section, from the one that begins with `first` to the one that begins with `last`."""

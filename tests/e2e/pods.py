@@ -14,6 +14,9 @@ CONTAINER_SECURITY = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
+SERVER = {
+    "requests": {"cpu": "100m"}
+}  # resources: without any it gets a 150th of a processor that edges use as well
 POD_SECURITY = {"runAsNonRoot": True, "runAsUser": USER, "seccompProfile": {"type": "RuntimeDefault"}}
 IDLE = (
     "sh",

@@ -22,6 +22,11 @@ EDGES = ("tmq", "pubsub", "rqp", "ring")
 QUEUES, PEERS = "queues.penstock.dev", "peers.penstock.dev"  # other products have such kinds, too
 
 
+# as patient as the chart's own, and looked at each second: a pod that is replaced waits for the one before it
+PROBES = {
+    "startup": {"periodSeconds": 1, "failureThreshold": 120},
+    "readiness": {"periodSeconds": 1, "failureThreshold": 10},
+}
 # rings that close, break and merge in seconds, as those of docs/ring.md, also after two of three nodes were replaced
 RING_TIMES = {"own_ring_s": 3, "self_s": 6, "open_s": 2, "find_s": 3, "confirm_s": 8, "vacant_s": 3}
 # until a ring has healed: 30 s of silence, 30 s of a connect, and twice the times above (protos/ring.md)
@@ -79,7 +84,7 @@ class Release:
         tagged = {"image": {"tag": self.images.tag}}
         return {
             "crds": {"enabled": self._brings_definitions},
-            "edgeDefaults": tagged,
+            "edgeDefaults": {**tagged, "probes": PROBES},
             "edges": {
                 "pubsub": {"ports": {"text-link": {"enabled": True}}},
                 "ring": {"settings": {"node": {"times": RING_TIMES}}},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,11 +9,11 @@ import pytest
 
 from tests.e2e.diagnosis import diagnosis
 from tests.e2e.images import Images
+from tests.e2e.namespaces import own_namespace
 from tests.e2e.release import Release
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.namespaces import RESTRICTED
-from tests.servers import eventually
 
 
 @contextmanager
@@ -23,19 +22,15 @@ def released(cluster: Cluster, images: Images) -> Iterator[Release]:
 
     How the cluster stood when something failed goes with what was raised: afterwards nothing of it is there.
     """
-    name = f"e2e-{secrets.token_hex(4)}"
-    metadata = {"name": name, "labels": RESTRICTED}
-    release = Release(cluster, name, images, brings_definitions=not _definitions(cluster))
-    try:
-        cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
-        eventually(lambda: "default" in cluster.kubectl("get", "serviceaccounts", "-o", "name", "-n", name))
-        yield release
-    except Exception as error:
-        error.add_note(diagnosis(cluster))
-        raise
-    finally:
-        release.remove()
-        cluster.kubectl("delete", "namespace", name, "--timeout=120s", "--ignore-not-found")
+    with own_namespace(cluster, RESTRICTED) as name:
+        release = Release(cluster, name, images, brings_definitions=not _definitions(cluster))
+        try:
+            yield release
+        except Exception as error:
+            error.add_note(diagnosis(cluster))
+            raise
+        finally:
+            release.remove()
 
 
 @pytest.fixture(scope="module")

@@ -10,19 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from tests.docs import replicated_page as page
-from tests.e2e.pods import CONTAINER_SECURITY, apply, pod, run_in, wait_ready
+from tests.e2e.pods import CONTAINER_SECURITY, SERVER, apply, pod, run_in, wait_ready
 from tests.e2e.release import Release
 from tests.kit.authority import Authority
 from tests.kubernetes.cluster import CommandFailed, Document
 from tests.servers import eventually
 
 SERVICE = "store"
-AWAY_S = 6  # a server that was killed stays away for longer than Sentinels and nodes wait for it
 ADMIN = ("--tls", "--cacert", "/tls/ca.crt", "--user", "admin", "--pass", "admin-secret", "--no-auth-warning")
 WATCH = ("--tls", "--cacert", "/tls/ca.crt", "--pass", "sentinel-secret", "--no-auth-warning", "-p", "26379")
+BACK = "/data/back"
+# a server that was killed stays away until it is told to come back: who comes back soon stays the primary
 START = f"""
 cd /data
-if test -e began; then sleep {AWAY_S}; else cp /config/* .; touch began; fi
+if test -e began; then until rm {BACK} 2> /dev/null; do sleep 0.1; done; else cp /config/* .; touch began; fi
 until getent hosts redis-0.{SERVICE} > /dev/null; do sleep 0.2; done
 exec redis-server "$@"
 """
@@ -42,7 +43,7 @@ def _pod(release: Release, name: str, own: dict[str, str], *words: str) -> list[
         {"name": "tls", "mountPath": "/tls"},
         {"name": "config", "mountPath": "/config"},
     ]
-    spec["containers"][0]["securityContext"] = CONTAINER_SECURITY
+    spec["containers"][0] |= {"securityContext": CONTAINER_SECURITY, "resources": SERVER}
     metadata = {"name": name}
     return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": own}, made]
 
@@ -105,6 +106,14 @@ class Replicated:
             return run_in(self.release.cluster, self.release.namespace, name, *command).strip()
         except CommandFailed as error:
             raise ConnectionError(error.said) from None
+
+    def bring_back(self, name: str) -> bool:
+        """Start the server of a pod again that was killed. Raises ConnectionError while its container is not there."""
+        try:
+            run_in(self.release.cluster, self.release.namespace, name, "touch", BACK)
+        except CommandFailed as error:
+            raise ConnectionError(error.said) from None
+        return True
 
     def number_linked(self) -> int:
         """Replicas that follow the primary."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from tests.docs.runbook_commands import filled, is_well, looks
 from tests.e2e.release import FULL, NAME, Release
 from tests.kubernetes.cluster import CommandFailed
 
 EDGE = "tmq"
+AT_ONCE = 4
 
 
 def seen(release: Release, queue: str) -> dict[str, str]:
@@ -21,7 +24,9 @@ def seen(release: Release, queue: str) -> dict[str, str]:
     }
     each = [filled(command, names) for command in looks()]
     asked = {" ".join(words): words for words in each}  # once
-    return {command: _told(release, command, words) for command, words in asked.items()}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        told = pool.map(lambda command: _told(release, command, asked[command]), asked)
+        return dict(zip(asked, told, strict=True))
 
 
 def _told(release: Release, command: str, words: list[str]) -> str:

@@ -21,6 +21,7 @@ PLACES = {
 }
 END_S = 150.0
 BEGIN_S = 30.0
+AFTER = 300  # messages of all writers: some dozens of each
 
 
 def _pod(release: Release, name: str, *command: str) -> None:
@@ -47,15 +48,15 @@ def run_script(release: Release, script: str, *words: str) -> str:
 def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
     """Writers by these edges and readers go on within it; afterwards what they tell stands in what was given."""
     found: dict[str, Any] = {}
-    before = _added(release, queue)
+    before = added(release, queue)
     _pod(release, "load", "python", "/scripts/load.py", queue, *(PLACES[edge] for edge in edges))
     try:
         release.wait_ready("pod", "load")
-        eventually(lambda: _added(release, queue) > before + 100, BEGIN_S)
+        eventually(lambda: added(release, queue) > before + 100, BEGIN_S)
         yield found
-        after = _added(release, queue)
+        after = added(release, queue)
         eventually(
-            lambda: _added(release, queue) > after + 100, BEGIN_S
+            lambda: added(release, queue) > after + AFTER, BEGIN_S
         )  # they go on after whatever happened
         release.kubectl("exec", "load", "--", "touch", "/tmp/stop")
         phase = "jsonpath={.status.phase}"
@@ -65,7 +66,8 @@ def load(release: Release, queue: str, *edges: str) -> Iterator[dict[str, Any]]:
         release.kubectl("delete", "pod", "load", "--grace-period=1")
 
 
-def _added(release: Release, queue: str) -> int:
+def added(release: Release, queue: str) -> int:
+    """Return how many messages the queue was given so far."""
     return int(_stats(release, queue)["added"])
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests.chart.chart import nested, together
 from tests.docs.bench import Command
 from tests.e2e.console import through_the_console
 from tests.e2e.diagnosis import diagnosis
@@ -32,8 +31,9 @@ from tests.e2e.documents import Typist, certificate
 from tests.e2e.images import Images
 from tests.e2e.node.kubelet import NAME as NODE
 from tests.e2e.node.node import Node
+from tests.e2e.outside import start_store
 from tests.e2e.peering import apart, neighbour, over_links, over_rqp, over_the_ring, send, taken
-from tests.e2e.release import EDGES, FULL, PEERS, QUEUES, Release, is_ready
+from tests.e2e.release import EDGES, FULL, NAME, PEERS, QUEUES, Release, is_ready
 from tests.e2e.released import definitions, released
 from tests.e2e.runbooks import seen
 from tests.e2e.scripted import PLACES, load, run_script
@@ -217,14 +217,16 @@ def rqprc(release: Release) -> list[str]:
 
 
 def test_another_release_is_reached_over_rqp_links_and_the_ring(
-    release: Release, cluster: Cluster, images: Images
+    release: Release, cluster: Cluster, images: Images, tmp_path: Path
 ) -> None:
-    """By Peers and by discovery, from pod to pod. Each has a store of its own.
+    """By Peers and by discovery. The other one is installed as docs/chart.md says, with a store outside.
 
-    The other one ends with its namespace, in which a Queue wants something done first (docs/chart.md, Uninstall).
+    It ends with its namespace, in which a Queue wants something done first (docs/chart.md, Uninstall).
     """
     with released(cluster, images) as there:
-        there.install(**together(there.values(), neighbour(release), nested("console.enabled", False)))
+        start_store(there, "store", tmp_path)
+        with step("docs/chart.md: a store outside, every pod ready"):
+            Typist(there, tmp_path, neighbour(release)).section("docs/chart.md", "## The store")
         over_rqp(release, there)
         over_links(release, there)
         over_the_ring(release, there)
@@ -233,6 +235,22 @@ def test_another_release_is_reached_over_rqp_links_and_the_ring(
         with step("kubectl delete namespace"):
             cluster.kubectl("delete", "namespace", there.namespace, f"--timeout={NAMESPACE_S}s")
     apart(release)
+
+
+def test_a_tenant_installs_a_release(
+    release: Release, cluster: Cluster, images: Images, tmp_path: Path
+) -> None:
+    """The definitions and the aggregated roles are those of the other release."""
+    few = {"edges": {edge: {"enabled": False} for edge in EDGES if edge != "tmq"}}
+    with released(cluster, images) as there:
+        typist = Typist(there, tmp_path, few)
+        typist.become_tenant()
+        with step("docs/chart.md: a tenant's release, every pod ready"):
+            typist.section("docs/chart.md", "## Namespaces and rights")
+        (tmp_path / "queue.json").write_text(json.dumps(queue("orders")))
+        typist.type(Command("kubectl apply --filename queue.json", ""))
+        there.wait_ready(QUEUES)
+        typist.type(Command(f"helm uninstall {NAME} --wait", ""))
 
 
 def test_what_cannot_be_installed_is_told_of(release: Release, cluster: Cluster, images: Images) -> None:
@@ -363,7 +381,7 @@ def test_upgrades_of_the_pages_keep_what_was_said(release: Release, typist: Typi
 def test_uninstall_hangs_nowhere_and_retained_messages_are_there_again(
     release: Release, typist: Typist
 ) -> None:
-    """Uninstalled as docs/chart.md says."""
+    """Uninstalled as docs/chart.md says, and back as it says of GitOps: on the volume that stays, without Helm."""
     page = "docs/chart.md"
     release.apply(queue("kept"), queue("deleted", deletionPolicy="Delete"))
     release.wait_ready(QUEUES)
@@ -374,8 +392,15 @@ def test_uninstall_hangs_nowhere_and_retained_messages_are_there_again(
         release.wait_gone()
     release.kubectl("delete", QUEUES, "deleted", "--timeout=20s")  # no operator is there, and none is needed
     release.kubectl("delete", QUEUES, "kept", "--timeout=20s")
-    release.install()
+    with step(f"{page}: GitOps, every pod ready"):
+        typist.section(page, "## GitOps", last="kubectl apply")
+        eventually(lambda: len(release.pods()) > 2 * len(EDGES) and all(map(is_ready, release.pods())), 120)
+    assert release.cluster.items("jobs", release.namespace) == []
     release.apply(queue("kept"))
     release.wait_ready(QUEUES)
     for name in ("kept", "deleted"):  # what `Delete` means is done by an operator that sees the Queue deleted
         assert release.penstock("get", name) == f"in {name}"
+    typist.section(page, "## GitOps", "kubectl delete")
+    assert release.kubectl("get", QUEUES, "-o", "name") == ""
+    with step("everything of GitOps deleted"):
+        typist.type(Command("kubectl delete --recursive --filename manifests --timeout=60s", ""))

@@ -22,15 +22,18 @@ TOKEN = "abc"
 ANY_PORT = {"PENSTOCK_CONSOLE__PORT": "0", "PENSTOCK_HEALTH__PORT": "0"}
 
 
-def serve(images: Images, folder: Path, store_url: str, flags: Sequence[str] = ()) -> Container:
+def settings(folder: Path, store_url: str) -> dict[str, Any]:
     """With one token, said as the chart says it: in a file."""
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
     told = {"console": {"tokens": [{"name": "ann", "role": "admin", "sha256": digest}]}}
     (folder / "penstock.yaml").write_text(json.dumps(told))
     (folder / "penstock.yaml").chmod(0o644)
     environment = {**ANY_PORT, "REDIS_URL": store_url, "PENSTOCK_CONFIG": CONFIG}
-    files = {CONFIG: folder / "penstock.yaml"}
-    return Container(images.of("console"), folder, environment=environment, files=files, flags=flags)
+    return {"environment": environment, "files": {CONFIG: folder / "penstock.yaml"}}
+
+
+def serve(images: Images, folder: Path, store_url: str, flags: Sequence[str] = ()) -> Container:
+    return Container(images.of("console"), folder, **settings(folder, store_url), flags=flags)
 
 
 def ask(container: Container, path: str, action: str = "listening", **headers: str) -> tuple[int, bytes]:
@@ -79,8 +82,10 @@ def test_without_a_store_it_lives_and_is_not_ready_as_any_user(images: Images, t
 
 
 @pytest.mark.parametrize("after_s", STARTING_S)
-def test_one_that_is_told_to_end_while_it_starts_ends_with_0(images: Images, after_s: float) -> None:
-    with started(images.of("console"), environment={**ANY_PORT, "REDIS_URL": "redis://127.0.0.1:1"}) as name:
+def test_one_that_is_told_to_end_while_it_starts_ends_with_0(
+    images: Images, tmp_path: Path, after_s: float
+) -> None:
+    with started(images.of("console"), **settings(tmp_path, "redis://127.0.0.1:1")) as name:
         assert stopped(name, after_s) == 0
 
 

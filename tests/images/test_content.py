@@ -17,12 +17,6 @@ USER = "10001:10001"
 HERE = Path(__file__).parent
 WITH_USER = f"{PREFIX}penstock-test-base-with-user:1"
 WITH_PIP = f"{PREFIX}penstock-test-base-with-pip:1"
-# the flags behind the magic number: 1 is "by hash, unchecked", 0 by the source's time
-FLAGS = """
-import pathlib, sys
-files = pathlib.Path(sys.prefix).glob("lib/**/*.pyc")
-print({int.from_bytes(path.read_bytes()[4:8], "little") for path in files})
-"""
 BUILD_TOOLS = ("pip", "pip3", "gcc", "cc", "make", "git", "curl", "uv")
 SEARCH = """
 import importlib.util, json, pathlib, shutil, sys, sysconfig
@@ -37,8 +31,22 @@ print(json.dumps({
     "lists": [str(path) for path in pathlib.Path("/var/lib/apt/lists").glob("*Packages*")],
     "archives": [str(path) for path in pathlib.Path("/var/cache/apt/archives").glob("*.deb")],
     "caches": [str(path) for path in pathlib.Path("/root/.cache").glob("*")],
-    "compiled": [str(path) for path in packages.glob("redis/*.py")
-                 if not list((path.parent / "__pycache__").glob(path.stem + ".*.pyc"))],
+}))
+"""
+# which files have no bytecode, of those that a process has imported and of all packages; and the flags behind the magic
+# number of the others: 1 is "by hash, unchecked", 0 by the source's time
+COMPILED = """
+import asyncio, json, logging.handlers, pathlib, ssl, sys, sysconfig, urllib.request
+from importlib.util import cache_from_source
+def flags(path):
+    compiled = pathlib.Path(cache_from_source(path))
+    return int.from_bytes(compiled.read_bytes()[4:8], "little") if compiled.exists() else None
+imported = [each.__file__ for each in sys.modules.values() if (getattr(each, "__file__", None) or "").endswith(".py")]
+ours = [str(path) for path in pathlib.Path("/opt/penstock/lib").glob("**/*.py")]
+print(json.dumps({
+    "missing": [path for path in [*imported, *ours] if flags(path) is None],
+    "imported": sorted({flags(path) for path in imported} - {None}),
+    "ours": sorted({flags(path) for path in ours} - {None}),
 }))
 """
 
@@ -71,7 +79,6 @@ def test_nothing_that_builds_is_in_it(images: Images, target: str) -> None:
         "lists": [],
         "archives": [],
         "caches": [],
-        "compiled": [],  # or each start would compile them anew, as nothing can be written
     }
 
 
@@ -81,8 +88,10 @@ def test_only_the_edge_has_the_command_line(images: Images, target: str) -> None
     assert found == ("/opt/penstock/bin/penstock\n" if target == "edge" else "")
 
 
-def test_bytecode_is_the_same_for_the_same_sources(images: Images, target: str) -> None:
-    assert once(images.of(target), ["python", "-c", FLAGS], "--user=0") == "{1}\n"
+def test_everything_is_compiled_and_the_same_for_the_same_sources(images: Images, target: str) -> None:
+    """Or each start would compile it anew, as nothing can be written."""
+    told = json.loads(once(images.of(target), ["python", "-c", COMPILED], "--user=0"))
+    assert (told["missing"], told["ours"]) == ([], [1])
 
 
 ANY_PYTHON = """
@@ -96,8 +105,8 @@ true
 """
 
 
-def test_a_base_with_pip_loses_it(images: Images, base: str) -> None:
-    """The Dockerfile's own base has one; where that cannot be pulled, this one is like it."""
+def test_a_base_with_pip_loses_it_and_one_without_bytecode_gets_it(images: Images, base: str) -> None:
+    """The Dockerfile's own base has the one and lacks the other; where that cannot be pulled, this one is like it."""
     build(Image(WITH_PIP, HERE / "base-with-pip", arguments={"BASE": base}), "buildah")
     before = once(WITH_PIP, ["sh", "-c", ANY_PYTHON]).split()
     assert {"pip", "setuptools", "pkg_resources", "ensurepip", "/usr/local/bin/pip"} <= set(before)
@@ -105,6 +114,8 @@ def test_a_base_with_pip_loses_it(images: Images, base: str) -> None:
     build(Image(runtime, ROOT, target="runtime", arguments={"BASE": WITH_PIP}), "buildah")
     assert once(runtime, ["sh", "-c", ANY_PYTHON]) == ""
     assert once(runtime, ["python3", "-c", "import json, pipes, ssl, venv; print('well')"]) == "well\n"
+    told = json.loads(once(runtime, ["python3", "-c", COMPILED]))
+    assert (told["missing"], told["imported"]) == ([], [1])
 
 
 def test_a_base_that_names_a_user_can_be_built_on(base: str) -> None:

@@ -109,12 +109,8 @@ def test_what_was_listed_is_known() -> None:
     assert mirror.knows(Kind.QUEUE, "shop")
     assert not mirror.knows(Kind.QUEUE, "another")
     assert not mirror.knows(Kind.PEER, "shop")
-    assert mirror.knows_all(Kind.QUEUE, ["shop"])
-    assert not mirror.knows_all(Kind.QUEUE, ["shop", "another"])
-    assert not mirror.knows_all(Kind.QUEUE, [])
     mirror.is_all(Kind.QUEUE, "", [at(5)], since=clock())
     assert mirror.knows(Kind.QUEUE, "another")
-    assert mirror.knows_all(Kind.QUEUE, [])
 
 
 def test_another_of_the_same_name_is_another() -> None:

@@ -34,7 +34,7 @@ class Looking:
             inside.metrics,
             own=f"{namespace}/penstock",
             knows=lambda kind, there: there == namespace,
-            knows_slices=lambda: True,
+            looks_into=lambda there: there == namespace,
             on_change=lambda: None,
             tell=self.told.update,
         )

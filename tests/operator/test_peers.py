@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.fixtures import NewNamespace
 from tests.operator.conftest import NewOperator
 from tests.operator.documents import Seen, peer
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.test_conflicts import a_second_later
-from tests.operator.test_faults import writes
+from tests.operator.test_faults import rights, writes
 from tests.servers import Server, eventually
 
 LOOKS = "penstock_operator_looks_total"
@@ -190,6 +191,27 @@ def test_what_was_found_under_another_name_of_the_release_goes(
     seen.delete("endpointslice", "there-text-link")
     left.remove(f"there.{seen.namespace}.text")
     eventually(lambda: set(keeper.peers()) == left, QUICK_S)
+
+
+def test_a_namespace_that_cannot_be_listed_keeps_only_its_own_peers(
+    new_operator: NewOperator, api_server: ApiServer, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
+) -> None:
+    """Peers of the other discovered namespace, and of one that is not discovered any more, are removed."""
+    yard, closed, dropped = (new_namespace() for _ in range(3))
+    Seen(seen.cluster, yard).apply(*rights("developer"), endpoints("there", "text-link", 7172, "10.1.0.1"))
+    seen.apply(*rights("developer"))
+    names = [f"{service}.{yard}.text" for service in ("there", "gone")]
+    names += [f"{service}.{namespace}.text" for service, namespace in (("kept", closed), ("old", dropped))]
+    for name in names:
+        keeper.apply_peer(
+            name, f"discovered {seen.namespace}/penstock", protocol="text", addresses=["10.1.0.1:7172"]
+        )
+    operator = new_operator(
+        cluster=api_server.as_user("developer"), discover_namespaces=f"{yard},{closed}"
+    ).ready()
+    eventually(lambda: set(keeper.peers()) == {f"there.{yard}.text", f"kept.{closed}.text"})
+    (told,) = operator.events("neighbours_not_listed")
+    assert f"endpointslices of {closed} cannot be listed" in told["message"]
 
 
 def quiet_and_loud() -> list[dict[str, Any]]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
+from penstock_operator import store_watch
 from penstock_operator.datasets import Datasets
 from penstock_operator.metrics import Metrics
 from penstock_operator.store_watch import StoreWatch
 
 from services.store import Store
-from tests.servers import Server
+from tests.servers import Server, eventually
 
 
 class Watched:
@@ -104,3 +106,31 @@ async def test_a_new_generation_of_the_same_data_is_none(watched: Watched, store
     store.call("SET", watched.store.registry.keys.epoch, f"{dataset}.{int(generation) + 1}")
     await watched.watch.look()
     assert watched.restored == 0
+
+
+@pytest.fixture
+def replica(store: Server, tmp_path: Path) -> Iterator[Server]:
+    """It follows nobody yet."""
+    server = Server(store.program, tmp_path / "replica", {"repl-diskless-sync-delay": "0"}).start()
+    yield server
+    server.end()
+
+
+def has_replicas(store: Server, number: int) -> bool:
+    return int(store.info("replication")["connected_slaves"]) == number
+
+
+async def test_a_replica_that_joins_later_is_promised_and_stays_so(
+    watched: Watched, store: Server, replica: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a Cluster whose replicas follow some seconds after it is made."""
+    monkeypatch.setattr(store_watch, "PROMISES_S", 0.0)
+    assert "replicated:1" not in (await watched.store.promises()).levels()
+    replica.call("REPLICAOF", "127.0.0.1", store.port)
+    eventually(lambda: has_replicas(store, 1))
+    await watched.watch.look()
+    assert "replicated:1" in (await watched.store.promises()).levels()
+    replica.call("REPLICAOF", "NO", "ONE")
+    eventually(lambda: has_replicas(store, 0))
+    await watched.watch.look()
+    assert "replicated:1" in (await watched.store.promises()).levels()

@@ -77,11 +77,9 @@ subjects:
 - {name: PENSTOCK_OPERATOR_MAX_QUEUES, value: {{ .max | quote }}}
 {{- end }}
 {{- end }}
-{{- with .Values.tracing }}
-{{- if .endpoint }}
-- {name: PENSTOCK_TRACING__ENDPOINT, value: {{ .endpoint | toJson }}}
-- {name: PENSTOCK_TRACING__MOST_FOLLOWED_PER_S, value: {{ .mostFollowedPerSecond | quote }}}
-{{- end }}
+{{- with include "penstock.tracing.place" . | default "{}" | fromJson }}
+- {name: {{ printf "PENSTOCK_TRACING__%s" (upper .name) }}, value: {{ .url | toJson }}}
+- {name: PENSTOCK_TRACING__MOST_FOLLOWED_PER_S, value: {{ $.Values.tracing.mostFollowedPerSecond | quote }}}
 {{- end }}
 {{- include "penstock.tracing.env" . }}
 {{- include "penstock.storeEnv" (list . "admin") }}

@@ -1,17 +1,30 @@
 {{/* Where edges, the console and the operator send traces to. */}}
 
+{{/* The setting that says where to, as JSON; empty: nothing is traced. */}}
+{{- define "penstock.tracing.place" -}}
+{{- with .Values.tracing -}}
+{{- if .tracesEndpoint -}}
+{{- dict "name" "traces_endpoint" "url" .tracesEndpoint | toJson -}}
+{{- else if .endpoint -}}
+{{- dict "name" "endpoint" "url" .endpoint | toJson -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
 {{/* Of penstock.yaml; empty: nothing is traced. */}}
 {{- define "penstock.tracing.file" -}}
+{{- $place := include "penstock.tracing.place" . | default "{}" | fromJson }}
 {{- with .Values.tracing }}
-{{- if .endpoint }}
-tracing: {endpoint: {{ .endpoint | toJson }}, ratio: {{ .ratio | float64 | toJson }}, most_per_s: {{ .mostPerSecond | toJson }}, most_followed_per_s: {{ .mostFollowedPerSecond | toJson }}}
+{{- if $place }}
+tracing: { {{- $place.name }}: {{ $place.url | toJson }}, ratio: {{ .ratio | float64 | toJson }}, most_per_s: {{ .mostPerSecond | toJson }}, most_followed_per_s: {{ .mostFollowedPerSecond | toJson }}}
 {{- end }}
 {{- end }}
 {{- end }}
 
 {{- define "penstock.tracing.env" -}}
+{{- $place := include "penstock.tracing.place" . | default "{}" | fromJson }}
 {{- with .Values.tracing }}
-{{- if and .endpoint .headersSecret }}
+{{- if and $place .headersSecret }}
 - name: PENSTOCK_TRACING__HEADERS
   valueFrom:
     secretKeyRef:
@@ -23,13 +36,13 @@ tracing: {endpoint: {{ .endpoint | toJson }}, ratio: {{ .ratio | float64 | toJso
 
 {{/* Ports of the collector: those that are said, else that of its URL. JSON. */}}
 {{- define "penstock.tracing.ports" -}}
-{{- $url := urlParse .Values.tracing.endpoint -}}
+{{- $url := urlParse (include "penstock.tracing.place" . | default "{}" | fromJson).url -}}
 {{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (ternary "443" "80" (eq $url.scheme "https")) -}}
 {{- .Values.networkPolicy.tracingPorts | default (list (int $port)) | toJson -}}
 {{- end }}
 
 {{- define "penstock.tracing.egress" -}}
-{{- if .Values.tracing.endpoint }}
+{{- if include "penstock.tracing.place" . }}
 - ports:
     {{- range include "penstock.tracing.ports" . | fromJsonArray }}
     - port: {{ . | toJson }}
@@ -43,11 +56,15 @@ tracing: {endpoint: {{ .endpoint | toJson }}, ratio: {{ .ratio | float64 | toJso
 
 {{/* What would be ignored is refused. */}}
 {{- define "penstock.tracing.check" -}}
-{{- if and .Values.tracing.headersSecret (not .Values.tracing.endpoint) -}}
+{{- if and .Values.tracing.endpoint .Values.tracing.tracesEndpoint -}}
+{{- fail "tracing.tracesEndpoint: give tracing.endpoint or this, not both" -}}
+{{- end -}}
+{{- $place := include "penstock.tracing.place" . -}}
+{{- if and .Values.tracing.headersSecret (not $place) -}}
 {{- fail "tracing.headersSecret: nothing is traced: say tracing.endpoint, or leave it out" -}}
 {{- end -}}
 {{- range list "tracingTo" "tracingPorts" -}}
-{{- if and (get $.Values.networkPolicy .) (not $.Values.tracing.endpoint) -}}
+{{- if and (get $.Values.networkPolicy .) (not $place) -}}
 {{- fail (printf "networkPolicy.%s: nothing is traced: say tracing.endpoint, or leave it out" .) -}}
 {{- end -}}
 {{- end -}}

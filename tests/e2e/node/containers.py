@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from services.kit.parent import die_with_parent
 from tests.e2e.node.machine import Machine
@@ -90,26 +91,15 @@ class Containers:
         """Raises AssertionError with the end of its log."""
         self.daemon.start(lambda: self._ctr("version").returncode == 0)
 
-    def load(self, images: Sequence[str], folder: Path) -> None:
+    def load(self, images: Sequence[str]) -> None:
         """From the storage of buildah. Raises CalledProcessError."""
-        archive = folder / "images.tar"
-        subprocess.run(
-            [
-                *OWN_MOUNTS,
-                "podman",
-                "save",
-                "--quiet",
-                "--multi-image-archive",
-                "--output",
-                str(archive),
-                *images,
-            ],
-            check=True,
-            capture_output=True,
-            preexec_fn=partial(die_with_parent, os.getpid()),
-        )
-        self._ctr("images", "import", str(archive)).check_returncode()
-        archive.unlink()
+        save = [*OWN_MOUNTS, "podman", "save", "--quiet", "--multi-image-archive", *images]
+        dies_with_us = partial(die_with_parent, os.getpid())
+        with subprocess.Popen(save, stdout=subprocess.PIPE, preexec_fn=dies_with_us) as saving:
+            imported = self._ctr("images", "import", "-", archive=saving.stdout)
+        if saving.returncode:
+            raise subprocess.CalledProcessError(saving.returncode, save)
+        imported.check_returncode()
 
     def images(self) -> list[str]:
         """Their names."""
@@ -126,6 +116,8 @@ class Containers:
         done.check_returncode()
         return True
 
-    def _ctr(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def _ctr(self, *words: str, archive: IO[bytes] | None = None) -> subprocess.CompletedProcess[str]:
         command = [find("ctr"), "--address", str(self.socket), "--namespace", "k8s.io", *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S)
+        return subprocess.run(
+            command, stdin=archive, capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S
+        )

@@ -81,5 +81,5 @@ def running(pause: str, images: Sequence[str]) -> Iterator[Node]:
         with step("the node is Ready"):
             node.start()
         with step("the node has the images"):
-            node.containers.load([pause, *images], place.folder)
+            node.containers.load([pause, *images])
         yield node

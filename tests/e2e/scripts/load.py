@@ -27,7 +27,7 @@ STOP = "/tmp/stop"
 ANSWER_S = 10.0  # for an answer; then the connection is given up
 AGAIN_S = 0.1
 DRAIN_S = 90.0
-PACE_S = 0.005  # between two messages of a writer: bounded, some hundreds a second in all
+PACE_S = 0.01  # between two messages of a writer: 400 a second in all, as pods that start need the processor
 ANEW_S = (
     0.02  # between two connections of one that connects anew: a gap of some hundredths of a second is met
 )
