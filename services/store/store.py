@@ -117,7 +117,7 @@ class Store(Catalogue, Company):
 
         No level is taken back, as a replica may be away for a moment. Needs an administrator's rights.
         """
-        believed, found = await self.promises(), await self._probe()
+        believed, found = await self._written_down(), await self._probe()
         has_more = set(believed.levels()) < set(found.levels())
         if has_more:
             await self._write_down(found)
@@ -128,6 +128,12 @@ class Store(Catalogue, Company):
             return await probe(self.connector)
         except (RedisError, OSError, TimeoutError) as error:
             raise explain(error) from error
+
+    async def _written_down(self) -> Promises:
+        found = await self.registry.link.call("GET", self.registry.keys.promises)
+        if found is None:
+            raise NotInitialised
+        return Promises(**json.loads(found))
 
     async def _write_down(self, promises: Promises) -> None:
         await self.registry.link.call("SET", self.registry.keys.promises, json.dumps(promises.to_json()))
@@ -145,10 +151,7 @@ class Store(Catalogue, Company):
 
         Raises NotInitialised where nobody looked yet.
         """
-        found = await self.registry.link.call("GET", self.registry.keys.promises)
-        if found is None:
-            raise NotInitialised
-        promises = Promises(**json.loads(found))
+        promises = await self._written_down()
         if not promises.fails_over:
             return promises
         info = await self.registry.link.call("INFO", "replication")
