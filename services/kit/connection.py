@@ -73,11 +73,11 @@ class Connection(Stream):
         octets = len(data)
         self.received += octets
         host.traffic.received += octets
-        if self._phase is not Phase.OPEN:
-            return
         if self.received == octets and (version := proxy_version(data)) is not None:
-            self.refuse(Refusal.PROXY_HEADER, proxy_fault(version))
+            self.refuse(Refusal.PROXY_HEADER, proxy_fault(version))  # also if the session closed before it came
             self.close()
+            return
+        if self._phase is not Phase.OPEN:
             return
         now = host.now()
         try:
