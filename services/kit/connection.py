@@ -74,7 +74,9 @@ class Connection(Stream):
         self.received += octets
         host.traffic.received += octets
         if self.received == octets and (version := proxy_version(data)) is not None:
-            self.refuse(Refusal.PROXY_HEADER, proxy_fault(version))  # also if the session closed before it came
+            self.refuse(
+                Refusal.PROXY_HEADER, proxy_fault(version)
+            )  # also if the session closed before it came
             self.close()
             return
         if self._phase is not Phase.OPEN:
