@@ -21,7 +21,7 @@ from services.store.bindings import (
     TEXT_SHUT_OUT,
 )
 from services.store.keys import REGISTRY_DOMAIN
-from services.store.peer import FOUR_NUMBERS, NO_IPV4, NO_PEER, OF_MANY, OF_ONE_PROTOCOL, PeerProtocol
+from services.store.peer import FOUR_NUMBERS, NO_IPV4, NO_PEER, NOT_ONE_MACHINE, OF_ONE_PROTOCOL, PeerProtocol
 from services.store.rqp_binding import MCA_LARGEST_BODY, TOO_LARGE_FOR_MCA, Protocol
 from services.store.spec import CATALOGUES_DOMAIN, LOG_DOMAIN, MAX_NAME_BYTES, NO_TIME
 
@@ -47,7 +47,7 @@ _NO_TEXT = '(size(self.bindings.text.subscribe) == 0 && self.bindings.text.publi
 _WHOEVER = "(size(self.access.peers) == 0 && size(self.access.certificates) == 0)"
 
 _INNER = 'self.find("[^\\\\[\\\\]]+")'  # of [::1]:11311
-_OF_MANY = json.dumps(f"^(?:{OF_MANY})")
+_NOT_ONE_MACHINE = json.dumps(f"^(?:{NOT_ONE_MACHINE})")
 _FOUR_NUMBERS = json.dumps(f"^{FOUR_NUMBERS}(?::|$)")  # CEL reads a text as JSON writes it
 
 
@@ -145,7 +145,7 @@ PEER_RULES = (
     ),
     Rule(
         "spec",
-        f'self.protocol == "{PeerProtocol.RING}" || self.addresses.all(address, !address.matches({_OF_MANY}))',
+        f'self.protocol == "{PeerProtocol.RING}" || self.addresses.all(address, !address.matches({_NOT_ONE_MACHINE}))',
         NO_PEER,
     ),
     Rule(

@@ -79,7 +79,7 @@ def _read(place: str, content: Any) -> Wanted:
 def _load(path: Path) -> list[Any]:
     try:
         text = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        return read_yaml(text)
+        return read_yaml(text, any_octets=True)
     except OSError as error:
         raise Failure(Exit.USAGE, "bad_document", f"{path} cannot be read: {error.strerror}") from None
     except BadDocument as error:

@@ -73,18 +73,18 @@ class Output:
             table.add_row(*(Text(printable(cell)) for cell in row))
         self._print_table(table)
 
-    def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Names and values, one pair a line."""
+    def pairs(self, pairs: Iterable[tuple[str, str]], prefix: str = "") -> None:
+        """Print names and values, one pair a line. With the prefix '# ' they are comments of a document above."""
         table = Table(box=None, show_header=False, pad_edge=False)
         for name, value in pairs:
             table.add_row(Text(name), Text(printable(value)))
-        self._print_table(table)
+        self._print_table(table, prefix)
 
-    def _print_table(self, table: Table) -> None:
+    def _print_table(self, table: Table, prefix: str = "") -> None:
         with self._console.capture() as captured:
             self._console.print(table)
         lines = captured.get().splitlines()
-        sys.stdout.write("".join(line.rstrip() + "\n" for line in lines))
+        sys.stdout.write("".join((prefix + line).rstrip() + "\n" for line in lines))
 
     def ask(self, question: str, answer: str) -> bool:
         """Whether a person at a terminal types `answer`; nobody there means no."""

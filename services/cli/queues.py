@@ -162,7 +162,8 @@ async def show(store: Store, output: Output, name: str) -> None:
         return
     output.document(to_document(found.name, found.spec))
     output.line("")
-    output.pairs([("owner", found.owner), ("ack level", found.spec.ack_level), *_shown(found, stats)])
+    pairs = [("owner", found.owner), ("ack level", found.spec.ack_level), *_shown(found, stats)]
+    output.pairs(pairs, prefix="# ")  # so that `queue apply` reads what this prints
 
 
 def _shown(queue: Queue, stats: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,7 @@ from services.kit.proxy_header import proxy_fault, proxy_version
 from services.kit.refusals import Refusal
 from services.kit.session import Peer
 from services.kit.stream import Phase, Stream
+from services.kit.tls_hello import TLS_FAULT, begins_tls
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,18 @@ _numbers = count(1)
 class Connection(Stream):
     """An asyncio protocol towards the loop, a `Wire` towards its session."""
 
-    __slots__ = ("_held", "_logged", "_postponed", "_session", "began", "name", "number", "peer", "received")
+    __slots__ = (
+        "_begins_tls",
+        "_held",
+        "_logged",
+        "_postponed",
+        "_session",
+        "began",
+        "name",
+        "number",
+        "peer",
+        "received",
+    )
 
     def __init__(self, host: Host, sock: socket.socket, peer: Peer) -> None:
         super().__init__(host, sock)
@@ -44,6 +56,7 @@ class Connection(Stream):
         self.number = next(_numbers)
         self._held = 0  # bytes of the session's unfinished input, as the budget knows it
         self._postponed = 0.0  # the deadline that unread bytes have put off, once
+        self._begins_tls = False  # what came first was a ClientHello
         self._logged: set[str] | None = None  # reasons of refusals that are in the log already
 
     def name_peer(self, name: str) -> None:
@@ -73,11 +86,13 @@ class Connection(Stream):
         octets = len(data)
         self.received += octets
         host.traffic.received += octets
+        if self.received == octets:  # also if the session closed before anything came
+            if (version := proxy_version(data)) is not None:
+                self.refuse(Refusal.PROXY_HEADER, proxy_fault(version))
+                self.close()
+                return
+            self._begins_tls = begins_tls(data)
         if self._phase is not Phase.OPEN:
-            return
-        if self.received == octets and (version := proxy_version(data)) is not None:
-            self.refuse(Refusal.PROXY_HEADER, proxy_fault(version))
-            self.close()
             return
         now = host.now()
         try:
@@ -141,6 +156,8 @@ class Connection(Stream):
         self._look(self._host.now())
 
     def refuse(self, reason: str, detail: str = "") -> None:
+        if self._begins_tls and not isinstance(reason, Refusal):  # the session took TLS for its own protocol
+            reason, detail = Refusal.TLS_AT_A_PLAIN_PORT, TLS_FAULT
         self._host.on_refusal(reason)
         if self._logged is None:
             self._logged = set()

@@ -22,6 +22,7 @@ class Refusal(enum.StrEnum):
     TLS_HANDSHAKE = "tls_handshake"  # no TLS, no certificate we know, or not in time
     TLS_RECORD = "tls_record"  # after the handshake: what came is not TLS any more
     PROXY_HEADER = "proxy_header"  # a load balancer sends the PROXY protocol, which no port takes
+    TLS_AT_A_PLAIN_PORT = "tls_at_a_plain_port"  # the client speaks TLS, and the listener has none
     NO_DESCRIPTORS = "no_descriptors"  # the process may open no further file; the connection waits
     WRITE_TIMEOUT = "write_timeout"  # the peer does not read what it asked for
     INPUT_BUDGET = "input_budget"  # all connections together hold too much, and this one holds most

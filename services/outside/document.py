@@ -46,13 +46,16 @@ class BadDocument(ValueError):
         self.column = column
 
 
-def read_yaml(text: bytes | str) -> list[Any]:
-    """Return every document of a YAML stream; None for an empty one. Raises BadDocument, and nothing else."""
+def read_yaml(text: bytes | str, *, any_octets: bool = False) -> list[Any]:
+    """Return every document of a YAML stream; None for an empty one. Raises BadDocument, and nothing else.
+
+    any_octets: the escapes "\\udc80" to "\\udcff" are octets that are not UTF-8, as Python's surrogateescape has them.
+    """
     decoded = _decoded(text)
     loader: _Loader | None = None
     found = []
     try:
-        loader = _Loader(decoded)
+        loader = _Loader(decoded, any_octets)
         while loader.check_data():  # type: ignore[no-untyped-call]
             found.append(loader.get_data())
     except yaml.MarkedYAMLError as error:
@@ -104,8 +107,9 @@ class _Loader(yaml.SafeLoader):
         for kind in ("null", "bool", "int", "float", "str", "seq", "map")
     }
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, any_octets: bool) -> None:
         super().__init__(text)
+        self._errors = "surrogateescape" if any_octets else "strict"
         self._depth = 0
         self._sizes: dict[Node, int] = {}  # of those that are complete
 
@@ -172,8 +176,9 @@ class _Loader(yaml.SafeLoader):
         if text.isascii():
             return text
         try:  # JSON writes a character beyond U+FFFF as two escapes
-            return text.encode("utf-16", "surrogatepass").decode("utf-16")
-        except UnicodeDecodeError:
+            joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+            return joined.encode("utf-8", self._errors).decode("utf-8", self._errors)
+        except UnicodeEncodeError:
             problem = "there is half a character in an escape"
             raise ConstructorError(None, None, problem, node.start_mark) from None
 

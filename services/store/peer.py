@@ -26,9 +26,12 @@ PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0
 LABEL = "[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 ADDRESS = rf"(?:\[[^\[\]]*\]|{LABEL}(?:\.{LABEL})*\.?)(?::(?:{PORT}))?"
 FOUR_NUMBERS = r"[0-9]+(?:\.[0-9]+){3}\.?"  # names of hosts do not end in a number
-# multicast, and the broadcast address of any network; others depend on the interfaces of a machine
-OF_MANY = r"(?:(?:22[4-9]|23[0-9])(?:\.[0-9]+){3}|255\.255\.255\.255)\.?(?::|$)|\[[fF][fF]"
-NO_PEER = "an address must be of one machine, not a broadcast or multicast address"
+# Multicast, wildcard, and the broadcast addresses that every machine has; others depend on its interfaces.
+NOT_ONE_MACHINE = (
+    r"(?:(?:22[4-9]|23[0-9])(?:\.[0-9]+){3}|(?:127|255)\.255\.255\.255|0\.0\.0\.0)\.?(?::|$)"
+    r"|\[(?:[fF][fF]|[0:.]+\])"
+)
+NO_PEER = "an address must be of one machine, not a broadcast, multicast or wildcard address"
 PARTS = re.compile(r"(?:\[(?P<v6>[^\]]*)\]|(?P<host>[^:]+))(?::(?P<port>[0-9]+))?")
 MAX_ADDRESSES = 1000
 MAX_ADDRESS = 260  # characters: the longest name of a host, and a port
@@ -150,7 +153,7 @@ class PeerSpec(Document):
         """Beacons of rings may go to many (ring.md 3.4)."""
         if self.protocol is not PeerProtocol.RING:
             for address in self.addresses:
-                if re.match(OF_MANY, address):
+                if re.match(NOT_ONE_MACHINE, address):
                     raise ValueError(f"{NO_PEER}: {address}")
         return self
 

@@ -3,8 +3,9 @@
 All calls return at once (IPC_NOWAIT): one that waits can only be ended by a signal, and a thread inside `msgrcv`
 would take a message out while nothing may be taken (docs/sysv.md 3.4). Whoever has to wait sleeps, and asks again.
 
-`sysv_ipc` makes, finds, measures, fills and removes queues. Receiving is our own call of `msgrcv`: the library hands
-out bytes in memory that dies with the process, and the message must come straight into the journal (3.2).
+`sysv_ipc` makes, finds, measures and removes queues. Sending and receiving are our own calls: the library sends no
+`mtype` beyond 2^31-1, and receives into memory that dies with the process, but the message must come straight into the
+journal (3.2).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import sys
 from pathlib import Path
 
 import sysv_ipc
@@ -27,9 +29,11 @@ MSG_COPY = 0o40000  # look at the message at a place, and leave it there (Linux 
 MSGMAX = Path("/proc/sys/kernel/msgmax")
 ALL_QUEUES = Path("/proc/sysvipc/msg")
 MTYPE = ctypes.sizeof(ctypes.c_long)  # octets before the body, in the machine's own order
-MAX_MTYPE = (1 << 31) - 1  # that may be sent
+MAX_MTYPE = (1 << 8 * MTYPE - 1) - 1  # that fits there
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.msgsnd.restype = ctypes.c_int
+_libc.msgsnd.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int)
 _libc.msgrcv.restype = ctypes.c_ssize_t
 _libc.msgrcv.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_long, ctypes.c_int)
 
@@ -47,7 +51,7 @@ class Gone(LocalQueueError):
 
 
 class TooLarge(LocalQueueError):
-    """A message has more octets than there is room for; it stays where it is."""
+    """A message does not fit: its octets, or its type. It stays where it is."""
 
 
 def msgmax() -> int:
@@ -162,23 +166,25 @@ class LocalQueue:
 
     def send(self, body: bytes, mtype: int) -> bool:
         """False: it is full. Raises Gone, TooLarge, LocalQueueError."""
-        while True:
-            try:
-                self._open.send(body, False, mtype)
-            except sysv_ipc.BusyError:
-                return False
-            except sysv_ipc.ExistentialError:  # EIDRM
-                raise self._gone() from None
-            except sysv_ipc.PermissionsError:
-                raise self._denied() from None
-            except sysv_ipc.Error:  # EINTR has no class of its own
-                continue
-            except OSError as error:
-                if error.errno == errno.EINVAL:  # the body exceeds msgmax, or the queue was removed before
+        if mtype > MAX_MTYPE:
+            raise TooLarge("unencodable", f"the type {mtype:,} does not fit in this machine's `long`")
+        message = mtype.to_bytes(MTYPE, sys.byteorder) + body
+        while _libc.msgsnd(self._open.id, message, len(body), IPC_NOWAIT) < 0:
+            match ctypes.get_errno():
+                case errno.EAGAIN:
+                    return False
+                case errno.EINTR:
+                    continue
+                case errno.EIDRM:
+                    raise self._gone()
+                case errno.EINVAL:  # the body exceeds msgmax, or the queue was removed before
                     self.check(len(body))
-                    raise self._gone() from None
-                raise LocalQueueError("refused", f"msgsnd: {error.strerror or error}") from None
-            return True
+                    raise self._gone()
+                case errno.EACCES:
+                    raise self._denied()
+                case number:
+                    raise LocalQueueError("refused", f"msgsnd: {os.strerror(number)}")
+        return True
 
     def receive(self, address: int, room: int) -> int | None:
         """Takes the next message: mtype to `address`, the body behind it; answers its size, None if there is none.

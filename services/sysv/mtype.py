@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from services.sysv.kernel import MAX_MTYPE
-
 MTYPE = "mtype"  # written by `out`, read by `in`
 PRIORITY = "priority"  # read by `in` where there is no `mtype`
-MTYPE_DIGITS = len(str(MAX_MTYPE))
+LARGEST = (1 << 63) - 1  # of any machine
+LARGEST_DIGITS = len(str(LARGEST))
 
 
 def mtype_of(attributes: Mapping[str, Any]) -> int:
@@ -24,7 +23,7 @@ def _type(value: object) -> int:
     """Return 0 for what cannot be a type."""
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         digits = value.lstrip("0")
-        value = int(digits or 0) if len(digits) <= MTYPE_DIGITS else 0  # Python reads no more than 4,300
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_MTYPE:
+        value = int(digits or 0) if len(digits) <= LARGEST_DIGITS else 0  # Python reads no more than 4,300
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST:
         return value
     return 0

@@ -49,6 +49,33 @@ items:
 BAD = ["name: {{ .Values.name }}", "[" * 5000, "name: 2026-13-45", "name: !!int xx", "\xff", "name: !Ref x"]
 
 
+@pytest.mark.parametrize("name", [b"plain", b"not UTF-8 \xff\xc3", "注文 📦".encode()])
+def test_what_queue_show_prints_is_applied(shell: Shell, name: bytes) -> None:
+    shell.run("queue", "create", name, "--max-length", "7")
+    shown = shell.run("queue", "show", name).out
+    changed = shown.replace(b"maxLength: 7", b"maxLength: 8")
+    again = shell.run("queue", "apply", "-f", "-", "--json", stdin=changed).object
+    assert (again["change"], again["name"].encode("utf-8", "surrogateescape")) == ("changed", name)
+    (one,) = shell.run("queue", "list", name, "--json").objects
+    assert one["spec"]["maxLength"] == 8
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ('{metadata: {name: "\\ud800"}, spec: {}}', "half a character"),
+        ('{metadata: {name: a}, spec: {domain: "\\udcff"}}', "spec.domain: must be a valid string"),
+        (
+            '{kind: Peer, metadata: {name: "\\udcff"}, spec: {protocol: text, addresses: [a]}}',
+            "metadata.name",
+        ),
+    ],
+)
+def test_only_names_of_queues_have_any_octets(shell: Shell, document: str, problem: str) -> None:
+    told = shell.run("queue", "apply", "-f", "-", stdin=document.encode(), code=2).err
+    assert problem in told
+
+
 def test_what_kubectl_prints_is_applied(shell: Shell) -> None:
     printed = (PRINTED % {"prefix": "printed"}).encode()
     applied = shell.run("queue", "apply", "-f", "-", "--json", stdin=printed).objects

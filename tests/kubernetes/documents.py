@@ -232,10 +232,16 @@ BAD_PEERS: list[tuple[Spec, str]] = [
     ),
     (cast(addresses=["10.0.0.8", "[::1]"]), "rqp-cast has room for IPv4 addresses only"),
     *(
-        ({"protocol": protocol, "addresses": ["10.0.0.8", many]}, "not a broadcast or multicast address")
+        (
+            {"protocol": protocol, "addresses": ["10.0.0.8", many]},
+            "not a broadcast, multicast or wildcard address",
+        )
         for protocol, many in (
             ("rqp-mca", "255.255.255.255:11311"),
             ("rqp-cast", "255.255.255.255"),
+            ("rqp-cast", "127.255.255.255"),
+            ("rqp-cast", "0.0.0.0"),
+            ("rqp-mca", "[::]:11311"),
             ("text", "239.1.2.3"),
             ("rqp-mca", "[ff02::1]:11311"),
         )

@@ -17,6 +17,7 @@ from tests.rqp.held_answers import hold_answers
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_client import UNRELIABLE, Client
 from tests.servers import Server
+from tests.tls_hello import client_hello
 
 GOOD = bytes.fromhex("1 00000007 0 00000002 6869".replace(" ", ""))  # the spec's own example (1.2)
 BROKEN = [
@@ -52,6 +53,15 @@ async def test_a_first_octet_of_no_profile(edge: LiveEdge, client: Client, octet
     await client.send(bytes([octet]))
     assert await client.rest() == b""
     assert edge.refusals() == {"unknown_profile": 1}
+
+
+async def test_tls_at_a_plain_port_is_named(edge: LiveEdge, client: Client) -> None:
+    """Not as the message that its first octets would be."""
+    await client.send(client_hello())
+    assert await client.rest() == b""
+    assert edge.refusals() == {"tls_at_a_plain_port": 1}
+    (refused,) = edge.log.events("refused", reason="tls_at_a_plain_port")
+    assert "the connection begins as TLS does" in vars(refused)["detail"]
 
 
 async def test_a_uint4_that_is_none(edge: LiveEdge) -> None:

@@ -1,5 +1,6 @@
 """Peer documents and the catalogue's peers (docs/store.md, rqp_mca.md 1.2, 3.3, rqp_cast.md 1.1, 2.2, 5.4)."""
 
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import pytest
@@ -25,9 +26,15 @@ from tests.store.desk import Desk, until
 MCA = PeerSpec(protocol="rqp-mca", addresses=["10.0.0.7"], window=100)
 CAST = PeerSpec(protocol="rqp-cast", addresses=["10.0.0.7:11312", "mq.example.org"], omit_address=True)
 
+
+def is_of_one_machine(address: IPv4Address | IPv6Address) -> bool:
+    broadcast = ("127.255.255.255", "255.255.255.255")
+    return not (address.is_multicast or address.is_unspecified or str(address) in broadcast)
+
+
 hosts = st.one_of(
-    st.ip_addresses(v=4).map(str),
-    st.ip_addresses(v=6).map("[{}]".format),
+    st.ip_addresses(v=4).filter(is_of_one_machine).map(str),
+    st.ip_addresses(v=6).filter(is_of_one_machine).map("[{}]".format),
     st.sampled_from(["localhost", "a_b.c"]),
 )
 addresses = st.builds(
@@ -151,8 +158,17 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         ({"protocol": "ring", "addresses": []}, "write a list of addresses"),
         ({"protocol": "text", "addresses": ["a:0"]}, "write an address as host or host:port"),
         ({"protocol": "rqp-cast", "addresses": ["[::1]"]}, "IPv4 addresses only"),
-        ({"protocol": "rqp-cast", "addresses": ["255.255.255.255"]}, "broadcast or multicast address: 255."),
-        ({"protocol": "rqp-mca", "addresses": ["224.0.0.1:11311"]}, "broadcast or multicast address: 224."),
+        (
+            {"protocol": "rqp-cast", "addresses": ["255.255.255.255"]},
+            "broadcast, multicast or wildcard address: 255.",
+        ),
+        ({"protocol": "rqp-cast", "addresses": ["127.255.255.255"]}, "wildcard address: 127."),
+        ({"protocol": "rqp-cast", "addresses": ["0.0.0.0:1"]}, "wildcard address: 0."),
+        ({"protocol": "text", "addresses": ["[0::0]"]}, "wildcard address: [0"),
+        (
+            {"protocol": "rqp-mca", "addresses": ["224.0.0.1:11311"]},
+            "broadcast, multicast or wildcard address: 224.",
+        ),
         ({"protocol": "rqp-mca", "addresses": ["a"], "tls": True}, "Extra inputs are not permitted"),
     ],
 )

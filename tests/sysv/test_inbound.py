@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from services.sysv import kernel
 from services.sysv.inbound import WINDOW
 from services.sysv.kernel import Gone, LocalQueue, msgmax
 from services.sysv.mtype import mtype_of
@@ -49,8 +50,8 @@ async def test_an_old_program_gets_what_was_put_in(bridge: LiveBridge, key: int,
 @pytest.mark.parametrize(
     ("given", "mtype"),
     [
-        *((1, 1), (2**31 - 1, 2**31 - 1), ("42", 42)),
-        *((other, 1) for other in (0, -5, 2**31, "high", "²", None, True, 3.0, b"7")),
+        *((1, 1), (2**31, 2**31), (2**63 - 1, 2**63 - 1), ("42", 42), (str(2**62), 2**62)),
+        *((other, 1) for other in (0, -5, 2**63, str(2**63), "high", "²", None, True, 3.0, b"7")),
     ],
 )
 def test_mtype_is_the_attribute_if_it_can_be(given: object, mtype: int) -> None:
@@ -58,6 +59,33 @@ def test_mtype_is_the_attribute_if_it_can_be(given: object, mtype: int) -> None:
     assert mtype_of({"mtype": given}) == mtype_of({"priority": given}) == mtype
     assert mtype_of({"mtype": 9, "priority": given}) == 9
     assert mtype_of({"mtype": "none", "priority": given}) == mtype
+
+
+@pytest.mark.parametrize("mtype", [2**31, 2**62, 2**63 - 1])
+async def test_a_type_that_a_program_sent_comes_out_of_another_local_queue(
+    bridge: LiveBridge, key: int, keys: Keys, program: Program, mtype: int
+) -> None:
+    """2.5, 3.1: whatever fits in `long`."""
+    make(from_key := keys.new())
+    await bridge.queue("orders")
+    await asyncio.to_thread(program.send, from_key, mtype, b"one")
+    await bridge.open({**into(key), "from": {"key": from_key, "queue": "orders", "direction": "out"}})
+    assert await asyncio.to_thread(program.receive, key, 1) == [(b"one", mtype)]
+
+
+async def test_a_type_that_does_not_fit_here_is_a_dead_letter(
+    bridge: LiveBridge, key: int, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.5: as on a machine whose `long` has 32 bits."""
+    monkeypatch.setattr(kernel, "MAX_MTYPE", 2**31 - 1)
+    queue = await bridge.queue("orders")
+    await bridge.put(queue, b"too high", mtype=2**31)
+    await bridge.put(queue, b"behind", mtype=2**31 - 1)
+    await bridge.open(into(key))
+    assert await asyncio.to_thread(program.receive, key, 1) == [(b"behind", 2**31 - 1)]
+    (letter,) = await bridge.dead(queue)
+    assert (letter.body, letter.reason) == (b"too high", "unencodable")
+    assert "type 2,147,483,648 does not fit" in letter.error
 
 
 async def test_a_full_local_queue_waits(bridge: LiveBridge, key: int, program: Program) -> None:

@@ -50,13 +50,13 @@ def test_without_create_a_missing_one_is_an_error(key: int) -> None:
 
 def test_messages_come_as_they_were_sent(key: int) -> None:
     queue = opened(key)
-    for body, mtype in ((b"one", 7), (b"", 1), (bytes(range(256)), (1 << 31) - 1)):
+    for body, mtype in ((b"one", 7), (b"", 1), (bytes(range(256)), (1 << 63) - 1)):
         assert queue.send(body, mtype)
     assert received(queue, look=True) == (b"one", 7)
     assert [received(queue) for _ in range(4)] == [
         (b"one", 7),
         (b"", 1),
-        (bytes(range(256)), (1 << 31) - 1),
+        (bytes(range(256)), (1 << 63) - 1),
         None,
     ]
     assert received(queue, look=True) is None

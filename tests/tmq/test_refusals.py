@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from protos import tmq
+from tests.tls_hello import client_hello
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
@@ -100,3 +101,9 @@ async def test_no_message_is_ever_in_the_log(edge: LiveEdge, client: Client) -> 
     assert await client.rest() == b"\1"
     assert edge.log.lines
     assert not [line for line in edge.log.lines if secret.decode() in str(line.__dict__)]
+
+
+async def test_tls_at_a_plain_port_is_named(edge: LiveEdge, client: Client) -> None:
+    await client.send(client_hello())
+    assert await client.ended() == "fin"
+    assert edge.refusals() == {"tls_at_a_plain_port": 1}

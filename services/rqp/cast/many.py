@@ -1,10 +1,12 @@
-"""Addresses of many machines, to which RQP/cast sends no question (rqp_cast.md 1.1)."""
+"""Addresses that are not of one machine, to which RQP/cast sends no question (rqp_cast.md 1.1)."""
 
 from __future__ import annotations
 
 import errno
-import ipaddress
+import re
 import socket
+
+from services.store.peer import NOT_ONE_MACHINE
 
 DISCARD_PORT = 9  # nothing is sent there: only the way to an address is asked for
 INSTEAD = "list each machine by its own address"
@@ -15,8 +17,8 @@ def address_of_many(address: str) -> str:
 
     Whether it is the broadcast address of a network, the kernel knows: it depends on the interfaces there are now.
     """
-    if ipaddress.IPv4Address(address).is_multicast:
-        return f"{address} is a multicast address: {INSTEAD}"
+    if re.match(NOT_ONE_MACHINE, address):
+        return f"{address} is a broadcast, multicast or wildcard address: {INSTEAD}"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((address, DISCARD_PORT))

@@ -217,6 +217,22 @@ async def test_a_silent_one_counts_after_a_while(start: Start) -> None:
     await until(lambda: node.station.predecessor)
 
 
+async def test_a_proxy_header_is_named_where_no_predecessor_is_wanted(node: LiveNode) -> None:
+    wire = await connect(node)
+    wire.say(leader(b"127.0.0.1:1", 0))
+    await until(lambda: node.station.predecessor)
+    for header in (
+        b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 8085\r\n",
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + bytes(12),
+    ):
+        later = await Wire.to(node.places["ring"])
+        node.adopt(later.close)
+        assert await later.rest() == b"", "there is a predecessor"
+        later.say(header)
+    await until(lambda: node.refusals()["proxy_header"] == 2)
+    assert node.station.predecessor
+
+
 async def test_a_predecessor_that_used_to_say_that_it_is_there_falls_silent(start: Start) -> None:
     """2.6: 30 s, here 0.6"""
     node = await start(times={"silence_s": 0.6})
