@@ -26,7 +26,7 @@ class Looking:
         self._unread: set[str] = set()
 
     async def look(self, queues: Iterable[Queue]) -> Looked:
-        """Return what was found. A domain that cannot be asked leaves its queues unread, also where it is the only one."""
+        """Return what was found. Queues of a domain that cannot be asked are unread, also if it is the only one."""
         domains: dict[str, list[Queue]] = {}
         for queue in queues:
             domains.setdefault(queue.domain, []).append(queue)
