@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from services.console.settings import ConsoleSettings
 from services.kit.edge import EdgeSettings
 from services.kit.layers import SettingsError
 from services.kit.listener import port_setting
 from services.kit.settings import HealthSettings
 
 LARGEST = 65_535
+Place = tuple[str, int, str]  # host, port, and the name of the port's setting
 ALL = ("0.0.0.0", "::")
 
 
 def health_ports(
-    health: HealthSettings, edges: Mapping[str, EdgeSettings], console: ConsoleSettings, store_port: int
+    health: HealthSettings, edges: Mapping[str, EdgeSettings], others: Sequence[Place]
 ) -> list[int]:
-    """Return a port for each edge and for the console, without the ports that other settings name.
+    """Return a port for each edge and for the console, without those of the edges' listeners and of `others`.
 
     Raises SettingsError if `health.port` itself is such a port, or if there are too few ports above it.
     """
     number = len(edges) + 1
     if not health.port:
         return [0] * number
-    taken = _taken(health.host, edges, console, store_port)
+    taken = _taken(health.host, edges, others)
     if health.port in taken:
         raise SettingsError(
             [f"health.port: {taken[health.port]} has port {health.port}, too: give one of them another port"]
@@ -40,16 +40,12 @@ def health_ports(
     return ports
 
 
-def _taken(
-    host: str, edges: Mapping[str, EdgeSettings], console: ConsoleSettings, store_port: int
-) -> dict[int, str]:
+def _taken(host: str, edges: Mapping[str, EdgeSettings], others: Sequence[Place]) -> dict[int, str]:
     """Return the TCP ports that collide with one at `host`, with the setting of each."""
     places = [
         (listener.host, listener.port, ".".join(port_setting(edge, name)))
         for edge, settings in edges.items()
         for name, listener in settings.listeners.items()
     ]
-    if console.enabled:
-        places.append((console.host, console.port, "console.port"))
-    places.append(("127.0.0.1", store_port, "--store-port"))
+    places += others
     return {port: name for other, port, name in places if other == host or host in ALL or other in ALL}

@@ -27,7 +27,6 @@ from services.cli.exits import usage
 from services.cli.health_ports import health_ports
 from services.cli.output import Output, finish_output
 from services.cli.own_store import OwnStore
-from services.console.settings import ConsoleSettings
 from services.kit import logs
 from services.kit.edge import EdgeSettings, edges
 from services.kit.settings import GlobalSettings, LogSettings
@@ -119,17 +118,21 @@ class Up:
             name: self._settings.edge(edge) for name, edge in sorted(edges().items())
         }
         console = console_settings(options)
-        self._health_ports = health_ports(self._settings.health, self._edge_settings, console, store_port)
+        others = [("127.0.0.1", store_port, "--store-port")]
+        if console.enabled:
+            others.append((console.host, console.port, "console.port"))
+        self._health_ports = health_ports(self._settings.health, self._edge_settings, others)
         self._edges = [
             EdgeProcess(name, self._arguments(number, name), self._url)
             for number, name in enumerate(self._edge_settings)
         ]
-        self._console = self._own_console(console)
+        self._console = self._own_console()
         self._processes = [*self._edges, *([self._console] if self._console is not None else [])]
         self._output = Output(as_json=options.as_json)
 
-    def _own_console(self, settings: ConsoleSettings) -> ConsoleProcess | None:
+    def _own_console(self) -> ConsoleProcess | None:
         """Raises SettingsError."""
+        settings = console_settings(self._options)
         if not settings.enabled:
             return None
         folder = ["--set", f"store.data_dir={json.dumps(str(self._options.folder.path))}"]
