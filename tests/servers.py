@@ -61,7 +61,7 @@ def free_port() -> int:
     limits = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     while True:
         port = random.SystemRandom().randrange(*_slice(int(limits[0])))
-        if port not in _given and _is_free(port):
+        if port not in _given and is_free(port):
             _given.add(port)
             return port
 
@@ -73,7 +73,7 @@ def _slice(end: int) -> tuple[int, int]:
     return first, first + PORTS // count
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

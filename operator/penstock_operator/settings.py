@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from services.kit.settings import TracingSettings
 from services.outside.url import BadUrl
+from services.store.tls_files import check_files
 from services.store.url import StoreUrl
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -161,7 +162,7 @@ def store_url() -> str:
     name = next(filter(os.environ.get, STORE_NAMES), None)
     url = os.environ[name] if name else DEFAULT_STORE
     try:
-        StoreUrl.parse(url)
+        check_files(StoreUrl.parse(url))
     except BadUrl as error:
         raise SettingsError(f"{name}: {error}") from None
     return url

@@ -10,6 +10,7 @@ from typing import Any
 from services.analytics.documents import NOTHING_ELSE
 from services.analytics.redaction import trouble
 from services.outside.url import BadUrl
+from services.store.tls_files import check_files
 from services.store.url import StoreUrl
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -123,7 +124,7 @@ class Settings:
                 f"run id {self.run!r}: up to 100 letters, digits, '.', '_' and '-', a letter or digit first"
             )
         try:
-            StoreUrl.parse(self.store)
+            check_files(StoreUrl.parse(self.store))
         except BadUrl as error:
             raise SettingsError(f"store: {error}") from None
         if not self.output:

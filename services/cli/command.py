@@ -27,6 +27,7 @@ from services.outside.url import BadUrl
 from services.store import PipeSettings, Store
 from services.store.domain import Timing
 from services.store.spans import Observer
+from services.store.tls_files import check_files
 from services.store.url import StoreUrl
 
 NAME = "cli"  # in session ids and origins, and of what is traced
@@ -112,9 +113,9 @@ def options_from(values: Tree) -> Options:
 
 
 def _check_store(settings: GlobalSettings) -> None:
-    """Check the store URL, also where the command does not need the store. Raises SettingsError."""
+    """Check the store URL and its files, also where the command does not need the store. Raises SettingsError."""
     try:
-        StoreUrl.parse(settings.store_url)
+        check_files(StoreUrl.parse(settings.store_url))
     except BadUrl as error:
         origin = settings.origin("store", "url")
         raise SettingsError([f"store.url: {error} (from {origin})"]) from None

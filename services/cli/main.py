@@ -14,7 +14,7 @@ import click
 from services.cli.exits import Exit, Failure, failure_of
 from services.cli.output import complain, finish_output
 from services.kit.settings import SettingsError
-from services.outside.url import mask_url
+from services.outside.url import mask_words
 from services.store import StoreError
 
 DEBUG = "PENSTOCK_DEBUG"  # set: a fault of our own shows its traceback, the store's warnings are shown
@@ -113,14 +113,14 @@ def _ending(error: BaseException) -> Failure:
         case OSError():
             return Failure(Exit.IO, "io_error", error.strerror or str(error))
         case _:
-            text = mask_url(
+            text = mask_words(
                 f"{type(error).__name__}: {error}; set {DEBUG}=1 to see where, and please report it"
             )
             return Failure(Exit.FAULT, "fault", text)
 
 
 def _usage(error: click.UsageError) -> str:
-    text = mask_url(error.format_message().rstrip("."))
+    text = mask_words(error.format_message().rstrip("."))
     path = error.ctx.command_path if error.ctx is not None else "penstock"
     return f"{text}; see `{path} --help`"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,31 @@ import click
 from services.cli.applying import apply_file, file_option
 from services.cli.command import store_command
 from services.cli.emptying import purge
-from services.cli.exits import Exit, Failure
+from services.cli.exits import Exit, Failure, failure_of
 from services.cli.output import Output
 from services.cli.spec_options import Given, spec_from, spec_options
 from services.cli.text import age, count
 from services.store import Queue, Store
-from services.store.errors import QueueNotEmpty, QueueUnknown, StoreFault
+from services.store.errors import QueueNotEmpty, StoreFault
+from services.store.figures import Looked
 from services.store.internal import is_internal
 from services.store.queues import Listed, is_of_a_resource
 from services.store.spec import check_name, to_document
 
 OWNER = "cli"
 NUMBERS = ("ready", "in_flight", "dead_letters", "added", "acked")
+COLUMNS = (
+    "queue",
+    "ready#",
+    "in flight#",
+    "dead#",
+    "added#",
+    "acked#",
+    "oldest#",
+    "ack level",
+    "owner",
+    "",
+)
 
 
 @click.group()
@@ -70,13 +83,6 @@ def _description(queue: Queue) -> dict[str, Any]:
     }
 
 
-async def _stats(store: Store, queue: Queue) -> dict[str, Any] | None:
-    try:
-        return await store.stats(queue)
-    except QueueUnknown:  # deleted while we were listing
-        return None
-
-
 def _is_asked_for(one: Queue, pattern: str) -> bool:
     if is_internal(one.name) and not is_internal(pattern):
         return False
@@ -90,57 +96,64 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
     """List the queues and their counters.
 
     All of them, or those whose name matches PATTERN, as in a shell: 'orders-*'. Queues in which nodes of rings keep
-    what they have to send are listed only if PATTERN says so: 'ring/*'.
+    what they have to send are listed only if PATTERN says so: 'ring/*'. Ends with 3 if a domain cannot be reached; its
+    queues are listed without counters.
     """
     unreadable: dict[str, str] = {}
     found = [
         one async for one in store.queues(unreadable=unreadable.__setitem__) if _is_asked_for(one, pattern)
     ]
-    told: list[tuple[Queue, dict[str, Any]]] = []
-    with output.progress("queues", len(found)) as advance:
-        for one in sorted(found, key=lambda one: one.name):
-            stats = None
-            try:
-                stats = await _stats(store, one)
-            except StoreFault as error:  # it is damaged, and hides no other
-                unreadable[one.name] = f"queue {one.name!r}: {error}"
-            advance(1)
-            if stats is not None:
-                told.append((one, stats))
+    looked = await store.stats_of(found)
+    domains = {one.name: one.domain for one in found}
+    away: dict[str, list[str]] = {}  # domains that cannot be reached, and their queues that are listed
+    for name, error in looked.unread.items():
+        if isinstance(error, StoreFault):  # it is damaged, and hides no other
+            unreadable[name] = f"queue {name!r}: {error}"
+        else:
+            away.setdefault(domains[name], []).append(name)
     for name, why in sorted(unreadable.items()):
         if fnmatch.fnmatchcase(name, pattern):
             output.note(f"left out: {why}")
             if output.as_json:
                 output.record({"name": name, "unreadable": why})
-    if output.as_json:
-        for one, stats in told:
-            output.record({**_description(one), "stats": stats})
-        return
-    columns = (
-        "queue",
-        "ready#",
-        "in flight#",
-        "dead#",
-        "added#",
-        "acked#",
-        "oldest#",
-        "ack level",
-        "owner",
-        "",
-    )
-    output.table(columns, [_row(one, stats) for one, stats in told])
-
-
-def _row(queue: Queue, stats: dict[str, Any]) -> list[str]:
-    oldest = age(stats["oldest_age_ms"]) if stats["oldest_age_ms"] else ""
-    return [
-        queue.name,
-        *(f"{stats[name]:,}" for name in NUMBERS),
-        oldest,
-        queue.spec.ack_level,
-        queue.owner,
-        "paused" if queue.spec.paused else stats["condition"],
+    listed = [
+        one
+        for one in sorted(found, key=lambda one: one.name)
+        if one.name in looked.told or one.name in away.get(one.domain, ())
     ]
+    if output.as_json:
+        for one in listed:
+            output.record({**_description(one), **_stats(one, looked)})
+    else:
+        output.table(COLUMNS, [_row(one, looked.told.get(one.name)) for one in listed])
+    if away:
+        raise _unreachable(away, looked)
+
+
+def _stats(queue: Queue, looked: Looked) -> dict[str, Any]:
+    stats = looked.told.get(queue.name)
+    return {"unreachable": str(looked.unread[queue.name])} if stats is None else {"stats": stats}
+
+
+def _unreachable(away: Mapping[str, list[str]], looked: Looked) -> Failure:
+    """Return the failure of a list without the figures of some domains: of the first error, one line a domain."""
+    errors = {domain: looked.unread[names[0]] for domain, names in away.items()}
+    lines = [
+        f"{count(len(away[domain]), 'queue')} of domain {domain!r} cannot be reached: {error}"
+        for domain, error in sorted(errors.items())
+    ]
+    failure = failure_of(next(iter(errors.values())))
+    return Failure(failure.exit, failure.label, "\n".join(lines))
+
+
+def _row(queue: Queue, stats: dict[str, Any] | None) -> list[str]:
+    """stats: None where the queue's domain cannot be reached."""
+    numbers, state = [""] * (len(NUMBERS) + 1), f"domain {queue.domain!r} cannot be reached"
+    if stats is not None:
+        oldest = age(stats["oldest_age_ms"]) if stats["oldest_age_ms"] else ""
+        numbers = [*(f"{stats[name]:,}" for name in NUMBERS), oldest]
+        state = "paused" if queue.spec.paused else stats["condition"]
+    return [queue.name, *numbers, queue.spec.ack_level, queue.owner, state]
 
 
 @queue.command()

@@ -24,6 +24,7 @@ from services.cli.console_process import ConsoleProcess
 from services.cli.edge_flags import EdgeCommand
 from services.cli.edge_process import EdgeProcess
 from services.cli.exits import usage
+from services.cli.health_ports import health_ports
 from services.cli.output import Output, finish_output
 from services.cli.own_store import OwnStore
 from services.kit import logs
@@ -77,7 +78,7 @@ def up(options: Options, queues: Path | None, store_server: str | None, store_po
         raise usage(
             "--store-server and --store-port are for a store of our own: leave out --store and REDIS_URL"
         )
-    return asyncio.run(Up(options, own, _queues_file(queues)).run())
+    return asyncio.run(Up(options, own, _queues_file(queues), store_port or 0).run())
 
 
 def processes(settings: GlobalSettings) -> int:
@@ -106,7 +107,7 @@ def _queues_file(given: Path | None) -> Path | None:
 
 
 class Up:
-    def __init__(self, options: Options, own: OwnStore | None, queues: Path | None) -> None:
+    def __init__(self, options: Options, own: OwnStore | None, queues: Path | None, store_port: int) -> None:
         """Raises SettingsError, Failure: everything that can be known to be wrong before something is started."""
         self._options = options
         self._settings = options.settings
@@ -116,6 +117,11 @@ class Up:
         self._edge_settings: dict[str, EdgeSettings] = {
             name: self._settings.edge(edge) for name, edge in sorted(edges().items())
         }
+        console = console_settings(options)
+        others = [("127.0.0.1", store_port, "--store-port")]
+        if console.enabled:
+            others.append((console.host, console.port, "console.port"))
+        self._health_ports = health_ports(self._settings.health, self._edge_settings, others)
         self._edges = [
             EdgeProcess(name, self._arguments(number, name), self._url)
             for number, name in enumerate(self._edge_settings)
@@ -137,10 +143,9 @@ class Up:
         return process
 
     def _arguments(self, number: int, name: str) -> list[str]:
-        """Each has health pages of its own, on the ports behind the one in the settings; and its own flags."""
+        """Return the arguments of one process: the settings, its own port for health pages, its own flags."""
         options = self._options
-        port = self._settings.health.port and self._settings.health.port + number
-        pairs = [*options.pairs, f"health.port={port}"]
+        pairs = [*options.pairs, f"health.port={self._health_ports[number]}"]
         file = ["--config", str(options.file)] if options.file is not None else []
         return [
             *file,

@@ -117,7 +117,7 @@ class Running:
         self._metrics = context.metrics
         self._filter = PeersFaults(context.metrics.count_refusal)
         logging.getLogger(SERVER_LOG).addFilter(self._filter)
-        self._tls = TlsKeeper.of_server(settings.tls) if settings.tls is not None else None
+        self._tls = TlsKeeper.of_server(settings.tls, "console.tls") if settings.tls is not None else None
         self._catalogue_fault: str | None = "the store was not asked yet"
         told = everything.metrics
         self._states = QueueStates(told.max_queues if told.queues else 0)

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 
 from services.kit.layers import Place, SettingsError
+from services.outside.url import mask_input
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ def listening(
 def cannot_listen(host: str, port: int, setting: Place, error: OSError) -> SettingsError:
     """Return the error that says which address cannot be had, why, and which setting to change."""
     name = ".".join(setting)
-    text = f"cannot listen on {host} port {port}: {error.strerror}"
+    text = f"cannot listen on {mask_input(host)} port {port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
         return AddressInUse(
             [f"{text}; another `penstock up` or `serve` may run there: end it, or change {name}"]

@@ -64,7 +64,9 @@ class Dialler(Connections):
             output,
             write_buffer_bytes=settings.write_buffer_bytes,
             write_timeout_s=settings.write_timeout_s,
-            tls=TlsKeeper.of_client(settings.tls) if settings.tls is not None else None,
+            tls=TlsKeeper.of_client(settings.tls, f"dial.tls of {name}")
+            if settings.tls is not None
+            else None,
         )
         self.settings = settings
         self.loop = asyncio.get_running_loop()

@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from services.kit.secret import SECRET_FAULT, is_secret
 from services.outside.document import BadDocument, read_yaml
-from services.outside.url import mask_url
+from services.outside.url import mask_input
 
 BAD_DOCUMENT = "bad_document"  # the label of a file that cannot be read as YAML
 PREFIX = "PENSTOCK_"
@@ -187,9 +187,10 @@ def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: P
     if kind == "model_type":
         return "must be a mapping of fields"
     text = _BEGINNING.sub("must", str(fault["msg"]).removeprefix("Value error, "))
-    shown = mask_url(repr(fault["input"]))
+    shown = mask_input(repr(fault["input"]))
     if kind == SECRET_FAULT or any(is_secret(name) for name in inner) or isinstance(fault["input"], Mapping):
         return text
+    text = text.replace(repr(fault["input"]), shown)
     return f"{text}, not {shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + '...'}"
 
 

@@ -86,7 +86,9 @@ class Listener(Connections):
             output or Budget(OUTPUT_BYTES),
             write_buffer_bytes=settings.write_buffer_bytes,
             write_timeout_s=settings.write_timeout_s,
-            tls=TlsKeeper.of_server(settings.tls) if settings.tls is not None else None,
+            tls=TlsKeeper.of_server(settings.tls, f"tls of listener {name}")
+            if settings.tls is not None
+            else None,
         )
         self.settings = settings
         self._factory = factory

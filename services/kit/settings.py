@@ -32,7 +32,7 @@ from services.kit.layers import (
 )
 from services.kit.lists import split_lists
 from services.kit.secret import SECRET_FAULT, SecretText, SecretUrl, mask
-from services.outside.url import parse_url
+from services.outside.url import BadUrl, parse_url
 
 if TYPE_CHECKING:
     from services.kit.edge import Edge, EdgeSettings
@@ -100,6 +100,7 @@ class MetricsSettings(Section):
 _HEADER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*", re.ASCII)
 _VISIBLE = re.compile(r"[!-~]([ -~]*[!-~])?")
 _URL = re.compile(r"[!-~]+")  # what else would be escaped
+_COLLECTOR = "http://collector:4318"
 
 
 class TracingSettings(Section):
@@ -144,15 +145,20 @@ class TracingSettings(Section):
         default=5.0, gt=0, le=MAX_SECONDS, description="for one request, tried again or not"
     )
 
-    @field_validator("endpoint", "traces_endpoint")
+    @field_validator("endpoint", "traces_endpoint", mode="before")
     @classmethod
-    def _is_http(cls, endpoint: SecretUrl | None) -> SecretUrl | None:
-        if endpoint is not None:
-            url = parse_url(endpoint.reveal())
-            is_visible = _URL.fullmatch(endpoint.reveal()) is not None
-            if url.scheme not in ("http", "https") or len(url.hosts) != 1 or not is_visible:
-                raise PydanticCustomError(SECRET_FAULT, "must be a URL such as http://collector:4318")
-        return endpoint
+    def _is_http(cls, endpoint: object) -> object:
+        if endpoint is None or isinstance(endpoint, SecretUrl):
+            return endpoint
+        why = f"must be a URL such as {_COLLECTOR}"
+        if isinstance(endpoint, str):
+            try:
+                url = parse_url(endpoint, _COLLECTOR)
+            except BadUrl as error:
+                raise PydanticCustomError(SECRET_FAULT, "{why}", {"why": str(error)}) from None
+            if url.scheme in ("http", "https") and len(url.hosts) == 1 and _URL.fullmatch(endpoint):
+                return endpoint
+        raise PydanticCustomError(SECRET_FAULT, "{why}", {"why": why})
 
     @field_validator("headers")
     @classmethod

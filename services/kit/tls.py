@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -36,8 +36,10 @@ class TlsSettings(BaseModel):
     min_version: Literal["1.2", "1.3"] = "1.2"
 
     @property
-    def files(self) -> list[Path]:
-        return [file for file in (self.certificate, self.key, self.client_ca) if file is not None]
+    def files(self) -> dict[str, Path]:
+        """By field."""
+        found = {"certificate": self.certificate, "key": self.key, "client_ca": self.client_ca}
+        return {name: file for name, file in found.items() if file is not None}
 
 
 class ClientTls(BaseModel):
@@ -58,8 +60,10 @@ class ClientTls(BaseModel):
         return self
 
     @property
-    def files(self) -> list[Path]:
-        return [file for file in (self.ca, self.certificate, self.key) if file is not None]
+    def files(self) -> dict[str, Path]:
+        """By field."""
+        found = {"ca": self.ca, "certificate": self.certificate, "key": self.key}
+        return {name: file for name, file in found.items() if file is not None}
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -98,12 +102,30 @@ def trust_intermediates(context: ssl.SSLContext) -> None:
 
 
 @contextlib.contextmanager
-def _naming(files: Sequence[Path]) -> Iterator[None]:
+def _naming(files: Mapping[str, Path]) -> Iterator[None]:
+    """Raise SettingsError for the file that cannot be read, or for all if OpenSSL cannot use them."""
+    for name, file in files.items():
+        try:
+            os.close(os.open(file, os.O_RDONLY))
+        except OSError as error:
+            raise SettingsError([f"{name}: {file} cannot be read: {error.strerror}"]) from None
     try:
         yield
     except OSError as error:  # ssl.SSLError is one
-        names = ", ".join(str(file) for file in files)
+        names = ", ".join(map(str, files.values()))
         raise SettingsError([f"TLS files {names}: {error.strerror or error}"]) from None
+
+
+def _told(name: str, make: Callable[[], ssl.SSLContext]) -> Callable[[], ssl.SSLContext]:
+    """Return `make` with `name` before each line of its errors."""
+
+    def made() -> ssl.SSLContext:
+        try:
+            return make()
+        except SettingsError as error:
+            raise SettingsError([f"{name}: {line}" for line in error.lines]) from None
+
+    return made
 
 
 def _no_passphrase() -> str:
@@ -125,12 +147,18 @@ class TlsKeeper:
         self.not_after = self._read_end()  # of our certificate that is in use, in seconds since 1970
 
     @classmethod
-    def of_server(cls, settings: TlsSettings) -> TlsKeeper:
-        return cls(settings.files, partial(server_context, settings), settings.certificate)
+    def of_server(cls, settings: TlsSettings, name: str) -> TlsKeeper:
+        """Return the keeper of a listener's files. `name` says in errors where they are named."""
+        return cls(
+            [*settings.files.values()], _told(name, partial(server_context, settings)), settings.certificate
+        )
 
     @classmethod
-    def of_client(cls, settings: ClientTls) -> TlsKeeper:
-        return cls(settings.files, partial(client_context, settings), settings.certificate)
+    def of_client(cls, settings: ClientTls, name: str) -> TlsKeeper:
+        """Return the keeper of a dialler's files. `name` says in errors where they are named."""
+        return cls(
+            [*settings.files.values()], _told(name, partial(client_context, settings)), settings.certificate
+        )
 
     def refresh(self) -> None:
         """Load the files again if they changed; if they are not whole (yet), the old ones stay in use."""

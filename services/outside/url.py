@@ -15,6 +15,8 @@ MASK = "***"
 LARGEST_PORT = 65_535
 ENCODE = "percent-encode special characters in the user and password: % as %25, / as %2F, ? as %3F, # as %23, @ as %40"
 
+QUOTES = ("'", '"')
+_LOGIN_WORD = re.compile(r"(['\"(]?)\S+@")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _PARTS = re.compile(r"([^/?]*)([^?]*)(?:\?(.*))?", re.DOTALL)
@@ -57,11 +59,11 @@ class Url:
         return found
 
 
-def parse_url(text: str) -> Url:
-    """Split a URL. Raises BadUrl, and nothing else."""
+def parse_url(text: str, example: str = "redis://host:6379") -> Url:
+    """Split a URL. Raises BadUrl, and nothing else. `example` is shown where the scheme is missing."""
     scheme = _SCHEME.match(text)
     if scheme is None:
-        raise BadUrl("a URL begins with a scheme, as in redis://host:6379")
+        raise BadUrl(f"a URL begins with a scheme, as in {example}")
     if _CONTROL.search(text):
         raise BadUrl("there is a line end or another control character in the URL")
     if "#" in text:
@@ -100,6 +102,22 @@ def mask_url(text: str) -> str:
     return f"{text[: scheme.end()]}{MASK + at if login else ''}{place}{shown}"
 
 
+def mask_input(text: str) -> str:
+    """Return a rejected input with `***` for what may be a login in it, as in `user:password@host:port`.
+
+    The text may be in quotes.
+    """
+    before, at, behind = text.rpartition("@")
+    if not at or _SCHEME.search(text):
+        return mask_url(text)
+    return f"{before[0] if before.startswith(QUOTES) else ''}{MASK}@{behind}"
+
+
+def mask_words(text: str) -> str:
+    """Return a message with `***` for the login in each URL or address of it."""
+    return mask_url(text) if _SCHEME.search(text) else _LOGIN_WORD.sub(rf"\1{MASK}@", text)
+
+
 def _is_url(text: str) -> bool:
     try:
         parse_url(text)
@@ -110,7 +128,7 @@ def _is_url(text: str) -> bool:
 
 def _quote(text: str) -> str:
     """The quotation mark at the end, where a text quotes a URL."""
-    return text[-1] if text.endswith(("'", '"')) else ""
+    return text[-1] if text.endswith(QUOTES) else ""
 
 
 def decoded(text: str) -> str:

@@ -45,7 +45,7 @@ def _address(text: str) -> str:
 
 def parse_address(text: str) -> tuple[str, int]:
     """Raises ValueError."""
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s\[\]]+)):(\d{1,5})", text)
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s\[\]@/]+)):(\d{1,5})", text)
     if not found or not 1 <= int(found[3]) <= 65_535:
         raise ValueError("must be host:port, as in 10.0.0.7:7172 or [::1]:7172")
     return found[1] or found[2], int(found[3])

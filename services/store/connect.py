@@ -14,10 +14,11 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 from redis.crc import key_slot
-from redis.exceptions import NoPermissionError, RedisError
+from redis.exceptions import ConnectionError, NoPermissionError, RedisError
 
 from services.store.disk import Disk
 from services.store.errors import StoreUnavailable
+from services.store.tls_files import file_trouble
 from services.store.url import TLS_OPTIONS, Address, StoreUrl
 
 T = TypeVar("T")
@@ -56,6 +57,7 @@ class SentinelResolver:
     """Asks the Sentinels at every connect: after a failover the answer is another."""
 
     def __init__(self, url: StoreUrl) -> None:
+        self._url = url
         known = url.options
         own = {k: known["sentinel_" + k] for k in ("username", "password") if "sentinel_" + k in known}
         self._service = url.path
@@ -76,7 +78,8 @@ class SentinelResolver:
         answers = await self._ask_all("sentinel_master")
         states = [answer for answer in answers if isinstance(answer, dict)]
         if not states:
-            raise StoreUnavailable(f"no Sentinel knows {self._service!r}: {answers[0]!r}")
+            trouble = file_trouble(self._url) or repr(answers[0])
+            raise StoreUnavailable(f"no Sentinel knows {self._service!r}: {trouble}")
         newest = max(states, key=lambda state: int(state["config-epoch"]))
         if not self._sentinel.check_master_state(newest, self._service):
             raise StoreUnavailable(f"the Sentinels see no primary of {self._service!r} that is well")
@@ -296,6 +299,11 @@ async def open_connection(
     try:
         async with asyncio.timeout(opens_within_s):
             await made.connect()  # type: ignore[no-untyped-call]
+    except (RedisError, OSError) as error:
+        await made.disconnect(nowait=True)
+        if url.tls and (trouble := file_trouble(url)):
+            raise ConnectionError(trouble) from error
+        raise
     except BaseException:  # also when whoever asked is cancelled: nobody else knows of the socket
         await made.disconnect(nowait=True)
         raise

@@ -57,7 +57,8 @@ class Listing:
             raise StoreFault(f"queue {queue.name!r} is damaged in the store: {error}") from error
 
     async def stats_of(self, queues: Iterable[Queue]) -> Looked:
-        """The same of many, in few calls; without those that are gone meanwhile. A damaged one hides no other, nor does
-        a domain that cannot be asked. Raises StoreError where none can.
+        """Return the same of many queues, in few calls, without those that are gone meanwhile.
+
+        A damaged queue hides no other, nor does a domain that cannot be asked: these are in `unread`.
         """
         return await self._looking.look(queues)

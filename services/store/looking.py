@@ -26,20 +26,16 @@ class Looking:
         self._unread: set[str] = set()
 
     async def look(self, queues: Iterable[Queue]) -> Looked:
-        """Raises StoreError where no domain can be asked."""
+        """Return what was found. Queues of a domain that cannot be asked are unread, also if it is the only one."""
         domains: dict[str, list[Queue]] = {}
         for queue in queues:
             domains.setdefault(queue.domain, []).append(queue)
         found = Looked()
-        told = await asyncio.gather(*(self._look_at(name, those, found) for name, those in domains.items()))
-        failures = [failure for failure in told if failure is not None]
-        if failures and len(failures) == len(domains):
-            raise failures[0]
+        await asyncio.gather(*(self._look_at(name, those, found) for name, those in domains.items()))
         self._complain(found)
         return found
 
-    async def _look_at(self, domain: str, queues: list[Queue], found: Looked) -> StoreError | None:
-        """Why the domain could not be asked, or not to the end."""
+    async def _look_at(self, domain: str, queues: list[Queue], found: Looked) -> None:
         link = self._link_of(domain)
         for at in range(0, len(queues), LOOKED_AT):
             part = queues[at : at + LOOKED_AT]
@@ -48,13 +44,12 @@ class Looking:
                 told = figures_of(await link.function("stats_of", keys, *FIELDS))
             except StoreError as error:
                 found.unread.update((queue.name, error) for queue in queues[at:])
-                return error
+                return
             for queue, its in zip(part, told, strict=True):
                 if isinstance(its, StoreFault):
                     found.unread[queue.name] = its
                 elif its is not None:
                     found.told[queue.name] = its
-        return None
 
     def _complain(self, found: Looked) -> None:
         """One line for all of which the same is to be said: a shard that is away may have thousands."""

@@ -38,6 +38,7 @@ from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
 from services.store.respondent import Respondent
 from services.store.sampler import Sampler
 from services.store.spans import Traced
+from services.store.tls_files import check_files
 from services.store.waking import Wakes
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class Store(Catalogue, Company):
         timing: Timing | None = None,
         observe: Callable[[str, int], None] = _ignore,
     ) -> None:
-        """Raises ValueError for a URL that is none. Nothing is connected yet.
+        """Raises ValueError for a URL that is none, or whose TLS files cannot be used. Nothing is connected yet.
 
         edge: who we are, in session ids and origins. observe(reason, number): told of every refusal and alarm, and at
         once of all alarms that none has been yet: who watches a counter sees its first step only if it was 0 before.
@@ -70,6 +71,7 @@ class Store(Catalogue, Company):
         self._pipe_settings = pipe or PipeSettings()
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
         self.connector = Connector(url, min(waits))
+        check_files(self.connector.url)
         super().__init__(Registry(self.connector))
         self.edge = edge
         self._timing = timing or Timing()

@@ -49,3 +49,35 @@ def test_a_store_that_is_away_is_logged_without_its_secrets(alone: Shell) -> Non
     result = alone.run("queue", "list", "--store", url, "--timeout", "0.2", code=3, PENSTOCK_DEBUG="1")
     assert SECRET not in result.err + result.text
     assert "no Sentinel knows" in result.err
+
+
+ADDRESS = f"edge:{SECRET}@h:1"
+LISTENER = "edges.pubsub.listeners.text"
+REFUSED = [
+    ("serve", "pubsub", "--neighbour", ADDRESS),
+    ("serve", "pubsub", "--neighbour", f"{SECRET}@h:1"),
+    ("serve", "pubsub", "--set", f"{LISTENER}.allow={ADDRESS}"),
+    ("serve", "pubsub", "--set", f"{LISTENER}.host={ADDRESS}"),
+    ("serve", "ring", "--set", f"edges.ring.node.beacon_targets={SECRET}@h"),
+    ("serve", "rqp", "--set", f'edges.rqp.mca.peers={{x: {{addresses: ["{ADDRESS}"]}}}}'),
+    ("serve", "rqp", "--set", f'edges.rqp.cast.peers={{x: {{addresses: ["{ADDRESS}"]}}}}'),
+    ("console", "--set", f"console.proxy.networks={ADDRESS}"),
+    ("console", "--set", f"health.host={ADDRESS}"),
+    ("config", ADDRESS),
+]
+
+
+@pytest.mark.parametrize("arguments", REFUSED, ids=" ".join)
+def test_no_error_repeats_a_login_before_an_address(alone: Shell, arguments: tuple[str, ...]) -> None:
+    said = alone.run(*arguments, code=2, REDIS_URL="redis://127.0.0.1:1").err
+    assert SECRET not in said
+    assert "***@h" in said
+
+
+@pytest.mark.parametrize("field", ["endpoint", "traces_endpoint"])
+@pytest.mark.parametrize("value", ["collector:4318", "ftp://collector", f"redis://{SECRET}@h", "4318"])
+def test_bad_collector_is_refused_with_an_example_of_one(alone: Shell, field: str, value: str) -> None:
+    said = alone.fails("config", "--set", f"tracing.{field}={value}", code=2)
+    assert said.startswith(f"bad_settings: tracing.{field}: ")
+    assert "as http://collector:4318" in said.replace("as in ", "as ")
+    assert SECRET not in said

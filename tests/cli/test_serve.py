@@ -77,7 +77,7 @@ def test_tls_files_that_are_not_there_are_told_with_their_setting(alone: Shell, 
     )
     error = alone.fails("serve", "tmq", "--store", NOWHERE, "--workers", workers, code=2)
     assert error == (
-        "edge_unusable: tmq cannot start: TLS files server.pem, server.key: No such file or directory; "
+        "edge_unusable: tmq cannot start: certificate: server.pem cannot be read: No such file or directory; "
         f"change {DOCUMENT}.tls"
     )
 

@@ -93,6 +93,14 @@ def test_a_folder_named_here_stands_over_the_environment(alone: Shell) -> None:
         (["config", "--config", "missing.yaml"], "", "missing.yaml: cannot be read"),
         (["config", "--set", "nonsense"], "", "must be SECTION.FIELD=VALUE"),
         (["queue", "list", "--store", "nonsense"], "", "store.url: a URL begins with a scheme"),
+        *(
+            (
+                [*command, "--store", "rediss://h?ssl_ca_certs=/nosuch.pem"],
+                "",
+                "store.url: ssl_ca_certs: /nosuch.pem cannot be read: No such file or directory (from ",
+            )
+            for command in (("queue", "list"), ("serve", "tmq"), ("up",))
+        ),
     ],
 )
 def test_bad_settings_say_what_is_allowed(alone: Shell, arguments: list[str], file: str, says: str) -> None:

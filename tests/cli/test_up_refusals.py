@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.old_client import put
 from tests.cli.shell import Shell, Up, descendants, lives, processes_in, running
-from tests.servers import PATIENCE_S, free_port
+from tests.servers import PATIENCE_S, free_port, is_free
 from tests.sysv.namespace import own_machine
 
 
@@ -41,6 +41,32 @@ def test_a_second_one_on_the_same_ports_is_told_what_to_change(up: Up, tmp_path:
     told = json.loads(error.err.splitlines()[-1])
     assert told["error"] == "edge_unusable"
     assert "another `penstock up` or `serve` may run there: end it, or change health.port" in told["message"]
+
+
+def free_ports(count: int) -> int:
+    """Return the first of so many ports in a row on which nothing listens."""
+    while True:
+        first = free_port()
+        if all(map(is_free, range(first, first + count))):
+            return first
+
+
+def test_health_pages_step_over_ports_that_settings_name(alone: Shell) -> None:
+    first = free_ports(9)
+    pubsub, console = first + 1, first + 3
+    options = [f"edges.pubsub.listeners.text.port={pubsub}", f"console.port={console}"]
+    words = [word for option in (f"health.port={first}", *options) for word in ("--set", option)]
+    with running(alone, *words, "--store-port", str(first + 4)) as up:
+        told = up.told["edges"]
+        assert told["pubsub"]["listeners"]["text"]["port"] == pubsub
+        ports = [told[edge]["health"]["port"] for edge in sorted(told)]
+        assert ports == [first, first + 2, first + 5, first + 6]
+    words[1] = f"health.port={pubsub}"
+    assert alone.fails("up", *words, code=2) == (
+        f"bad_settings: health.port: edges.pubsub.listeners.text.port has port {pubsub}, too: "
+        "give one of them another port"
+    )
+    assert "only 2 are free up to 65535" in alone.fails("up", "--set", "health.port=65534", code=2)
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,9 @@ async def test_renewed_files_are_taken_up(
 
 async def test_files_that_are_not_usable_are_named(tmp_path: Path) -> None:
     settings = DialSettings(tls=ClientTls(ca=tmp_path / "none.pem"))
-    with pytest.raises(SettingsError, match=r"TLS files .*none\.pem: No such file"):
+    with pytest.raises(
+        SettingsError, match=r"dial\.tls of out: ca: .*none\.pem cannot be read: No such file"
+    ):
         Dialler("out", settings, Budget(1), Metrics("echo"), Budget(1))
 
 

@@ -65,7 +65,7 @@ def _target(text: str) -> str:
 def parse_target(text: str) -> tuple[str, int | None]:
     """`host`, `host:port`, `::1` or `[::1]:port`; without a port, None. Raises ValueError."""
     found = re.fullmatch(
-        r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^:\s\[\]]+))(?::(?P<port>\d{1,5}))?", text
+        r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^:\s\[\]@/]+))(?::(?P<port>\d{1,5}))?", text
     )
     if found is None:
         try:
