@@ -8,6 +8,7 @@ from aiohttp import web
 
 from services.console.safe_headers import SAFE, SAFE_PART
 from services.console.static import Part
+from services.kit.http_handler import without_versions
 
 BEGAN = web.RequestKey("answer_began", float)
 
@@ -16,7 +17,7 @@ async def prepare(request: web.Request, response: web.StreamResponse) -> None:
     for name, value in (SAFE_PART if isinstance(response, Part) else SAFE).items():
         response.headers.setdefault(name, value)
     response.headers.setdefault("Cache-Control", "no-store")
-    response.headers.pop("Server", None)
+    await without_versions(request, response)
     request[BEGAN] = time.monotonic()
 
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from services.kit.acceptor import cannot_listen, listening
 from services.kit.edge import Page
 from services.kit.gate import plain_address
-from services.kit.http_handler import HttpHandler
+from services.kit.http_handler import HttpHandler, without_versions
 from services.kit.layers import SettingsError
 from services.kit.metrics import CONTENT_TYPE
 from services.kit.readiness import Readiness
@@ -53,6 +53,7 @@ class HealthServer:
         self._pages = {} if pages is None else pages
         self._scrapes = asyncio.Lock()  # one at a time
         app = web.Application()
+        app.on_response_prepare.append(without_versions)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)

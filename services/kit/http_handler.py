@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 
 from aiohttp import web
 
@@ -11,7 +12,10 @@ from services.kit.proxy_header import proxy_fault, proxy_version
 
 
 class HttpHandler(web.RequestHandler):
-    """Closes a connection that begins with a PROXY header, which aiohttp would call invalid HTTP."""
+    """Closes a connection that begins with a PROXY header, which aiohttp would call invalid HTTP.
+
+    No answer names libraries and their versions.
+    """
 
     __slots__ = ("_is_new", "_proxied")
 
@@ -37,3 +41,23 @@ class HttpHandler(web.RequestHandler):
                 self.force_close()
                 return
         super().data_received(data)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        answer = super().handle_error(
+            request, status, exc, message
+        )  # logs, and raises where nothing can be sent
+        told = web.Response(status=answer.status, text=f"{HTTPStatus(answer.status).phrase}\n")
+        told.headers["Server"] = "penstock"
+        told.force_close()
+        return told
+
+
+async def without_versions(_: web.Request, response: web.StreamResponse) -> None:
+    """Take the header that aiohttp writes of itself off an answer: a signal `on_response_prepare`."""
+    response.headers.pop("Server", None)

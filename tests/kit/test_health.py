@@ -45,7 +45,7 @@ async def test_each_page_says_what_it_is_told() -> None:
 
 
 async def test_a_proxy_header_is_refused_by_its_name(caplog: pytest.LogCaptureFixture) -> None:
-    server = HealthServer(HealthSettings(port=0), Answers(bytes, lambda: None, lambda: None))
+    server = HealthServer(HealthSettings(port=0), Answers(bytes, Readiness(), lambda: None))
     _, port = await server.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 9161\r\nGET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -55,6 +55,21 @@ async def test_a_proxy_header_is_refused_by_its_name(caplog: pytest.LogCaptureFi
     (record,) = (vars(each) for each in caplog.records if vars(each).get("reason") == "proxy_header")
     assert "a PROXY protocol header (version 1)" in record["detail"]
     assert (record["listener"], record["peer"].rpartition(":")[0]) == ("health", "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"), [(b"NONSENSE\r\n\r\n", b"400"), (b"GET /readyz HTTP/1.0\r\n\r\n", b"200")]
+)
+async def test_answers_name_no_library(request_: bytes, status: bytes) -> None:
+    server = HealthServer(HealthSettings(port=0), Answers(bytes, Readiness(), lambda: None))
+    _, port = await server.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request_)
+    answer = await reader.read()
+    writer.close()
+    await server.close()
+    assert answer.split()[1] == status
+    assert not any(word in answer.lower() for word in (b"aiohttp", b"python", b"nonsense"))
 
 
 async def test_a_scrape_is_freshened_in_the_loop_and_written_beside_it() -> None:
