@@ -103,16 +103,26 @@ class StoreWatch:
             if lost and self._accept_loss:
                 await self._set_up()
                 lost = await self._lost_domains()
-            if time.monotonic() > self._promises_at + PROMISES_S:
-                self._promises_at = time.monotonic()
-                if await self._store.raise_promises():
-                    log.info("the store keeps further ack levels", extra={"action": "promises_raised"})
-                    self._on_change()
         except StoreError as error:
             self._is_down(error)
             return
+        await self._look_for_replicas()
         if self._down is not None or (epoch, lost) != (self._epoch, self._lost):
             self._is_up(epoch, lost)
+
+    async def _look_for_replicas(self) -> None:
+        """Let Queues be looked at again once the store keeps ack levels that it did not keep before."""
+        if time.monotonic() < self._promises_at + PROMISES_S:
+            return
+        self._promises_at = time.monotonic()
+        try:
+            if await self._store.raise_promises():
+                log.info(
+                    "the store keeps stricter ack levels than before", extra={"action": "promises_raised"}
+                )
+                self._on_change()
+        except StoreError as error:  # the next look says whether the store is away
+            log.warning("what the store keeps is not known: %s", error, extra={"action": "promises_unknown"})
 
     async def _epoch_now(self) -> str:
         try:

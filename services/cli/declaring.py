@@ -112,7 +112,7 @@ def _fault(name: str, spec: QueueSpec, there: Queue | None, promises: Promises) 
     if there is not None and there.domain != spec.domain:
         return f"spec.domain: the queue is in {there.domain!r} and cannot move: keep it there, or delete it first"
     try:
-        promises.check(spec.ack_level)
+        promises.check(spec.ack_level, there.spec.ack_level if there is not None else "")
     except AckLevelRefused as error:
         return f"spec.ackLevel: {error}"
     return ""

@@ -84,11 +84,9 @@ class PubsubService:
 
     async def _open_log(self) -> None:
         """Raises StoreError."""
-        promises = await self.store.promises()
-        spec = self.settings.log.spec(promises.strongest)
-        # a log that is there goes on while its replicas are away: each send asks for them
-        if not (promises.keeps(spec.ack_level) and await self.log.level() == spec.ack_level):
-            promises.check(spec.ack_level)
+        promises, had = await self.store.promises(), await self.log.level()
+        spec = self.settings.log.spec(promises.strictest(had))
+        promises.check(spec.ack_level, had)
         await self.domain.pipe.ready()
         self.log.use(spec)
         await self.log.declare()

@@ -31,7 +31,7 @@ from services.store.queues import Listed, Queue, released
 from services.store.registry import EVERYTHING, Registry
 from services.store.ring_nodes import RingNodes
 from services.store.sharing import Sharing
-from services.store.spec import STRICTEST, QueueSpec
+from services.store.spec import QueueSpec
 
 
 class Catalogue(Listing):
@@ -187,9 +187,9 @@ class Catalogue(Listing):
         if is_internal(name) and not internal:
             raise NameReserved(f"queue {name!r}: {RESERVED}; choose another name")
         promises = await self.promises()
-        if spec.ack_level == STRICTEST:
-            spec = promises.settled(spec, await self._level_of(name) if replace else "")
-        promises.check(spec.ack_level)
+        had = await self._level_of(name) if replace else ""
+        spec = promises.settled(spec, had)
+        promises.check(spec.ack_level, had)
         maker = secrets.token_hex(8)
         made: Any = b"GONE"
         while made == b"GONE":

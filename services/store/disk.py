@@ -37,7 +37,7 @@ def disk_trouble(folder: Path) -> str:
 
 
 class Disk:
-    """What is wrong with a folder, for an event loop: a look is a thread's, and serves all who ask within seconds."""
+    """Looks in a thread whether a folder can be written to; one look serves all who ask within seconds."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,7 +46,8 @@ class Disk:
 
     async def trouble(self) -> str:
         """Return what `disk_trouble` does, at most some seconds old."""
-        if self._look is None or time.monotonic() - self._looked > LOOK_AGAIN_S:
+        is_old = time.monotonic() - self._looked > LOOK_AGAIN_S
+        if self._look is None or (is_old and self._look.done()):  # a disk that hangs takes one thread only
             self._looked = time.monotonic()
             self._look = asyncio.create_task(
                 asyncio.to_thread(disk_trouble, self._folder), name="look at the disk"

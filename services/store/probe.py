@@ -51,6 +51,7 @@ class Promises:
     mode: str
     replicas: int
     settings: dict[str, str]  # empty where CONFIG GET is not allowed
+    usual_replicas: int = 0  # the most that were ever seen
 
     @property
     def fsyncs(self) -> bool:
@@ -69,26 +70,33 @@ class Promises:
 
     @property
     def strongest(self) -> str:
-        """The strictest ack level that a store of this kind can keep; with failovers also while no replica is there."""
+        """The strictest ack level that this store can keep; with failovers also while its replicas are away."""
         if self.fails_over:
-            return "replicated:1"
+            return "replicated:1" if self.replicas or self.usual_replicas else "memory"
         return "fsync" if self.fsyncs else "memory"
 
-    def settled(self, spec: QueueSpec, had: str = "") -> QueueSpec:
-        """The spec with an ack level: its own, else the strictest that the store can keep.
+    def strictest(self, had: str = "") -> str:
+        """Return the level of a queue or log that names none.
 
-        had: the level of the queue that is there. It is kept where only `memory` is left: a setting that was changed
-        never weakens a queue in silence.
+        had: the level that it has already, '' if it is new. It is kept where only `memory` is left, so that a changed
+        setting never weakens it in silence, and while replicas are away, so that it can still be changed.
         """
+        is_away = replicas_of(self.strongest) > self.replicas
+        return had if had and (self.strongest == "memory" or is_away) else self.strongest
+
+    def settled(self, spec: QueueSpec, had: str = "") -> QueueSpec:
+        """Return the spec with an ack level: its own, else `strictest`."""
         if spec.ack_level != STRICTEST:
             return spec
-        level = had if had and self.strongest == "memory" else self.strongest
-        return spec.model_copy(update={"ack_level": level})
+        return spec.model_copy(update={"ack_level": self.strictest(had)})
 
-    def check(self, level: str) -> None:
-        """Raises AckLevelRefused, saying what to change, for a level this store cannot keep."""
+    def check(self, level: str, had: str = "") -> None:
+        """Raise AckLevelRefused, saying what to change, for a level this store cannot keep.
+
+        had: the level that the queue or log has already. Its replicas may be away: each put asks for them.
+        """
         wanted = replicas_of(level)
-        if wanted > self.replicas:
+        if wanted > self.replicas and level != had:
             other = self.strongest if replicas_of(self.strongest) <= self.replicas else "memory"
             raise AckLevelRefused(
                 f"ackLevel {level} needs {wanted} replicas, this store has {self.replicas} now: add replicas or wait "
@@ -130,7 +138,9 @@ class Promises:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        found = asdict(self)
+        del found["usual_replicas"]
+        return found
 
 
 def _version_finding(p: Promises) -> Finding:

@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from redis.exceptions import RedisError
@@ -138,6 +139,11 @@ class Store(Catalogue, Company):
         return Promises(**json.loads(found))
 
     async def _write_down(self, promises: Promises) -> None:
+        """Keep what was found. Replicas that were there once are counted on: they may be away for a moment."""
+        if promises.fails_over:
+            with suppress(NotInitialised):
+                before = (await self._written_down()).replicas
+                promises = replace(promises, replicas=max(before, promises.replicas))
         await self.registry.link.call("SET", self.registry.keys.promises, json.dumps(promises.to_json()))
         self.look_again()
 
@@ -157,7 +163,8 @@ class Store(Catalogue, Company):
         if not promises.fails_over:
             return promises
         info = await self.registry.link.call("INFO", "replication")
-        return replace(promises, replicas=connected_replicas(info.decode()))
+        live = connected_replicas(info.decode())
+        return replace(promises, replicas=live, usual_replicas=promises.replicas)
 
     def look_again(self) -> None:
         """What the store can promise may have changed."""

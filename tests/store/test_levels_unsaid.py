@@ -93,8 +93,15 @@ async def test_document_without_level_becomes_replicated_under_sentinel(replicat
             assert (found.spec.ack_level, found.unkept) == ("replicated:1", False)
 
 
-async def test_document_without_level_is_refused_while_no_replica_is_there(replicated: Replicated) -> None:
-    """A queue made in a failover would lose what it acknowledged in the next one."""
+@pytest.mark.parametrize("mode", ["sentinel", "cluster"])
+def test_store_that_never_had_a_replica_keeps_memory(mode: str) -> None:
+    there = promises(mode, 0, SYNCS)
+    there.check(there.settled(QueueSpec()).ack_level)
+    assert there.settled(QueueSpec()).ack_level == "memory"
+
+
+async def test_only_new_queues_are_refused_while_replicas_are_away(replicated: Replicated) -> None:
+    """A queue made in a failover would lose what it acknowledged in the next one; others can be changed."""
     primary = replicated.primary()
     others = [node for node in replicated.nodes if node is not primary]
     async with Desk(replicated.url) as desk:
@@ -105,12 +112,12 @@ async def test_document_without_level_is_refused_while_no_replica_is_there(repli
             await until(lambda: not replicated.replicas(primary))
             store = desk.store
             await store.initialise()  # as an operator does after a failover
-            for name in ("before", "after"):
-                with pytest.raises(
-                    AckLevelRefused, match=r"this store has 0 now: add .* wait .* or use memory"
-                ):
-                    await store.declare(name, QueueSpec(), "test", replace=True)
-            assert (await store.find("before")).spec == before.spec
+            with pytest.raises(AckLevelRefused, match=r"this store has 0 now: add .* wait .* or use memory"):
+                await store.declare("after", QueueSpec(), "test", replace=True)
+            for level in ("", "replicated:1"):
+                paused = QueueSpec(ack_level=level, paused=True)
+                changed, _ = await store.declare("before", paused, "test", replace=True)
+                assert changed.spec == before.spec.model_copy(update={"paused": True})
             lax, _ = await store.declare("lax", QueueSpec(ack_level="memory"), "test")
             assert lax.spec.ack_level == "memory"
         finally:
