@@ -35,6 +35,7 @@ TIMEOUT_S = 30.0
 BEAT_S = 1.0  # however short a silence the edges' settings allow a session
 Tree = dict[str, Any]
 Callback = Callable[..., int | None]  # an exit code, if it is not simply 0
+UrlCheck = Callable[[StoreUrl], None]  # raises BadUrl
 StoreWork = Callable[..., Awaitable[None]]  # (store, output, **arguments)
 
 
@@ -97,7 +98,7 @@ class Options:
         )
 
 
-def options_from(values: Tree) -> Options:
+def options_from(values: Tree, check: UrlCheck = check_files) -> Options:
     """Takes the shared options out of a command's arguments. Raises SettingsError."""
     pairs: tuple[str, ...] = values.pop("pairs")
     flags = read_flags(pairs)
@@ -108,14 +109,14 @@ def options_from(values: Tree) -> Options:
         flags = merge(flags, {"store": {"url": url}})
     given = given_flags()
     settings = load(file, flags, given)
-    _check_store(settings)
+    _check_store(settings, check)
     return Options(settings, file, pairs, values.pop("as_json"), given)
 
 
-def _check_store(settings: GlobalSettings) -> None:
-    """Check the store URL and its files, also where the command does not need the store. Raises SettingsError."""
+def _check_store(settings: GlobalSettings, check: UrlCheck) -> None:
+    """Check the store URL, also where the command does not need the store. Raises SettingsError."""
     try:
-        check_files(StoreUrl.parse(settings.store_url))
+        check(StoreUrl.parse(settings.store_url))
     except BadUrl as error:
         origin = settings.origin("store", "url")
         raise SettingsError([f"store.url: {error} (from {origin})"]) from None
@@ -136,13 +137,13 @@ _SHARED = (
 )
 
 
-def plain_command(work: Callback) -> Callback:
-    """Makes of work(options, **arguments) what click calls."""
+def plain_command(work: Callback, check: UrlCheck = check_files) -> Callback:
+    """Makes of work(options, **arguments) what click calls. check: of the store URL, once it is parsed."""
 
     @functools.wraps(work)
     def command(**values: Any) -> int | None:
         try:
-            options = options_from(values)
+            options = options_from(values, check)
             click.get_current_context().obj = options
             return work(options, **values)
         except BrokenPipeError:  # click has its own idea of how that ends

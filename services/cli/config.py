@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,13 +14,21 @@ from services.cli.edge_flags import EdgeCommand
 from services.cli.output import Output
 from services.kit.edge import edges
 from services.kit.secret import mask
+from services.store.tls_files import file_trouble
+from services.store.url import StoreUrl
 from services.sysv.settings import SysvSettings
 
 Tree = dict[str, Any]
 
 
+def _note_files(url: StoreUrl) -> None:
+    """Tell which TLS file is not on this machine: the settings may be those of another one, or of a pod."""
+    if trouble := file_trouble(url):
+        Output(as_json=False).note(f"store.url: {trouble}; other commands and edges refuse this URL here")
+
+
 @click.command(cls=EdgeCommand)
-@plain_command
+@functools.partial(plain_command, check=_note_files)
 def config(options: Options) -> None:
     """Show the settings and who said what.
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from services.cli.exits import Exit, Failure
 from services.outside.document import read_json
+from services.outside.owner import is_trusted
 
 DYING_S = 20.0  # a dead `up` takes its server along; how long to wait for that
 LOOK_AGAIN_S = 0.05
@@ -88,17 +89,16 @@ class Folder:
         except OSError:
             return None
         try:
-            self._refuse_others(os.fstat(fd).st_uid)
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
+            self._refuse_others(os.fstat(fd).st_uid)
             return self._read() or Tenant(0)
         finally:
             os.close(fd)
         return None
 
     def _refuse_others(self, owner: int) -> None:
-        """Raises Failure unless the lock file is ours or root's. Root, which can read all, uses anyone's."""
-        if os.geteuid() not in (0, owner) and owner != 0:
+        if not is_trusted(owner):
             text = f"{self._lock} belongs to uid {owner}: give --data-dir a folder of your own, or the store by --store"
             raise Failure(Exit.USAGE, "bad_data_dir", text)
 

@@ -11,10 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from services.kit.layers import SettingsError
+from services.outside.owner import is_trusted
 
 FILE = "console.token"  # in the data folder
 OCTETS = 32  # random ones
 OTHERS = stat.S_IRWXG | stat.S_IRWXO  # permissions of everyone but the owner
+OR_NONE = "or set console.tokens or console.proxy, or console.enabled: false"
 MOST = 4097  # octets that are read: one more than a token may have
 
 
@@ -31,7 +33,7 @@ def keep(folder: Path) -> Path:
     except OSError as error:
         text = (
             f"console: the token cannot be kept in {file}: {error.strerror}; set store.data_dir to a folder that can "
-            "be written, or set console.tokens or console.proxy"
+            f"be written, {OR_NONE}"
         )
         raise SettingsError([text]) from None
     read(file)
@@ -39,7 +41,7 @@ def keep(folder: Path) -> Path:
 
 
 def read(file: Path) -> bytes:
-    """Return the token. Raises SettingsError unless it is our own regular file that other users have no access to.
+    """Return the token. Raises SettingsError unless it is a regular file of a trusted owner, with no access for others.
 
     The data folder may be in a place where others can write, such as /tmp.
     """
@@ -59,7 +61,7 @@ def _problem(found: os.stat_result) -> str:
     """Return why the file is not trusted, or ''."""
     if not stat.S_ISREG(found.st_mode):
         return "it is not a regular file"
-    if found.st_uid != os.geteuid():
+    if not is_trusted(found.st_uid):
         return f"it belongs to uid {found.st_uid}, this is uid {os.geteuid()}"
     if found.st_mode & OTHERS:
         return f"other users have access to it (mode {stat.S_IMODE(found.st_mode):04o})"
@@ -69,7 +71,7 @@ def _problem(found: os.stat_result) -> str:
 def _unsafe(file: Path, problem: str) -> SettingsError:
     text = (
         f"console: the token in {file} is not used: {problem}; remove it and a new one is made, or set "
-        "store.data_dir to a folder of your own"
+        f"store.data_dir to a folder of your own, {OR_NONE}"
     )
     return SettingsError([text])
 
@@ -79,11 +81,22 @@ def _make(file: Path) -> None:
     number, fresh = tempfile.mkstemp(dir=file.parent, prefix=f"{FILE}.")
     try:
         with open(number, "w") as opened:
+            _check_mode(file, os.fstat(number).st_mode)
             opened.write(secrets.token_urlsafe(OCTETS) + "\n")
         with suppress(FileExistsError):
             os.link(fresh, file)
     finally:
         os.unlink(fresh)
+
+
+def _check_mode(file: Path, mode: int) -> None:
+    """Raise SettingsError if a file that was just made for its owner alone is open to others."""
+    if mode & OTHERS:
+        text = (
+            f"console: the token cannot be kept in {file}: its file system keeps no permissions (a new file for its "
+            f"owner alone has mode {stat.S_IMODE(mode):04o}); set store.data_dir to a folder on another one, {OR_NONE}"
+        )
+        raise SettingsError([text])
 
 
 def link(url: str, file: Path) -> str:

@@ -87,7 +87,8 @@ class HealthServer:
         now = asyncio.get_running_loop().time()
         self._refusals.tick(now)
         assert handler.transport is not None
-        host, port = handler.transport.get_extra_info("peername")[:2]
+        # the socket of a client that has reset the connection tells no peer
+        host, port = (handler.transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self._refusals.log(Refusal.PROXY_HEADER, Peer(plain_address(host), port), None, fault, now)
 
     async def _metrics(self, _: web.Request) -> web.Response:

@@ -252,7 +252,7 @@ class GlobalSettings(BaseSettings):
         for a name that no edge has, too."""
         self._refuse_unknown_edges(edge.name)
         try:
-            defaults = edge.settings.model_validate({}).model_dump()
+            defaults = _own_defaults(edge.settings.model_validate({}))
         except ValidationError:  # something has no default: then the settings must say it
             defaults = {}
         try:
@@ -319,3 +319,13 @@ def load(
         raise SettingsError(explain(error, GlobalSettings, layers)) from None
     settings._layers = layers
     return settings
+
+
+def _own_defaults(section: BaseModel) -> dict[str, Any]:
+    """Return what the types of the sections do not say by themselves, so that a section knows what was set."""
+    plain = type(section).model_construct()
+    return {
+        name: _own_defaults(value) if isinstance(value, BaseModel) else dumped
+        for (name, value), dumped in zip(section, section.model_dump().values(), strict=True)
+        if isinstance(value, BaseModel | dict) or value != getattr(plain, name)
+    }

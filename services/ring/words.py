@@ -32,7 +32,8 @@ REFUSED: dict[type[StoreError], str] = {
     errors.MessageTooLarge: "message is too large for the system that this queue leads to",
     errors.StoreFull: "store is full: pull messages, or push later",
     errors.StoreEvicts: "store might throw messages away: its operator must set maxmemory-policy to noeviction",
-    errors.AckLevelRefused: "store cannot keep what create_queue promises: its operator must lower the ack level",
+    errors.AckLevelRefused: "store cannot keep what create_queue promises: a replica may be away, try again later; "
+    "if it stays so, its operator must add replicas or lower the ack level",
     errors.AckLevelLost: "store keeps nothing on disk any more: its operator must switch its append-only file on",
     errors.DatasetLost: "store has lost its data: nothing was done; its operator must restore it",
     errors.NotInitialised: "store is not set up: nothing was done; its operator must initialise it",

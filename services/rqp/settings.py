@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from protos.rqp_mca import RQP_PORT
 from services.kit.edge import EdgeSettings
@@ -14,6 +14,8 @@ from services.rqp.cast.settings import CastSettings
 from services.rqp.mca.settings import McaSettings
 from services.store.waits import StoreWaits
 
+MAX_RENEW_S = 5.0  # services/store/lua/clock.lua keeps a lease for 10 s after a step of the store's clock
+
 
 class OutboxSettings(BaseModel):
     """Transmission queues: each belongs to one process at a time. Edges that share a store say the same."""
@@ -21,10 +23,17 @@ class OutboxSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     lease_s: float = Field(
-        default=10.0, gt=0, le=MAX_SECONDS, description="a process that dies loses its queues after this long"
+        default=10.0,
+        gt=0,
+        le=MAX_SECONDS,
+        description="a process that dies loses its queues after this long; if only `renew_s` is set: three times that, "
+        "at least 10",
     )
     renew_s: float = Field(
-        default=3.0, gt=0, le=5.0, description="how often it says that it lives; at most a third of `lease_s`"
+        default=3.0,
+        gt=0,
+        description="how often it says that it lives: at most 5, and at most a third of `lease_s`; if only that is "
+        "set: a third of it, at most 3",
     )
     look_s: float = Field(
         default=30.0,
@@ -33,10 +42,28 @@ class OutboxSettings(BaseModel):
         description="how often to look for queues, should a notice be lost",
     )
 
+    @field_validator("renew_s")
+    @classmethod
+    def _is_often_enough(cls, renew_s: float) -> float:
+        if renew_s > MAX_RENEW_S:
+            raise ValueError(
+                f"must be at most {MAX_RENEW_S:g}, also of a long lease_s: when the store's clock steps forward, a "
+                "lease is kept for 10 s at most and must be renewed by then"
+            )
+        return renew_s
+
     @model_validator(mode="after")
     def _outlives_a_lost_renewal(self) -> Self:
+        """Derive the one that is not set from the other one; refuse two that do not fit."""
+        if "renew_s" not in self.model_fields_set:
+            object.__setattr__(self, "renew_s", min(self.renew_s, self.lease_s / 3))
+        elif "lease_s" not in self.model_fields_set:
+            object.__setattr__(self, "lease_s", max(self.lease_s, 3 * self.renew_s))
         if round(self.lease_s / self.renew_s, 3) < 3:
-            raise ValueError("renew_s must be at most a third of lease_s")
+            raise ValueError(
+                f"renew_s ({self.renew_s:g}) must be at most a third of lease_s ({self.lease_s:g}): raise lease_s to "
+                f"{3 * self.renew_s:g}, lower renew_s, or set only one of them"
+            )
         return self
 
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from services.store.errors import StoreError
-from services.store.peer import Peer, PeerProtocol, PeerSpec, Unreadable
+from services.store.peer import NO_PEER, Peer, PeerProtocol, PeerSpec, Unreadable
 from services.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -24,6 +24,7 @@ class KnownPeers:
         self.peers: dict[str, PeerSpec] = {}
         self.on_change: list[Callable[[], None]] = []
         self._unreadable: set[Unreadable] = set()  # told once
+        self._left_out: set[tuple[str, str]] = set()  # told once: peers and addresses
         self._store = store
         self._failed = failed
         self._stale = asyncio.Event()
@@ -80,12 +81,34 @@ class KnownPeers:
             log.debug("the peers cannot be read: %s", error, extra={"action": "peers_unread"})
             return False
         self._complain({one for one in found if isinstance(one, Unreadable)})
-        peers = {one.name: one.spec for one in found if isinstance(one, Peer)}
+        peers = self._usable({one.name: one.spec for one in found if isinstance(one, Peer)})
         if peers != self.peers:
             self.peers = peers
             for tell in self.on_change:
                 tell()
         return True
+
+    def _usable(self, peers: dict[str, PeerSpec]) -> dict[str, PeerSpec]:
+        """Return the peers without the addresses that older versions took; a peer that has no other is left out."""
+        left_out = {(name, address) for name, spec in peers.items() for address in spec.not_of_one_machine()}
+        for name, address in sorted(left_out - self._left_out):
+            fields = {"action": "peer_address_left_out", "peer_name": name, "address": address}
+            log.warning(
+                "address %s of peer %s is left out: %s; apply the document without it, with 127.0.0.1 or [::1] for "
+                "this machine",
+                address,
+                name,
+                NO_PEER,
+                extra=fields,
+            )
+        self._left_out = left_out
+        kept = {
+            name: spec.model_copy(
+                update={"addresses": tuple(each for each in spec.addresses if (name, each) not in left_out)}
+            )
+            for name, spec in peers.items()
+        }
+        return {name: spec for name, spec in kept.items() if spec.addresses}
 
     def _complain(self, unreadable: set[Unreadable]) -> None:
         for one in unreadable - self._unreadable:

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 from services.store.document import API_VERSION, Document, refuse_bool, written
+from services.store.duration import STORED
 from services.store.rqp_binding import DuplicateResult, PeerName, Protocol
 
 PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
@@ -149,13 +150,17 @@ class PeerSpec(Document):
         return self
 
     @model_validator(mode="after")
-    def _are_of_one_machine_each(self) -> Self:
-        """Beacons of rings may go to many (ring.md 3.4)."""
-        if self.protocol is not PeerProtocol.RING:
-            for address in self.addresses:
-                if re.match(NOT_ONE_MACHINE, address):
-                    raise ValueError(f"{NO_PEER}: {address}")
+    def _are_of_one_machine_each(self, info: ValidationInfo) -> Self:
+        """Refuse others, except in a document that an older version stored: `KnownPeers` leaves only them out."""
+        if info.context != STORED and (others := self.not_of_one_machine()):
+            raise ValueError(f"{NO_PEER}: {others[0]}")
         return self
+
+    def not_of_one_machine(self) -> tuple[str, ...]:
+        """Return the addresses that are not of one machine. Beacons of rings may go to many (ring.md 3.4)."""
+        if self.protocol is PeerProtocol.RING:
+            return ()
+        return tuple(address for address in self.addresses if re.match(NOT_ONE_MACHINE, address))
 
 
 class PeerMetadata(Document):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pydantic import ValidationError
 
 from services.store.decided import decided
+from services.store.duration import STORED
 from services.store.errors import PeerChanged, StoreFault
 from services.store.outcomes import tell
 from services.store.peer import Peer, PeerSpec, Unreadable
@@ -91,7 +92,7 @@ def read(name: str, kept: bytes) -> Peer | Unreadable:
     """kept: as `Peers.document` has it."""
     owner, document = _unwrapped(kept)
     try:
-        return Peer(name, PeerSpec.model_validate_json(document), owner)
+        return Peer(name, PeerSpec.model_validate_json(document, context=STORED), owner)
     except ValidationError as error:
         return Unreadable(name, faults_of(error), owner)
 

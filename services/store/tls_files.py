@@ -20,8 +20,6 @@ def check_files(url: StoreUrl) -> None:
 def file_trouble(url: StoreUrl) -> str:
     """Return which TLS file cannot be used now, and why; '' if all can. Paths of files are no secrets."""
     files = {name: path for name, path in url.options.items() if name in TLS_OPTIONS}
-    if KEY in files and CERTIFICATE not in files:
-        return f"{KEY} needs {CERTIFICATE}: give both, or neither"
     for name, path in files.items():
         try:
             os.close(os.open(path, os.O_RDONLY))

@@ -72,6 +72,8 @@ class StoreUrl:
         addresses = tuple(Address(host, own or port) for host, own in url.hosts)
         allowed = (*(TLS_OPTIONS if tls else ()), *(SENTINEL_OPTIONS if mode == "sentinel" else ()))
         options = url.options(allowed, HINTS)
+        if "ssl_keyfile" in options and "ssl_certfile" not in options:
+            raise BadUrl("ssl_keyfile needs ssl_certfile: give both, or neither")
         path = decoded(url.path).removeprefix("/")
         if mode == "sentinel" and (not path or "/" in path):
             raise BadUrl(

@@ -72,7 +72,10 @@ def test_a_store_of_another_user_is_not_used() -> None:
         try:
             with pytest.raises(Failure, match=r"up\.lock belongs to uid 65533: give --data-dir"):
                 Folder(planted.path).tenant()
+            os.seteuid(0)
+            assert Folder(planted.path).tenant() is not None  # root uses any
+            os.close(planted.lock_fd)
+            os.seteuid(65_534)
+            assert Folder(planted.path).tenant() is None  # nothing runs there
         finally:
             os.seteuid(0)
-            os.close(planted.lock_fd)
-        assert Folder(planted.path).tenant() is None  # root reads any

@@ -110,6 +110,14 @@ def test_bad_settings_say_what_is_allowed(alone: Shell, arguments: list[str], fi
     assert says in error
 
 
+def test_config_takes_the_url_of_a_store_whose_tls_files_are_elsewhere(alone: Shell) -> None:
+    url = "rediss://h/3?ssl_ca_certs=/nosuch.pem"
+    found = alone.run("config", "--json", PENSTOCK_STORE__URL=url)
+    assert found.object["origins"]["store.url"] == "PENSTOCK_STORE__URL"
+    assert found.err.startswith("store.url: ssl_ca_certs: /nosuch.pem cannot be read")
+    assert "bad_settings: store.url: " in alone.fails("config", "--store", "rediss://h?ssl_keyfile=k", code=2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from multidict import CIMultiDict
@@ -95,12 +97,6 @@ def _linked(file: Path) -> None:
     file.symlink_to(file.with_suffix(".elsewhere"))
 
 
-def _given_away(file: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a file to another user")
-    os.chown(file, 65_534, -1)
-
-
 def _replaced(file: Path) -> None:
     file.unlink()
     os.mkfifo(file, 0o600)
@@ -108,7 +104,6 @@ def _replaced(file: Path) -> None:
 
 UNSAFE = {
     "it is a symbolic link": _linked,
-    "it belongs to uid 65534": _given_away,
     r"other users have access to it \(mode 0604\)": lambda file: file.chmod(0o604),
     r"other users have access to it \(mode 0620\)": lambda file: file.chmod(0o620),
     "it is not a regular file": _replaced,
@@ -126,6 +121,38 @@ def test_a_token_that_another_user_could_know_is_refused(tmp_path: Path, problem
     for use in (lambda: local_token.keep(tmp_path), lambda: local_token.link("http://[::1]:9180/", file)):
         with pytest.raises(SettingsError, match=wanted):
             use()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_a_token_of_another_user_is_for_root_alone() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        os.chmod(name, 0o755)
+        file = local_token.keep(Path(name))
+        file.chmod(0o644)
+        os.chown(file, 65_533, -1)
+        os.seteuid(65_534)
+        try:
+            with pytest.raises(SettingsError, match="it belongs to uid 65533, this is uid 65534"):
+                local_token.read(file)
+        finally:
+            os.seteuid(0)
+        file.chmod(0o600)
+        assert local_token.keep(Path(name)) == file
+
+
+def test_a_file_system_without_permissions_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of WSL's drvfs and CIFS, where each file has one mode."""
+
+    def made(**where: Any) -> tuple[int, str]:
+        number, name = mkstemp(**where)
+        os.chmod(name, 0o777)
+        return number, name
+
+    mkstemp = tempfile.mkstemp
+    monkeypatch.setattr(tempfile, "mkstemp", made)
+    with pytest.raises(SettingsError, match=r"mode 0777.*console\.tokens .*console\.enabled: false"):
+        local_token.keep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_running_console_does_not_take_an_unsafe_token(tmp_path: Path) -> None:

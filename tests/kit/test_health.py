@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 import threading
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from services.kit.layers import SettingsError
 from services.kit.readiness import Readiness
 from services.kit.settings import HealthSettings
 from tests.kit.harness import Program, eventually
+from tests.live import until
 
 
 async def test_each_page_says_what_it_is_told() -> None:
@@ -55,6 +58,20 @@ async def test_a_proxy_header_is_refused_by_its_name(caplog: pytest.LogCaptureFi
     (record,) = (vars(each) for each in caplog.records if vars(each).get("reason") == "proxy_header")
     assert "a PROXY protocol header (version 1)" in record["detail"]
     assert (record["listener"], record["peer"].rpartition(":")[0]) == ("health", "127.0.0.1")
+
+
+async def test_a_proxy_header_of_a_client_that_has_gone_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    server = HealthServer(HealthSettings(port=0), Answers(bytes, Readiness(), lambda: None))
+    _, port = await server.start()
+    with socket.create_connection(("127.0.0.1", port)) as client:  # nothing is accepted before the next await
+        client.sendall(b"PROXY UNKNOWN\r\n")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset
+    try:
+        await until(lambda: caplog.records)
+    finally:
+        await server.close()
+    (record,) = map(vars, caplog.records)
+    assert (record["reason"], record["peer"]) == ("proxy_header", "unknown:0")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import ValidationError
 
+from services.kit.settings import GlobalSettings
+from services.rqp.edge import EDGE
 from services.rqp.settings import OutboxSettings
 from services.store import Queue
 from tests.live import until
@@ -28,13 +30,33 @@ async def proxy(server: Server) -> AsyncIterator[Proxy]:
 
 @pytest.mark.parametrize(
     ("lease_s", "renew_s", "why"),
-    [(10.0, 3.4, "at most a third of lease_s"), (60.0, 6.0, "less than or equal to 5")],
+    [
+        (8.0, 3.0, r"renew_s \(3\) must be at most a third of lease_s \(8\): raise lease_s to 9"),
+        (60.0, 6.0, "must be at most 5, also of a long lease_s"),
+    ],
 )
 def test_renewals_that_come_too_seldom_are_refused(lease_s: float, renew_s: float, why: str) -> None:
     """Within 5 s also of a long lease: so long one is kept after a step of the store's clock."""
     with pytest.raises(ValidationError, match=why):
         OutboxSettings(lease_s=lease_s, renew_s=renew_s)
-    OutboxSettings(lease_s=lease_s, renew_s=3.0)
+    OutboxSettings(lease_s=9.0, renew_s=3.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "both"),
+    [
+        ({}, (10.0, 3.0)),
+        ({"lease_s": 8}, (8.0, 8 / 3)),
+        ({"lease_s": 60}, (60.0, 3.0)),
+        ({"renew_s": 5}, (15.0, 5.0)),
+        ({"renew_s": 1}, (10.0, 1.0)),
+    ],
+)
+def test_a_time_that_is_not_given_follows_the_other(
+    given: dict[str, float], both: tuple[float, float]
+) -> None:
+    outbox = GlobalSettings(edges={"rqp": {"outbox": given}}).edge(EDGE).outbox
+    assert (outbox.lease_s, outbox.renew_s) == both
 
 
 async def lose_one(proxy: Proxy, function: bytes) -> None:

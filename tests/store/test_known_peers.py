@@ -85,3 +85,29 @@ async def test_a_fault_of_whoever_is_told_ends_nothing(desk: Desk) -> None:
         await until(lambda: followed.faults == 1)
         await desk.store.peers.apply("west", spec("ring", "10.0.0.8"), "test")
         await until(lambda: followed.known.addresses(PeerProtocol.RING) == ["10.0.0.8"])
+
+
+async def test_address_that_an_older_version_took_is_left_out_alone(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = desk.store.registry.keys
+    documents = {
+        "shop": '{"protocol":"text","addresses":["10.0.0.1","255.255.255.255"]}',
+        "self": '{"protocol":"text","addresses":["0.0.0.0:7172"]}',
+    }
+    for name, document in documents.items():
+        await desk.domain.link.call("HSET", keys.peers, name, document)
+    with caplog.at_level(logging.WARNING):
+        async with following(desk) as followed:
+            await until(lambda: followed.known.addresses(PeerProtocol.TEXT) == ["10.0.0.1"])
+            await desk.store.peers.apply("west", spec("text", "10.0.0.8"), "test")
+            await until(lambda: followed.known.addresses(PeerProtocol.TEXT) == ["10.0.0.1", "10.0.0.8"])
+            assert "self" not in followed.known.peers
+    told = [line.address for line in caplog.records if "left out" in line.getMessage()]
+    assert told == ["0.0.0.0:7172", "255.255.255.255"]
+    found = await desk.store.peers.find("shop")
+    assert found is not None
+    assert found.spec.addresses == (
+        "10.0.0.1",
+        "255.255.255.255",
+    )  # shown as stored, until it is applied anew
