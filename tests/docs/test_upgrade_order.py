@@ -130,7 +130,8 @@ async def test_the_order_of_an_upgrade_and_the_way_back(
     for part in ("services", "protos"):
         shutil.copytree(ROOT / part, new / part, ignore=LEFT)
     change(new)
-    ((init, doctor), (last,)) = told()
+    ((config, init, doctor), (last,)) = told()
+    machines.type(new, config)
     machines.lead_to(old)
     machines.type(old, init)
     machines.edges = [await machines.begin() for _ in range(2)]

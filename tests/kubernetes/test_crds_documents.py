@@ -17,6 +17,7 @@ from services.store.rqp_binding import PEER_NAME
 from services.store.spec import ACK_LEVEL, to_document
 from services.store.text_binding import PATTERN, TAG
 from tests.kubernetes.cluster import Cluster
+from tests.one_machine import is_of_one_machine
 
 numbers = st.one_of(st.integers(0, MAX_NUMBER), st.sampled_from([0, MAX_NUMBER]))
 u32 = st.integers(0, 0xFFFF_FFFF)
@@ -89,13 +90,17 @@ queues = st.one_of(
     some(**common, domain=domains, remote=remotes, access=some(edges=edges, **anybody)),
 ).map(QueueSpec.model_validate)
 
-hosts = st.one_of(st.ip_addresses(v=4).map(str), st.sampled_from(["localhost", "a_b.c"]))
+hosts = st.one_of(
+    st.ip_addresses(v=4).filter(is_of_one_machine).map(str), st.sampled_from(["localhost", "a_b.c"])
+)
 ports = st.one_of(st.just(""), st.integers(1, 65535).map(":{}".format))
 v4 = st.builds(str.__add__, hosts, ports)
 v6 = st.builds(
     str.__add__,
     # Kubernetes takes no IPv4 address in the clothes of an IPv6 one
-    st.ip_addresses(v=6).filter(lambda address: address.ipv4_mapped is None).map("[{}]".format),
+    st.ip_addresses(v=6)
+    .filter(lambda address: address.ipv4_mapped is None and is_of_one_machine(address))
+    .map("[{}]".format),
     ports,
 )
 peers = st.one_of(

@@ -124,7 +124,7 @@ async def test_whoever_reads_on_from_the_log_is_told_at_his_own_place(
     await slow.subscribe(b"1", b"t")
     slow.stop_reading()
     await publish(sender, 0, 6000)
-    assert behind(edge) == 1
+    await until(lambda: behind(edge) == 1)
     await stuck(edge)
     await blind(cable, server, edge)
     server.call("HSET", edge.service.log.keys.log[1], "max_bytes", MOST)

@@ -1,6 +1,5 @@
 """Peer documents and the catalogue's peers (docs/store.md, rqp_mca.md 1.2, 3.3, rqp_cast.md 1.1, 2.2, 5.4)."""
 
-from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
 import pytest
@@ -20,16 +19,12 @@ from services.store.peer import (
 )
 from services.store.registry import EVERYTHING
 from services.store.rqp_binding import DuplicateResult, Protocol
+from tests.one_machine import is_of_one_machine
 from tests.servers import Server
 from tests.store.desk import Desk, until
 
 MCA = PeerSpec(protocol="rqp-mca", addresses=["10.0.0.7"], window=100)
 CAST = PeerSpec(protocol="rqp-cast", addresses=["10.0.0.7:11312", "mq.example.org"], omit_address=True)
-
-
-def is_of_one_machine(address: IPv4Address | IPv6Address) -> bool:
-    broadcast = ("127.255.255.255", "255.255.255.255")
-    return not (address.is_multicast or address.is_unspecified or str(address) in broadcast)
 
 
 hosts = st.one_of(

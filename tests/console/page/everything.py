@@ -99,9 +99,12 @@ class Everything:
 @asynccontextmanager
 async def everything(folder: Path, said: Mapping[str, str] | None = None) -> AsyncIterator[Everything]:
     """said: settings more, as the environment has them."""
-    cast = {"PENSTOCK_EDGES__RQP__CAST__FINDRECEIVER_PORT": str(free_port())}  # the same number everywhere
+    rqp = {
+        "PENSTOCK_EDGES__RQP__CAST__FINDRECEIVER_PORT": str(free_port()),  # the same number everywhere
+        "PENSTOCK_EDGES__RQP__MCA__RESERVATION_TTL_S": "600",  # what a silent sender has reserved stays to be looked at
+    }
     keep(folder / "penstock-data")
-    with running(Shell(folder, {**cast, **(said or {})})) as up:
+    with running(Shell(folder, {**rqp, **(said or {})})) as up:
         store = Store(str(up.tenant["url"]), "test")
         try:
             yield Everything(up, store)
