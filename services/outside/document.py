@@ -11,6 +11,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Iterator
 from datetime import date
 from itertools import islice
 from typing import Any, ClassVar
@@ -31,9 +32,8 @@ _TEXT_TAGS = frozenset(
     f"{_TAG}{kind}" for kind in ("str", "timestamp", "value", "merge")
 )  # read as the text written
 _DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)")
-_TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'  # of JSON, also one that does not end
-_STEP = re.compile(rf"{_TEXT}|[\[{{,]", re.DOTALL)  # a text, or what comes before a value
-_NO_NUMBER = re.compile(rf"{_TEXT}|NaN|-?Infinity|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.DOTALL)
+_STEP = re.compile(r'(\\.|")|[\[{,]', re.DOTALL)  # what comes before a value; see _outside_texts
+_NO_NUMBER = re.compile(r'(\\.|")|NaN|-?Infinity|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?', re.DOTALL)
 _TEMPLATE = "a key must be plain text; a template such as {{ ... }} must be rendered first"
 
 
@@ -84,7 +84,7 @@ def read_json(text: bytes | str) -> Any:
             "nested too deeply", *_place(decoded, deepest.end() - 1 if deepest else 0)
         ) from None
     except ValueError as error:  # a constant, or a number of more digits than Python converts
-        wrong = next(filter(_is_no_number, _NO_NUMBER.finditer(decoded)), None)
+        wrong = next(filter(_is_no_number, _outside_texts(_NO_NUMBER, decoded)), None)
         problem = "the number is too long" if "digits" in str(error) else str(error)
         raise BadDocument(problem, *_place(decoded, wrong.start() if wrong else 0)) from None
 
@@ -93,10 +93,19 @@ def _bound_json(text: str) -> None:
     """Raises BadDocument at the first value too many: each stands behind a bracket or a comma outside of texts."""
     if text.count("[") + text.count("{") + text.count(",") < MOST_JSON_NODES:
         return
-    found = (step for step in _STEP.finditer(text) if step[0][0] != '"')
-    if (excess := next(islice(found, MOST_JSON_NODES - 1, None), None)) is not None:
+    if (excess := next(islice(_outside_texts(_STEP, text), MOST_JSON_NODES - 1, None), None)) is not None:
         problem = f"the document has more than {MOST_JSON_NODES:,} values"
         raise BadDocument(problem, *_place(text, excess.start()))
+
+
+def _outside_texts(expression: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield what it finds outside of JSON's texts; its first group finds their quotes and what is escaped in them."""
+    is_inside = False
+    for found in expression.finditer(text):
+        if found[1] == '"':
+            is_inside = not is_inside
+        elif found[1] is None and not is_inside:
+            yield found
 
 
 class _Loader(yaml.SafeLoader):
@@ -245,10 +254,8 @@ def _finite(text: str) -> float:
 
 
 def _is_no_number(found: re.Match[str]) -> bool:
-    """Whether it is what the reader of JSON refuses with a ValueError, which tells no place."""
+    """Return whether JSON's reader refuses the number, with a ValueError that does not tell the place."""
     text = found[0]
-    if text.startswith('"'):
-        return False
     if (digits := text.lstrip("-")).isdigit():
         return len(digits) > LONGEST_INTEGER
     return not math.isfinite(float(text))
