@@ -35,7 +35,9 @@ def test_in_the_middle_of_a_run(store: Entries, tmp_path: Path, number: signal.S
         time.sleep(0.005)
     process.send_signal(number)
     assert process.wait(PATIENCE_S) == code, (tmp_path / "log").read_text()[-3000:]
-    assert logged(tmp_path / "log")[-1]["action"] == "terminated"
+    assert "terminated" in [
+        line["action"] for line in logged(tmp_path / "log")
+    ]  # what was under way may end after it
     assert not (output / "runs/lock.json").exists()
     assert begin(store, output).wait(PATIENCE_S) == 0, (tmp_path / "log").read_text()[-3000:]
     assert named(rows(output / "archive/dead")) == [("a", letter)]
