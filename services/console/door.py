@@ -64,18 +64,9 @@ class Visitor(HttpHandler):
         if goes is not None:
             goes()
 
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Answer what aiohttp cannot read, or what went wrong outside of the application, as a problem."""
-        answer = super().handle_error(
-            request, status, exc, message
-        )  # it logs, and raises where nothing can be sent
-        return unreadable(answer.status, exc)
+    def unreadable(self, status: int, exc: BaseException | None) -> web.StreamResponse:
+        """Return a problem, as all answers to errors are."""
+        return unreadable(status, exc)
 
     def takes_nothing(self, now: float, timeout_s: float) -> bool:
         """Whether nothing of what is on its way to him has gone for so long."""

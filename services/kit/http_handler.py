@@ -49,10 +49,13 @@ class HttpHandler(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        answer = super().handle_error(
-            request, status, exc, message
-        )  # logs, and raises where nothing can be sent
-        told = web.Response(status=answer.status, text=f"{HTTPStatus(answer.status).phrase}\n")
+        # aiohttp logs the error, and raises where nothing can be sent
+        answer = super().handle_error(request, status, exc, message)
+        return self.unreadable(answer.status, exc)
+
+    def unreadable(self, status: int, _: BaseException | None) -> web.StreamResponse:
+        """Return the answer to what cannot be read, or to an error outside of the application."""
+        told = web.Response(status=status, text=f"{HTTPStatus(status).phrase}\n")
         told.headers["Server"] = "penstock"
         told.force_close()
         return told

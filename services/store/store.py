@@ -157,7 +157,7 @@ class Store(Catalogue, Company):
     async def promises(self) -> Promises:
         """What the store was found to be able to promise, with the replicas that it has now, as they come and go.
 
-        Raises NotInitialised where nobody looked yet.
+        Raises NotInitialised before the store was set up.
         """
         promises = await self._written_down()
         if not promises.fails_over:

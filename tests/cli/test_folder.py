@@ -60,7 +60,7 @@ def test_data_is_remembered_until_its_loss_is_accepted(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
 def test_a_store_of_another_user_is_not_used() -> None:
-    """Whoever may write to the folder above, such as /tmp, can make one there."""
+    """A user who may write to the folder above, such as /tmp, can make one there."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         planted = Folder(Path(name))

@@ -25,7 +25,7 @@ from tests.cli.shell import PATIENCE_S, PROGRAM, Shell
 from tests.servers import Server, eventually, free_port
 from tests.sysv.local import Keys
 
-FILE = "dead export"  # what it writes is a file of another format, whatever --json says
+FILE = "dead export"  # it writes a file of another format, also with --json
 NAMELESS = ["unshare", "--user", f"--map-user={UID}", f"--map-group={UID}"]
 ESCAPED = NAME.encode("ascii", "backslashreplace")
 

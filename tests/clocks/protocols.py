@@ -211,7 +211,7 @@ def stepped(edge: Live[Any]) -> float:
 
 
 async def all_killed(server: Server, folder: Path, clocked: Clocked) -> dict[str, Any]:
-    """By change. The neighbour has a store of its own, whose clock nobody changes."""
+    """By change. The neighbour has a store of its own, whose clock stays as it is."""
     for name in KILLS:
         (folder / name).mkdir()
     other = Server("valkey", folder / "neighbour").start()

@@ -51,7 +51,7 @@ def test_messages_arrive_once_and_in_order(matrix: dict[str, Any], change: str, 
 @pytest.mark.parametrize("kind", LIVE)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_lease_is_used_after_it(matrix: dict[str, Any], change: str, kind: str) -> None:
-    """What was taken is settled and comes to nobody else; what was assigned takes the message."""
+    """What was taken is settled and given to no other client; what was assigned takes the message."""
     assert matrix["held"][change][kind] == ([] if kind in SETTLED else [BODY.decode()])
 
 

@@ -20,7 +20,7 @@ SERVICE = "store"
 ADMIN = ("--tls", "--cacert", "/tls/ca.crt", "--user", "admin", "--pass", "admin-secret", "--no-auth-warning")
 WATCH = ("--tls", "--cacert", "/tls/ca.crt", "--pass", "sentinel-secret", "--no-auth-warning", "-p", "26379")
 BACK = "/data/back"
-# a server that was killed stays away until it is told to come back: who comes back soon stays the primary
+# a server that was killed stays away until it is started again: one that is back soon stays the primary
 START = f"""
 cd /data
 if test -e began; then until rm {BACK} 2> /dev/null; do sleep 0.1; done; else cp /config/* .; touch began; fi

@@ -110,7 +110,7 @@ async def test_a_new_generation_of_the_same_data_is_none(watched: Watched, store
 
 @pytest.fixture
 def replica(store: Server, tmp_path: Path) -> Iterator[Server]:
-    """It follows nobody yet."""
+    """Start a server that is no replica yet."""
     server = Server(store.program, tmp_path / "replica", {"repl-diskless-sync-delay": "0"}).start()
     yield server
     server.end()

@@ -65,7 +65,7 @@ def test_mtype_is_the_attribute_if_it_can_be(given: object, mtype: int) -> None:
 async def test_a_type_that_a_program_sent_comes_out_of_another_local_queue(
     bridge: LiveBridge, key: int, keys: Keys, program: Program, mtype: int
 ) -> None:
-    """2.5, 3.1: whatever fits in `long`."""
+    """2.5, 3.1: any type that fits in `long`."""
     make(from_key := keys.new())
     await bridge.queue("orders")
     await asyncio.to_thread(program.send, from_key, mtype, b"one")

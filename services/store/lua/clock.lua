@@ -4,8 +4,8 @@
 local now_ms
 local CLOCK = {}   -- Lua allows 200 local names at the top
 do
-  -- A longer time without any call is a step forward, or nothing was asked. Edges look for dead sessions every 6 s at the
-  -- latest, and a claim of 10 s that is renewed at a third of its length outlives a shorter step.
+  -- A longer time without any call is a step forward, or nothing was asked. By default edges look for dead sessions every
+  -- 6 s at the latest, and a claim of 10 s that is renewed at a third of its length outlives a shorter step.
   local GAP_MS = 6500
   local REVIVED_MS = 10000   -- at least; holders renew at a third of the length of a claim, and owners every 5 s at the latest
   local last_ms, gap_from, gap_to = 0, 0, 0
@@ -26,7 +26,10 @@ do
   -- time is bounded; and it is not to be written down, or every silence would prolong the claim of a dead holder.
   CLOCK.ends = function(till, length, now)
     if till > now + length then return now + length end
-    if gap_to <= now and till > gap_from then return math.max(till, gap_to + math.min(length, math.max(REVIVED_MS, math.floor(length / 2)))) end
+    if gap_to <= now and till > gap_from then
+      local revived = math.min(length, math.max(REVIVED_MS, math.floor(length / 2)))
+      return math.max(till, gap_to + revived)
+    end
     return till
   end
 
