@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from services.store import Queue, QueueSpec, records
+from services.store.library import source
 from tests.servers import Client
 from tests.store.desk import Desk, encode
 from tests.store.lane import Lane, begin
@@ -92,11 +93,12 @@ def test_every_body_shows_as_the_rule_says(client: Client) -> None:
     queue = Queue(
         "orders", "q1", "main", "test", QueueSpec(ack_level="fsync", bindings={"text": {"publish": "out"}})
     )
-    begin(client, queue)
+    begin(client, queue, library=source)
     lane = Lane(client, "one")
 
     @given(st.lists(bodies, min_size=1, max_size=60))
     @example(SEQUENCES)
+    @example([b"inf", b"-0", b"1e3"])
     @settings(max_examples=150, suppress_health_check=list(HealthCheck))
     def check(some: list[bytes]) -> None:
         client.call("DEL", lane.keys.log[0])

@@ -67,7 +67,7 @@ async def test_domains_live_on_different_shards(cluster: Cluster) -> None:
             with pytest.raises(AckLevelRefused, match="fsync promises nothing here"):
                 await desk.queue(f"of {name}", domain=name, ack_level="fsync")
             with pytest.raises(AckLevelRefused, match="this store has 0 now"):
-                await desk.queue(f"of {name}", domain=name)
+                await desk.queue(f"of {name}", domain=name, ack_level="replicated:1")
             queues.append(await desk.queue(f"of {name}", domain=name, ack_level="memory"))
         for node, name, queue in zip(cluster.nodes, domains, queues, strict=True):
             async with desk.another(domain=name) as own:
