@@ -15,9 +15,10 @@ from services.store.delivery import Delivery
 from services.store.domain import Timing
 from services.store.errors import StoreError, StoreUnavailable
 from services.store.letter import DeadLetter, Filter
-from services.store.operations import Outcome, Part, Source
+from services.store.operations import Part, Source
 from services.store.pipe import Pipe, PipeSettings
 from services.store.queues import Queue
+from services.store.requests import Outcome
 from services.store.spec import QueueDocument, QueueSpec
 from services.store.store import Store
 

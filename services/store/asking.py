@@ -11,9 +11,10 @@ from services.store.client import OURSELVES, Client
 from services.store.commits import KEEP_TRANSACTIONS_MS
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
-from services.store.operations import Outcome, Part, Refusals, Source
+from services.store.operations import Part, Refusals, Source
 from services.store.pipe import Pipe
 from services.store.queues import Queue
+from services.store.requests import Outcome
 
 AnswerT = TypeVar("AnswerT")
 

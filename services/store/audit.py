@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
+from services.store.names import decode_name, encode_name
 from services.store.reading import parse_id
-from services.store.registry import Registry, decode_name, encode_name
+from services.store.registry import Registry
 
 KEPT = 10_000  # lines of each of the two, and some more for a while
 MOST_OCTETS = 1_000  # of a field; of a longer one this is its beginning

@@ -13,7 +13,7 @@ from typing import Any
 
 from services.store.client import OURSELVES
 from services.store.delivery import Delivery
-from services.store.encoding import encode
+from services.store.encoding import Encoder, Head
 from services.store.errors import BehindRefused, OutcomeUnknown, StoreError, StoreUnavailable
 from services.store.keys import DomainKeys
 from services.store.operations import (
@@ -23,8 +23,6 @@ from services.store.operations import (
     Bury,
     Commit,
     Note,
-    Once,
-    Outcome,
     Phase,
     Publish,
     Reject,
@@ -35,7 +33,7 @@ from services.store.operations import (
 )
 from services.store.outcomes import Handler, tell
 from services.store.queues import Queue
-from services.store.requests import Nothing, Pull, Pulled, Pulls
+from services.store.requests import Nothing, Once, Outcome, Pull, Pulled, Pulls
 from services.store.tallies import Tallies
 
 
@@ -145,7 +143,9 @@ class Call:
     def encode(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> None:
         """Freezes the call into its command; what comes later goes into another."""
         self.sequence = sequence
-        self.command, self.handlers, self.ordered = encode(self, epoch, session, sequence, deadline_ms)
+        encoder = Encoder(self.keys, self.queues, self.tallies, packs_traced=self.packs_traced)
+        self.command = encoder.encode(self.rounds, Head(epoch, session, sequence, deadline_ms))
+        self.handlers, self.ordered = encoder.handlers, encoder.ordered
 
     # the answer
 

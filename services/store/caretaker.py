@@ -8,15 +8,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 from redis.exceptions import RedisError
 
+from services.store.connect import Connector
+from services.store.domain import Domain
 from services.store.errors import QueueUnknown, QueueUnreadable, StoreError, StoreUnavailable
-from services.store.registry import EVERYTHING, decode_name
-
-if TYPE_CHECKING:
-    from services.store.store import Store
+from services.store.names import decode_name
+from services.store.numbers import Numbers
+from services.store.queues import Queue
+from services.store.registry import EVERYTHING, Registry
 
 log = logging.getLogger(__name__)
 
@@ -24,10 +27,28 @@ REFRESH_S = 30.0  # documents are read again this often, should a notice have be
 AGAIN_S = 1.0
 
 
+class Tended(Protocol):
+    """What a store has that needs care: its documents, the queues that this process knows, and all that there are."""
+
+    connector: Connector
+    numbers: Numbers
+    registry: Registry
+
+    async def prepare(self, name: str) -> None: ...
+    def queues(self) -> AsyncIterator[Queue]: ...
+    def look_at(self, name: str) -> Domain: ...
+    def known(self) -> list[Queue]: ...
+    async def find(self, name: str) -> Queue: ...
+    def forget(self, name: str) -> None: ...
+    def complain(self, name: str, why: str) -> None: ...
+    def changed(self, name: str) -> None: ...
+    def look_again(self) -> None: ...
+
+
 class Caretaker:
     """`start` once; until `close` it looks after all that the catalogue names."""
 
-    def __init__(self, store: Store, upkeep_s: float) -> None:
+    def __init__(self, store: Tended, upkeep_s: float) -> None:
         self._store = store
         self._upkeep_s = upkeep_s
         self._tasks: list[asyncio.Task[None]] = []

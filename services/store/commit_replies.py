@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from services.store.errors import StoreError, StoreFault, refusal
-from services.store.operations import Commit, Numbered, Outcome, Watched
+from services.store.operations import Commit, Numbered, Watched
 from services.store.outcomes import Handler, failure, tell
 from services.store.queues import Queue
-from services.store.requests import Push
+from services.store.requests import Outcome, Push
 from services.store.tallies import Tallies
 
 Once = Commit | Numbered | Watched | Push

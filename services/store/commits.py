@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from services.store.errors import AckLevelLost, DomainMismatch, StoreError
 from services.store.keys import DomainKeys
-from services.store.operations import Commit, Done, Numbered, Once, Outcome, Part, Phase, Source, Watched
+from services.store.operations import Commit, Done, Numbered, Part, Phase, Source, Watched
 from services.store.queues import Queue
+from services.store.requests import Once, Outcome
 from services.store.tallies import Tallies
 from services.store.waiting import Waiting
 

@@ -11,18 +11,16 @@ import asyncio
 import hashlib
 import logging
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
+from typing import Protocol
 
 from services.store.dead import DeadLetters
+from services.store.domain import Domain
 from services.store.errors import StoreError, StoreUnavailable
 from services.store.letter import DeadLetter, Filter
 from services.store.queues import Queue
 from services.store.spans import Kind, Recorder, Value, begun, readable
 from services.store.trace_context import Context, of_attributes
-
-if TYPE_CHECKING:
-    from services.store.domain import Domain
-    from services.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +30,17 @@ BACK = 6  # looks: so far back whoever begins reads, who may come KEPT and two m
 LONGEST_ERROR = 200
 
 
+class Queues(Protocol):
+    """The queues that there are, and the domain of each."""
+
+    def queues(self) -> AsyncIterator[Queue]: ...
+    def look_at(self, name: str) -> Domain: ...
+
+
 class DeadSpans:
     """From `start` until `close`; every `look_s` seconds."""
 
-    def __init__(self, store: Store, recorder: Recorder, look_s: float) -> None:
+    def __init__(self, store: Queues, recorder: Recorder, look_s: float) -> None:
         self._store = store
         self._recorder = recorder
         self._look_s = look_s

@@ -19,10 +19,10 @@ from services.store.delivery import Delivery
 from services.store.errors import OutcomeUnknown, QueueChanged, QueueUnknown, StoreError, StoreUnavailable
 from services.store.keys import DomainKeys
 from services.store.link import Link
+from services.store.names import encode_name
 from services.store.pipe import Pipe, PipeSettings
 from services.store.process_name import has_died
 from services.store.queues import Queue
-from services.store.registry import encode_name
 from services.store.spans import Recorder
 from services.store.traced_pipe import TracedPipe
 from services.store.tracing import Tracing

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from services.store import commit_replies, log_replies, outcomes, records, tracing
+from services.store import commit_replies, log_replies, outcomes, records
+from services.store.keys import DomainKeys
 from services.store.operations import (
     TAKE_BYTES,
     Commit,
@@ -12,6 +15,7 @@ from services.store.operations import (
     Numbered,
     Reject,
     Return,
+    Round,
     Send,
     Source,
     Watched,
@@ -19,38 +23,50 @@ from services.store.operations import (
     merge,
 )
 from services.store.outcomes import Handler
+from services.store.queues import Queue
 from services.store.request_replies import requested
 from services.store.requests import Pull, Push, Request, Settle
-
-if TYPE_CHECKING:
-    from services.store.call import Call
-
+from services.store.tallies import Tallies
+from services.store.traced_entries import pack_traced
 
 FIRST_QUEUE = 7  # keys before those of the queues
 LOG_ENTRY = 64 << 10  # octets of lines in one entry of the log, unless a single line is longer
 
 
-def encode(
-    call: Call, epoch: str, session: str, sequence: int, deadline_ms: int
-) -> tuple[tuple[Any, ...], list[Handler], list[tuple[int, Source]]]:
-    """The command, one handler for each reply in it, and which of them are of what somebody asked in order."""
-    encoder = _Encoder(call)
-    command = encoder.whole(epoch, session, sequence, deadline_ms)
-    return command, encoder.handlers, encoder.ordered
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands before the operations of a call. `deadline_ms` is of the store's clock, 0 for none."""
+
+    epoch: str
+    session: str
+    sequence: int
+    deadline_ms: int
 
 
-class _Encoder:
-    def __init__(self, call: Call) -> None:
+class Encoder:
+    """Encodes the rounds of one call. `handlers` has one for each reply, `ordered` those asked for in order."""
+
+    def __init__(
+        self,
+        keys: DomainKeys,
+        queues: Mapping[str, tuple[int, Queue]],
+        tallies: Tallies,
+        *,
+        packs_traced: bool,
+    ) -> None:
+        """queues: by id, each with its place in the call. packs_traced: some of its messages may be traced."""
         self.handlers: list[Handler] = []
         self.ordered: list[tuple[int, Source]] = []
-        self._call = call
-        self._tallies = call.tallies
-        self._pack = tracing.pack if call.packs_traced else records.pack
+        self._keys = keys
+        self._queues = queues
+        self._tallies = tallies
+        self._pack = pack_traced if packs_traced else records.pack
         self._args: list[Any] = []
         self._transactions: list[str] = []
 
-    def whole(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> tuple[Any, ...]:
-        for round_ in self._call.rounds:
+    def encode(self, rounds: Sequence[Round], head: Head) -> tuple[Any, ...]:
+        """Return the command."""
+        for round_ in rounds:
             for work in round_.works.values():
                 self._work(work)
             for commit in round_.commits:
@@ -60,17 +76,17 @@ class _Encoder:
             for placed in round_.heads:
                 self._args.append("H")
                 self.handlers.append(log_replies.placed(placed, self._tallies))
-        own = self._call.keys
+        own, session = self._keys, head.session
         keys = [own.epoch, own.sessions, own.lane(session), own.lots(session), *own.log[:3]]
-        for _, queue in self._call.queues.values():
+        for _, queue in self._queues.values():
             keys.extend(queue.keys)
         keys.extend(self._transactions)
-        head = (epoch, session, sequence, deadline_ms, own.wake_channel, len(self._call.queues))
-        return ("FCALL", "ps1_work_timed", len(keys), *keys, *head, *self._args)
+        first = (head.epoch, session, head.sequence, head.deadline_ms, own.wake_channel, len(self._queues))
+        return ("FCALL", "ps1_work_timed", len(keys), *keys, *first, *self._args)
 
     def _work(self, work: Work) -> None:
         args, tallies = self._args, self._tallies
-        index = self._call.queues[work.queue.qid][0]
+        index = self._queues[work.queue.qid][0]
         if work.notes:  # before what ends the lease
             _encode_notes(index, work.notes, args)
             self.handlers.append(outcomes.noted(work, tallies))
@@ -140,12 +156,12 @@ class _Encoder:
 
     def _commit(self, commit: Commit) -> None:
         args = self._args
-        key = self._key(self._call.keys.transaction(commit.identifier))
+        key = self._key(self._keys.transaction(commit.identifier))
         args += ("X", key, commit.keep_ms, commit.digest, len(commit.parts))
         for part in commit.parts:
             merged = merge(part.deliveries)
             entries = self._pack(part.records) if part.records else []
-            args += (self._call.queues[part.queue.qid][0], len(merged), part.origin, part.holder)
+            args += (self._queues[part.queue.qid][0], len(merged), part.origin, part.holder)
             for group in merged:
                 args += group
             args.append(len(entries))
@@ -153,33 +169,33 @@ class _Encoder:
                 args += packed
 
     def _numbered(self, numbered: Numbered) -> None:
-        key = self._key(self._call.keys.journal(numbered.journal))
-        queue = self._call.queues[numbered.queue.qid][0]
+        key = self._key(self._keys.journal(numbered.journal))
+        queue = self._queues[numbered.queue.qid][0]
         record = numbered.record
         self._args += ("U", key, queue, numbered.number, numbered.origin, numbered.reason, numbered.error)
         self._args += (1, len(record) - 4, record)
 
     def _watched(self, watched: Watched) -> None:
-        queue, record = self._call.queues[watched.queue.qid][0], watched.record
+        queue, record = self._queues[watched.queue.qid][0], watched.record
         self._args += ("W", self._key(watched.key), watched.keep_ms, queue, watched.origin)
         self._args += (1, len(record) - 4, record)
 
     def _request(self, request: Request) -> None:
-        args, queue = self._args, self._call.queues[request.queue.qid][0]
-        key = self._key(self._call.keys.request(request.request))
+        args, queue = self._args, self._queues[request.queue.qid][0]
+        key = self._key(self._keys.request(request.request))
         match request:
             case Push(record=record):
                 args += ("Q", key, request.keep_ms, queue, "push", request.origin, 1, len(record) - 4, record)
             case Pull():
                 args += ("Q", key, request.keep_ms, queue, "pull", request.largest)
             case Settle(session=session):
-                lots = self._key(self._call.keys.lots(session)) if session else 0
+                lots = self._key(self._keys.lots(session)) if session else 0
                 args += ("Q", key, 0, queue, "done", session, lots)
 
     def _key(self, key: str) -> int:
         """The place of one more key, behind those of the queues."""
         self._transactions.append(key)
-        return FIRST_QUEUE + 8 * len(self._call.queues) + len(self._transactions)
+        return FIRST_QUEUE + 8 * len(self._queues) + len(self._transactions)
 
     def _sends(self, sends: list[Send]) -> None:
         """Lines of many connections share entries. One operation for all that know the same bindings."""
@@ -200,7 +216,7 @@ class _Encoder:
                 count = first.count if len(part) == 1 else sum(send.count for send in part)
                 self._args += (count, block, len(first.copies))
                 for queue, record in first.copies:
-                    self._args += (self._call.queues[queue.qid][0], record)
+                    self._args += (self._queues[queue.qid][0], record)
             self.handlers.append(log_replies.sent(parts, self._tallies))
             start = end
 

@@ -22,7 +22,7 @@ from services.store.errors import (
     StoreUnavailable,
     TooLate,
 )
-from services.store.registry import encode_name
+from services.store.names import encode_name
 from services.store.replication import Replication
 from services.store.session import Session
 from services.store.waiting import Waiting

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from services.store.keys import DomainKeys
 from services.store.link import Link
+from services.store.names import decode_name
 from services.store.reading import parse_id
-from services.store.registry import decode_name
 
 PAGE = 1_000  # samples in one call, some 250 KB
 MOST_BACK = 100_000  # samples that whoever begins looks back at

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
+from enum import IntEnum
 
 from services.store.client import Admission, Client
 from services.store.delivery import Delivery
 from services.store.errors import AccessDenied, StoreError
 from services.store.queues import Queue
-from services.store.requests import Request
+from services.store.requests import Once, Request
 
 MAX_MESSAGES = 1000  # published or taken by one call (Lua unpacks 8,000 values at the most)
 MAX_BYTES = 1 << 20  # of records in one call; a single larger message goes alone
@@ -18,19 +18,11 @@ MAX_QUEUES = 128
 TAKE_BYTES = 1 << 20  # of bodies that one call's takes may answer, or one message that is larger
 
 
-class Outcome(Enum):
-    """What became of something that is done once."""
-
-    STORED = "stored"  # now
-    AGAIN = "again"  # it had been done before
-
-
 Refusals = list[tuple[int, StoreError]]  # (index in the run, why)
 Published = Callable[[Refusals | StoreError], None]  # [] = all are stored
 Taken = Callable[[list[Delivery] | StoreError, bool], None]  # True: there was more than one call may carry
 Counted = Callable[[int | StoreError], None]
 Done = Callable[[StoreError | None], None]
-Once = Callable[[Outcome | StoreError], None]
 Placed = Callable[[str | StoreError], None]  # a place in the log: "<era>-<messages up to there>"
 
 

@@ -11,10 +11,11 @@ from pydantic import ValidationError
 from services.store.decided import decided
 from services.store.duration import STORED
 from services.store.errors import PeerChanged, StoreFault
+from services.store.names import decode_name, encode_name
 from services.store.outcomes import tell
 from services.store.peer import Peer, PeerSpec, Unreadable
 from services.store.queue_document import faults_of
-from services.store.registry import Registry, decode_name, encode_name
+from services.store.registry import Registry
 from services.store.spec import MAX_NAME_BYTES
 
 NOTICE = "peer ".ljust(MAX_NAME_BYTES + 1)  # before a peer's name among the changes: too long for any queue's

@@ -16,7 +16,8 @@ from services.store.errors import NotInitialised
 from services.store.keys import QUEUE_KEYS, DomainKeys, RegistryKeys
 from services.store.line import NO_BOUND, Broken, Command, Line
 from services.store.link import explain
-from services.store.registry import READY, decode_name
+from services.store.names import decode_name
+from services.store.registry import READY
 
 PAGE_OCTETS = (
     1 << 20

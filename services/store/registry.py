@@ -25,6 +25,7 @@ from services.store.errors import (
 from services.store.keys import RegistryKeys
 from services.store.library import LIBRARY, loaded, source
 from services.store.link import Link, explain
+from services.store.names import decode_name, encode_name
 from services.store.queue_document import fields, parse, queue_of
 from services.store.queues import Listed, Queue
 from services.store.requests import check_id
@@ -36,14 +37,6 @@ READY = b"ready"
 MAX_ID = 0xFFFF_FFFF
 MAX_LISTED = 100_000  # claims that a process keeps in memory
 EVERYTHING = ""  # no queue's name: a notice that everything may have changed
-
-
-def encode_name(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
-
-
-def decode_name(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
 
 
 def claim_taken(claim: str, by: str) -> str:

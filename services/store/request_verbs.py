@@ -5,11 +5,12 @@ from __future__ import annotations
 from services.store.client import OURSELVES
 from services.store.commits import Commits
 from services.store.errors import StoreError
-from services.store.operations import Once, Phase, Source
+from services.store.operations import Phase, Source
 from services.store.queues import Queue
 from services.store.requests import (
     Held,
     Nothing,
+    Once,
     Pull,
     Pulled,
     Pulls,

@@ -9,17 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from services.store.delivery import Delivery
 from services.store.errors import StoreError
 from services.store.queues import Queue
 
-if TYPE_CHECKING:
-    from services.store.operations import Once
-
 ID_BYTES = 16
 NO_ID = bytes(ID_BYTES)  # what has no id is done as often as it comes
+
+
+class Outcome(Enum):
+    """What became of something that is done once."""
+
+    STORED = "stored"  # now
+    AGAIN = "again"  # it had been done before
+
+
+Once = Callable[[Outcome | StoreError], None]
 
 
 class Nothing(Enum):

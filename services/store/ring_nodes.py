@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.store.errors import StoreFault
-from services.store.registry import Registry, decode_name, encode_name
+from services.store.names import decode_name, encode_name
+from services.store.registry import Registry
 
 KEEP_MS = 24 * 3600 * 1000  # a node that has not written for so long is forgotten
 

@@ -13,17 +13,14 @@ import contextlib
 import logging
 import random
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from services.store.clock import now
+from services.store.domain import Domain
 from services.store.edge_tally import EdgeTally, Ourselves, Shell
 from services.store.errors import OutcomeUnknown, StoreError
 from services.store.samples import Sample, Writer
 from services.store.tallies import Tally
-
-if TYPE_CHECKING:
-    from services.store.domain import Domain
-    from services.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +30,18 @@ LAST_S = 1.0  # the last look, when the process ends, takes no longer
 Page = list[tuple[Sample, Tally | EdgeTally]]
 
 
+class Domains(Protocol):
+    """The domains that a process uses. `edge`: whose process it is."""
+
+    edge: str
+
+    def open_domains(self) -> list[Domain]: ...
+
+
 class Sampler:
     """`start` once; until `stop` it looks every `sample_s`, more or less: not all processes at once."""
 
-    def __init__(self, store: Store, sample_s: float, kept: int, shell: Shell | None) -> None:
+    def __init__(self, store: Domains, sample_s: float, kept: int, shell: Shell | None) -> None:
         """kept: how many samples a domain keeps, some more for a while. shell: None where nobody connects."""
         self._store = store
         self._sample_s = sample_s

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from services.store.edge_tally import EdgeTally
-from services.store.registry import encode_name
+from services.store.names import encode_name
 from services.store.tallies import Tally
 
 VERSION = "1"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from services.store.domain import Domain
 from services.store.errors import QueueUnreadable, StoreError
+from services.store.figures import Looked
 from services.store.handover import FAULT, FAULT_FIELDS, FoundT, hand_on
 from services.store.log import Log, LogSpec
 from services.store.queue_document import parse_leniently
+from services.store.queues import Queue
+from services.store.registry import Registry
 from services.store.spec import LOG_DOMAIN, Overflow, QueueSpec
-
-if TYPE_CHECKING:
-    from services.store.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,16 @@ class Standing:
     used: float  # part of its bounds, as `used_part` reckons it
 
 
+class Queues(Protocol):
+    """The queues that there are, and their figures."""
+
+    registry: Registry
+
+    def complain(self, name: str, why: str) -> None: ...
+    def look_at(self, name: str) -> Domain: ...
+    async def stats_of(self, queues: Iterable[Queue]) -> Looked: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Standings:
     """Of all queues that there are, by name."""
@@ -50,7 +61,7 @@ class Standings:
     unread: Collection[str]  # damaged ones, and those of a shard that is away
 
 
-async def standings(store: Store) -> Standings:
+async def standings(store: Queues) -> Standings:
     """Raises StoreError."""
     queues, unread = [], set[str]()
     async for name, document in store.registry.documents():
@@ -95,7 +106,7 @@ def used_part(spec: QueueSpec, messages: int, octets: int) -> float:
     return max((there / most for there, most in bounds if most), default=0.0)
 
 
-async def copies_lost(store: Store) -> int:
+async def copies_lost(store: Queues) -> int:
     """By links, since the text service's log began; 0 where there is none. Raises StoreError."""
     figures = await Log(store.look_at(LOG_DOMAIN), LogSpec()).figures()
     return int(figures.get("copies_lost", 0))

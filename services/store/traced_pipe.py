@@ -12,12 +12,14 @@ from functools import partial
 from services.store.delivery import Delivery
 from services.store.errors import OutcomeUnknown, StoreError
 from services.store.handed_out import Ending
-from services.store.operations import Commit, Done, Once, Outcome, Published, Refusals, Send, Source, Taken
+from services.store.operations import Commit, Done, Published, Refusals, Send, Source, Taken
 from services.store.pipe import Pipe
 from services.store.queues import Queue
 from services.store.requests import (
     Held,
     Nothing,
+    Once,
+    Outcome,
     Pull,
     Pulled,
     Pulls,

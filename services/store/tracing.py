@@ -136,25 +136,6 @@ class Tracing:
                 self.handed_out.received(delivery, client)
 
 
-def is_traced(record: bytes) -> bool:
-    context: Context | None = trace_context.of_record(record)
-    return context is not None and context.is_sampled
-
-
-def pack(run: list[bytes]) -> list[tuple[int, int, bytes]]:
-    """As `records.pack`, and what is traced begins an entry, or stands behind others that are: whoever takes the entry
-    out sees by its first octet whether he has to look for it."""
-    entries: list[tuple[int, int, bytes]] = []
-    start, before = 0, True
-    for index, record in enumerate(run):
-        traced = bool(record[0]) and is_traced(record)
-        if traced and not before:
-            entries += records.pack(run[start:index])
-            start = index
-        before = traced
-    return entries + records.pack(run[start:])
-
-
 def rooms_of(commit: Commit) -> dict[str, int]:
     """By how many octets what a commit puts into a queue may grow and still fit into it when that is empty; of queues
     that have a bound."""

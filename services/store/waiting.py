@@ -49,7 +49,7 @@ class Waiting:
         return call
 
     def packs_traced(self) -> None:
-        """What was last asked for puts traced messages in: they begin entries (`tracing.pack`)."""
+        """What was last asked for puts traced messages in: they begin entries (`traced_entries`)."""
         self._gathering.packs_traced = True
 
     def next(self) -> Call | None:

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from services.store import Source, Store, StoreError, records
 from services.store.errors import MessageTooLarge, OutcomeUnknown, QueueFull, QueueUnknown
-from services.store.operations import Outcome
+from services.store.requests import Outcome
 from services.sysv.answers import answered
 from services.sysv.condition import Condition, Pause
 from services.sysv.journal import Journal

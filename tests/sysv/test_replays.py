@@ -10,7 +10,7 @@ import pytest
 
 from services.store import records
 from services.store.asking import Asker
-from services.store.operations import Outcome
+from services.store.requests import Outcome
 from services.sysv.journal import Journal
 from services.sysv.kernel import READ, LocalQueue
 from services.sysv.outbound import Outbound

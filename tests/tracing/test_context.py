@@ -13,7 +13,7 @@ from services.store.handed_out import HandedOut
 from services.store.hops import Hops
 from services.store.sampling import Sampling
 from services.store.trace_context import KEY, Context, fresh, hop, of_record, parse, stamped
-from services.store.tracing import pack
+from services.store.traced_entries import pack_traced
 from tests.tracing.conftest import NewRecorder
 
 GOOD = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -82,7 +82,7 @@ def test_what_is_traced_begins_its_entry(chance: random.Random) -> None:
         run = [records.encode(b"%d" % number) for number in range(chance.randint(1, 100))]
         for index in chance.sample(range(len(run)), chance.randint(0, len(run))):
             run[index] = stamped(run[index], fresh())
-        entries = pack(run)
+        entries = pack_traced(run)
         split = [records.split(blob, count) for count, _, blob in entries]
         assert [record for entry in split for record in entry] == run
         assert [size for _, size, _ in entries] == [sum(map(len, entry)) - 4 * len(entry) for entry in split]

@@ -18,7 +18,8 @@ from services.store import OURSELVES, Client, Pipe, Queue, Source, StoreError
 from services.store.claims import Asked
 from services.store.clock import now
 from services.store.errors import BatchDiffers, OutcomeUnknown, QueueFull, QueueUnknown
-from services.store.operations import Outcome, Refusals
+from services.store.operations import Refusals
+from services.store.requests import Outcome
 
 log = logging.getLogger(__name__)
 
