@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 from protos import tmq
 from services.store import QueueSpec, Store, StoreError
-from services.store.embedded import EmbeddedSettings, EmbeddedStore
+from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore
 
 T = TypeVar("T")
 QUEUES = 200

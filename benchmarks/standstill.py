@@ -38,7 +38,7 @@ from benchmarks.process import free_port
 from benchmarks.results import RESULTS
 from protos import tmq
 from services.store import Store, StoreError
-from services.store.asking import Asker
+from services.store.pipeline.async_client import Asker
 
 FOLDER = "/var/tmp"  # on a disk, where stores are
 LONGEST_S = 120.0

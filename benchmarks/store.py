@@ -9,10 +9,10 @@ import hiredis
 import redis
 
 from benchmarks.peers.peer import BODY
-from services.store.keys import DomainKeys
-from services.store.library import source
-from services.store.records import PER_ENTRY
-from services.store.spec import QueueSpec
+from services.store.model.keys import DomainKeys
+from services.store.model.records import PER_ENTRY
+from services.store.model.spec import QueueSpec
+from services.store.redis.library import source
 
 EPOCH, SESSION, QID = "bench.1", "bench", "q1"
 TAKE_BYTES = 4 << 20

@@ -13,7 +13,7 @@ import timeit
 from pathlib import Path
 
 from benchmarks.metrics_cost import by_turns, keep, parse, report
-from services.store import records, trace_context
+from services.store.model import records, trace_context
 from tests.servers import free_port
 from tests.tracing.collector import Collector
 

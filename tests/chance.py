@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from services.kit.session import Peer, Session
-from services.store import Client, Delivery, Queue, errors
+from services.store import Client, Delivery, Queue
+from services.store.model import errors
 
 SESSION, OUTPUT = 1, 2  # who holds reading up
 

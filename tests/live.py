@@ -19,7 +19,7 @@ from services.kit.metrics import Metrics
 from services.kit.session import SessionFactory
 from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
-from services.store.internal import is_internal
+from services.store.model.internal import is_internal
 from tests.servers import Server
 from tests.topologies import Cluster, Replicated
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from services.kit.tally import Tally
 from services.store import Queue
-from services.store.domain import Domain
-from services.store.errors import QueueExists, QueueUnknown
+from services.store.model.errors import QueueExists, QueueUnknown
+from services.store.pipeline.domain import Domain
 from tests.live import Live, SettingsT, until
 from tests.plain_client import PATIENCE_S, PlainClient
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.store.report import VERSION, Report
+from services.store.report.report import VERSION, Report
 
 NOW_MS = 1_764_000_000_000
 COUNTS = (0, 3, 9, 20, 7, 4, 2, 0, 0, 1, 0, 0, 0, 0, 0, 0)

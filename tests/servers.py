@@ -22,7 +22,7 @@ from redis.connection import Connection
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from services.store.embedded import EmbeddedSettings, EmbeddedStore, server_binary
+from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore, server_binary
 
 PATIENCE_S = 60.0  # the longest wait for something that must happen; machines are shared
 PORTS = 20_000  # how many there are for the servers of tests

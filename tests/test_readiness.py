@@ -29,8 +29,8 @@ from services.ring.edge import RunningRing
 from services.ring.node import ownership
 from services.ring.node.users import Users
 from services.store import QueueSpec, Store
-from services.store.keys import DomainKeys
-from services.store.spec import LOG_DOMAIN
+from services.store.model.keys import DomainKeys
+from services.store.model.spec import LOG_DOMAIN
 from services.sysv import process as sysv
 from services.sysv.settings import SysvSettings
 from tests.cli.shell import ANY_PORT

@@ -17,7 +17,7 @@ from benchmarks.generator import Generator
 from benchmarks.peers.redis import Store
 from benchmarks.peers.tmq import Tmq, store_url
 from benchmarks.process import Workshop
-from services.store.keys import QUEUE_KEYS, DomainKeys, RegistryKeys
+from services.store.model.keys import QUEUE_KEYS, DomainKeys, RegistryKeys
 
 QUEUES = 200
 DEAD = QUEUE_KEYS.index("d")

@@ -20,8 +20,8 @@ from benchmarks.console.store import FULL, names, url
 from benchmarks.peers.redis import Store as Server
 from benchmarks.process import free_port
 from protos import tmq
-from services.store.buckets import CLASSES
-from services.store.keys import DomainKeys
+from services.store.model.buckets import CLASSES
+from services.store.model.keys import DomainKeys
 
 SAMPLES = 100_000  # more than that no console looks back at
 LOOK_S = 10  # in which each busy queue has two: what was done with it, and how it stands

@@ -9,8 +9,9 @@ from typing import Any
 from benchmarks.analytics.filling import Day, Pipe
 from benchmarks.analytics.letters import letters
 from benchmarks.peers.redis import Store as Server
-from services.store import Queue, QueueSpec, Store, records
-from services.store.asking import Asker
+from services.store import Queue, QueueSpec, Store
+from services.store.model import records
+from services.store.pipeline.async_client import Asker
 
 FULL = "q0000"  # whose dead letters they are
 BUSY_S = 2.0  # in which each queue gets a message: so every row of the live view changes each time

@@ -19,7 +19,7 @@ import aiohttp
 
 from penstock_operator.resources import SINGULAR, Key, Kind, Resource
 from services.outside.document import BadDocument, read_json
-from services.store.document import API_VERSION
+from services.store.model import API_VERSION
 
 FIELD_MANAGER = "penstock-operator"
 TIMEOUT_S = 30.0

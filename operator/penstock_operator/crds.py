@@ -12,9 +12,7 @@ from pydantic import BaseModel
 from penstock_operator.redrive_spec import RedriveSpec
 from penstock_operator.rules import PEER_RULES, QUEUE_RULES, REDRIVE_RULES, Rule
 from penstock_operator.schema import RULES, Schema, filled_in, structural
-from services.store.document import API_VERSION
-from services.store.peer import PeerSpec
-from services.store.spec import NamedQueueSpec
+from services.store.model import API_VERSION, NamedQueueSpec, PeerSpec
 
 GROUP, _, VERSION = API_VERSION.partition("/")
 CATEGORY = "penstock"

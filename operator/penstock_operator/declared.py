@@ -8,10 +8,16 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from penstock_operator.resources import SINGULAR, Key, Resource
-from services.store.document import API_VERSION
-from services.store.peer import PeerDocument, PeerSpec
-from services.store.queues import OF_A_RESOURCE
-from services.store.spec import WATCHED, DeletionPolicy, QueueDocument, QueueSpec
+from services.store.model import (
+    API_VERSION,
+    OF_A_RESOURCE,
+    WATCHED,
+    DeletionPolicy,
+    PeerDocument,
+    PeerSpec,
+    QueueDocument,
+    QueueSpec,
+)
 
 UNKNOWN = (
     "this operator does not know the field: leave it out; if nobody wrote it, the definitions (CRDs) are of another "

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock_operator.resources import Resource
-from services.store.peer import MAX_ADDRESSES, PeerProtocol, PeerSpec
+from services.store.model import MAX_ADDRESSES, PeerProtocol, PeerSpec
 
 DISCOVER = "penstock.dev/discover"
 STORE = "penstock.dev/store"

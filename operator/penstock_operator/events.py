@@ -10,7 +10,7 @@ from enum import StrEnum
 from penstock_operator.api import Api, ApiError
 from penstock_operator.metrics import Metrics
 from penstock_operator.resources import SINGULAR, Resource
-from services.store.document import API_VERSION
+from services.store.model import API_VERSION
 
 log = logging.getLogger(__name__)
 

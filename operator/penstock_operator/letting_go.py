@@ -14,8 +14,7 @@ from penstock_operator.declared import owning_key, queue_name
 from penstock_operator.mirror import Mirror
 from penstock_operator.resources import Key, Kind
 from services.store import Store, StoreError
-from services.store.peer import Peer
-from services.store.queues import Listed, released
+from services.store.model import Listed, Peer, released
 
 log = logging.getLogger(__name__)
 

@@ -21,10 +21,7 @@ from penstock_operator.rqprc import Rqprc
 from penstock_operator.statuses import Statuses
 from penstock_operator.wanted_peers import Wanted, declared_peers, unfit
 from services.store import Store, StoreError
-from services.store.errors import OutcomeUnknown, StoreUnavailable
-from services.store.peer import Peer, Unreadable
-from services.store.queues import RELEASED
-from services.store.rqp_binding import Remote
+from services.store.model import RELEASED, OutcomeUnknown, Peer, Remote, StoreUnavailable, Unreadable
 
 log = logging.getLogger(__name__)
 

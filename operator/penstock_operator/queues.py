@@ -14,18 +14,22 @@ from penstock_operator.declared import DeclaredQueue, owner_of, owning_key
 from penstock_operator.resources import Key
 from penstock_operator.rivals import Claimants, wants
 from services.store import Queue, QueueSpec, Store
-from services.store.errors import (
+from services.store.model import (
+    INBOX,
+    OUTBOX,
     AckLevelRefused,
     DatasetLost,
     DomainMismatch,
     NumberTaken,
     OutcomeUnknown,
+    Protocol,
     QueueUnknown,
+    Remote,
     StoreError,
     StoreUnavailable,
+    number_name,
+    split_claim,
 )
-from services.store.ring_binding import INBOX, OUTBOX
-from services.store.rqp_binding import Protocol, Remote, number_name, split_claim
 
 REASONS: dict[type[StoreError], tuple[Ready, Reason]] = {  # the first that fits
     DatasetLost: (Ready.NO, Reason.DATASET_LOST),

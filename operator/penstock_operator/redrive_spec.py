@@ -14,10 +14,16 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from services.store.document import API_VERSION, Document, refuse_bool, written
-from services.store.duration import Duration
-from services.store.letter import Filter
-from services.store.spec import Metadata, QueueName
+from services.store.model import (
+    API_VERSION,
+    Document,
+    Duration,
+    Filter,
+    Metadata,
+    QueueName,
+    refuse_bool,
+    written,
+)
 
 MAX_RATE = 1_000_000
 REASON = "[a-z][a-z0-9_]{0,62}"

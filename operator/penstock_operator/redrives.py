@@ -29,7 +29,7 @@ from penstock_operator.redriving_told import Superseded, Telling, complete, stop
 from penstock_operator.resources import Key, Kind, Resource
 from penstock_operator.statuses import Statuses
 from services.store import Store, StoreError
-from services.store.errors import DomainMismatch, MessageTooLarge, QueueUnknown, ReasonUnknown
+from services.store.model import DomainMismatch, MessageTooLarge, QueueUnknown, ReasonUnknown
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from typing import Any
 from penstock_operator.declared import owning_key
 from penstock_operator.redrive_spec import RedriveSpec
 from services.store import DeadLetters, Queue, Store
-from services.store.errors import MessageTooLarge, OutcomeUnknown, QueueUnknown, StoreError
-from services.store.redriving import Pace
+from services.store.deadletters import Pace
+from services.store.model import MessageTooLarge, OutcomeUnknown, QueueUnknown, StoreError
 
 BLOCKED_S = 2.0  # before the target is tried again that took nothing
 

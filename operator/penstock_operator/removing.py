@@ -10,8 +10,7 @@ from penstock_operator.declared import DeclaredQueue, owner_of
 from penstock_operator.events import Severity
 from penstock_operator.resources import Resource
 from services.store import Queue, Store
-from services.store.errors import QueueNotEmpty, QueueUnknown, StoreError, StoreFault
-from services.store.spec import DeletionPolicy
+from services.store.model import DeletionPolicy, QueueNotEmpty, QueueUnknown, StoreError, StoreFault
 
 
 class Outcome(StrEnum):

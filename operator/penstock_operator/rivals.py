@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from penstock_operator.declared import DeclaredQueue
 from penstock_operator.resources import Key
-from services.store.rqp_binding import EVERY_PEER, split_claim
+from services.store.model import EVERY_PEER, split_claim
 
 NAME = "name "
 

@@ -10,20 +10,31 @@ from dataclasses import dataclass
 
 from pydantic.alias_generators import to_camel
 
-from services.store.access import HOST_BITS, NO_NETWORK
-from services.store.bindings import (
+from services.store.model import (
     CAST_KNOWS_NO_CERTIFICATE,
+    CATALOGUES_DOMAIN,
+    FOUR_NUMBERS,
+    HOST_BITS,
+    LOG_DOMAIN,
+    MAX_NAME_BYTES,
+    MCA_LARGEST_BODY,
+    NO_IPV4,
+    NO_NETWORK,
+    NO_PEER,
+    NO_TIME,
+    NOT_ONE_MACHINE,
+    OF_ONE_PROTOCOL,
+    REGISTRY_DOMAIN,
     RING_EDGE,
     RING_KNOWS_NOBODY,
     RING_SHUT_OUT,
     TEXT_EDGE,
     TEXT_KNOWS_NOBODY,
     TEXT_SHUT_OUT,
+    TOO_LARGE_FOR_MCA,
+    PeerProtocol,
+    Protocol,
 )
-from services.store.keys import REGISTRY_DOMAIN
-from services.store.peer import FOUR_NUMBERS, NO_IPV4, NO_PEER, NOT_ONE_MACHINE, OF_ONE_PROTOCOL, PeerProtocol
-from services.store.rqp_binding import MCA_LARGEST_BODY, TOO_LARGE_FOR_MCA, Protocol
-from services.store.spec import CATALOGUES_DOMAIN, LOG_DOMAIN, MAX_NAME_BYTES, NO_TIME
 
 
 @dataclass(frozen=True, slots=True)

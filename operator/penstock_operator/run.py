@@ -21,7 +21,7 @@ from services.kit.readiness import Readiness
 from services.kit.settings import HealthSettings
 from services.kit.tracing import tracing
 from services.store import Store
-from services.store.spans import Observer
+from services.store.tracing import Observer
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from services.store.duration import format_duration
+from services.store.model import format_duration
 
 Schema = dict[str, Any]
 RULES = "x-kubernetes-validations"

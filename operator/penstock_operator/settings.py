@@ -14,8 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from services.kit.settings import TracingSettings
 from services.outside.url import BadUrl
-from services.store.tls_files import check_files
-from services.store.url import StoreUrl
+from services.store.redis import StoreUrl, check_files
 
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 NAMESPACE = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

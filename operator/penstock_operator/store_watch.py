@@ -11,7 +11,7 @@ from penstock_operator.conditions import Ready, Reason, Verdict
 from penstock_operator.metrics import Metrics
 from penstock_operator.resources import Key
 from services.store import Store, StoreError
-from services.store.errors import DatasetLost, NotInitialised, StoreUnavailable
+from services.store.model import DatasetLost, NotInitialised, StoreUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ import contextlib
 
 from penstock_operator.metrics import Metrics
 from services.store import Store, StoreError
-from services.store.errors import QueueUnknown, StoreFault
-from services.store.internal import PREFIX, is_of_node
+from services.store.model import PREFIX, QueueUnknown, StoreFault, is_of_node
 
 
 class Stranded:

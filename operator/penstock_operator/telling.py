@@ -8,9 +8,9 @@ from functools import partial
 from penstock_operator.metrics import Metrics
 from penstock_operator.stranded import Stranded
 from services.store import Store
-from services.store.memory import memory_of
-from services.store.reports import keep_reading
-from services.store.standing import LOOK_S, copies_lost, keep_looking, standings
+from services.store.redis import memory_of
+from services.store.report import keep_reading
+from services.store.upkeep import LOOK_S, copies_lost, keep_looking, standings
 
 
 async def keep_telling(store: Store, metrics: Metrics, sweep_s: float) -> None:

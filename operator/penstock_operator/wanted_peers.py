@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from penstock_operator.conditions import Ready, Reason, Verdict
 from penstock_operator.declared import owner_of, read_peer
 from penstock_operator.resources import Resource
-from services.store.peer import PeerSpec
-from services.store.rqp_binding import Protocol
+from services.store.model import PeerSpec, Protocol
 
 
 @dataclass(frozen=True, slots=True)

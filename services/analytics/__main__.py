@@ -28,7 +28,7 @@ from services.analytics.run import run
 from services.analytics.session import start
 from services.analytics.settings import SHAPES, TIMES_S, Settings, SettingsError, Shape
 from services.kit.logs import JsonLines
-from services.store.errors import NotInitialised, StoreError, StoreUnavailable
+from services.store.model import NotInitialised, StoreError, StoreUnavailable
 
 DONE, FAILED, USAGE, UNAVAILABLE, LOCKED = range(5)
 OWN = re.compile(

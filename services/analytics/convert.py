@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.analytics.schema import COUNTS, INT, LONG, OCTETS, REASONS, TEXT, TIME
-from services.store.buckets import CLASSES
+from services.store.model import CLASSES
 
 LATEST_MS = 7_258_118_400_000  # the year 2200: what is later is no time that anything happened
 MAX_LONG = (1 << 63) - 1

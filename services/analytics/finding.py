@@ -10,8 +10,8 @@ from services.analytics.losses import DataLoss, lost
 from services.analytics.options import OptionError, Options
 from services.analytics.schema import Kind
 from services.analytics.stretches import Stream
-from services.store.keys import DomainKeys
-from services.store.reading import DeadStream, Reading, StreamState, parse_id
+from services.store.catalogue import DeadStream, Reading, StreamState, parse_id
+from services.store.model import DomainKeys
 
 MOST_LISTED = 20  # names in an error
 log = logging.getLogger(__name__)

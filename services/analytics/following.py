@@ -23,7 +23,7 @@ from services.analytics.losses import lost, shortened
 from services.analytics.options import Options
 from services.analytics.pieces import parts, read
 from services.analytics.stretches import Stream
-from services.store.reading import BEGINNING, Reading, parse_id
+from services.store.catalogue import BEGINNING, Reading, parse_id
 
 Offsets = dict[str, str]  # id of the last entry that was read, by the stream's key; and by SERVED
 SERVED = (

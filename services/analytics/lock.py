@@ -19,7 +19,7 @@ from typing import Any, Self
 from services.analytics.files import Files
 from services.analytics.places import OutputError
 from services.outside.document import read_json
-from services.store.process_name import machine
+from services.store.redis import machine
 
 LOCK = "runs/lock.json"
 LOOK_S = 0.2

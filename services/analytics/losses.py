@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from services.analytics.schema import Kind
 from services.analytics.stretches import Stream, Stretch
-from services.store.reading import BEGINNING, Page, StreamState, next_id, parse_id
+from services.store.catalogue import BEGINNING, Page, StreamState, next_id, parse_id
 
 
 class DataLoss(Exception):

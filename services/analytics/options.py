@@ -13,8 +13,8 @@ from services.analytics.columns import WHOLE
 from services.analytics.schema import Kind
 from services.outside.document import read_json
 from services.outside.url import BadUrl
-from services.store.reading import BEGINNING, LAST_NUMBER
-from services.store.url import StoreUrl
+from services.store.catalogue import BEGINNING, LAST_NUMBER
+from services.store.redis import StoreUrl
 
 ID = re.compile(r"([0-9]{1,20})-([0-9]{1,20})")
 DIGITS = re.compile(r"[0-9]{1,12}")

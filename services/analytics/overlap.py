@@ -10,7 +10,7 @@ from services.analytics.archive_files import Foreign, named
 from services.analytics.files import Files
 from services.analytics.hours import hour_at, hour_path, hours_below, later
 from services.analytics.schema import Kind
-from services.store.reading import BEGINNING, Reading, parse_id
+from services.store.catalogue import BEGINNING, Reading, parse_id
 
 ASKED = 16  # ids at a time: their entries come, too
 LATEST_MS = 253_402_300_799_999  # the year 9999: an id may be anything

@@ -15,7 +15,7 @@ from services.analytics.finding import open_store, tell_of_loss
 from services.analytics.losses import is_told_of, missed
 from services.analytics.options import Options
 from services.analytics.stretches import Stream, Stretch, cut
-from services.store.reading import Reading
+from services.store.catalogue import Reading
 
 # pages in one batch: a server is not to be asked for more at a time, but of more a row costs less
 TOGETHER = 16

@@ -8,7 +8,7 @@ from typing import Any
 from services.analytics.documents import NOTHING_ELSE, Hour, HourOrNone, Id, parsed
 from services.analytics.schema import Kind
 from services.analytics.settings import Shape
-from services.store.reading import parse_id
+from services.store.catalogue import parse_id
 
 VERSION = 2
 READ = (1, VERSION)

@@ -18,7 +18,7 @@ from services.analytics.publish import folder
 from services.analytics.schema import Kind
 from services.analytics.settings import Settings
 from services.analytics.state import State
-from services.store.reading import BEGINNING, Reading, StreamState, parse_id
+from services.store.catalogue import BEGINNING, Reading, StreamState, parse_id
 
 KEPT_MS = (
     90 * 86_400_000

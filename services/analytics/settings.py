@@ -10,8 +10,7 @@ from typing import Any
 from services.analytics.documents import NOTHING_ELSE
 from services.analytics.redaction import trouble
 from services.outside.url import BadUrl
-from services.store.tls_files import check_files
-from services.store.url import StoreUrl
+from services.store.redis import StoreUrl, check_files
 
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 FILES = (".json", ".writing")  # how names of files end that lie beside folders of runs

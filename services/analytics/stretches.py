@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from services.analytics.schema import Kind
-from services.store.reading import BEGINNING, LAST_NUMBER, Reading, next_id
-from services.store.reading import parse_id as parse
+from services.store.catalogue import BEGINNING, LAST_NUMBER, Reading, next_id
+from services.store.catalogue import parse_id as parse
 
 FINER = 2.0  # pieces are cut so much smaller than a stretch before they are joined
 LOOKED_AT = 8  # entries at each end of a piece, to see how crowded it is

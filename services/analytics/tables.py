@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from services.store.buckets import PUT_S, WAIT_S
+from services.store.model import PUT_S, WAIT_S
 
 
 @dataclass(frozen=True, slots=True)

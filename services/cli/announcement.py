@@ -15,7 +15,7 @@ from services.cli.documents import Wanted
 from services.cli.edge_process import EdgeProcess, Place
 from services.cli.output import Output
 from services.kit.edge import EdgeSettings, edges
-from services.store.probe import Promises
+from services.store.redis import Promises
 
 
 @dataclass(frozen=True, slots=True)

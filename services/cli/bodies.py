@@ -11,7 +11,7 @@ import click
 
 from services.cli.exits import usage
 from services.cli.streams import open_input, read_chunks, read_pieces
-from services.store import records as record
+from services.store.model import records as record
 
 file_option = click.option(
     "--file", type=click.Path(path_type=Path), help="the message is what the file holds; - for stdin"

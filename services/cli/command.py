@@ -25,10 +25,9 @@ from services.kit.settings import GlobalSettings, load
 from services.kit.tracing import tracing
 from services.outside.url import BadUrl
 from services.store import PipeSettings, Store
-from services.store.domain import Timing
-from services.store.spans import Observer
-from services.store.tls_files import check_files
-from services.store.url import StoreUrl
+from services.store.pipeline import Timing
+from services.store.redis import StoreUrl, check_files
+from services.store.tracing import Observer
 
 NAME = "cli"  # in session ids and origins, and of what is traced
 TIMEOUT_S = 30.0

@@ -14,8 +14,7 @@ from services.cli.edge_flags import EdgeCommand
 from services.cli.output import Output
 from services.kit.edge import edges
 from services.kit.secret import mask
-from services.store.tls_files import file_trouble
-from services.store.url import StoreUrl
+from services.store.redis import StoreUrl, file_trouble
 from services.sysv.settings import SysvSettings
 
 Tree = dict[str, Any]

@@ -11,9 +11,8 @@ from services.cli.exits import Exit, Failure
 from services.cli.message import origin
 from services.cli.output import Output
 from services.store import DeadLetters, Queue, Store, StoreError, StoreUnavailable
-from services.store.errors import DatasetLost, NotInitialised, QueuePaused, QueueUnknown
-from services.store.fates import Ending, Fate, Watch
-from services.store.rqp_binding import Protocol
+from services.store.deadletters import Ending, Fate, Watch
+from services.store.model import DatasetLost, NotInitialised, Protocol, QueuePaused, QueueUnknown
 
 CARRIER = "rqp-"  # how sessions of the edges begin that carry messages away
 SHORTEST_S, LONGEST_S = 0.02, 0.5  # between two questions; messages that get through mostly do at once

@@ -19,8 +19,7 @@ from services.cli.selection import filtered, must_be_some, reasons_of, selection
 from services.cli.streams import sync, write_all
 from services.cli.text import PREVIEW_OCTETS, age, count, preview
 from services.store import DeadLetter, DeadLetters, Filter, Queue, Store, StoreError
-from services.store.dead import PAGE, WHOLE
-from services.store.redriving import Pace, redrive_steps
+from services.store.deadletters import PAGE, WHOLE, Pace, redrive_steps
 
 RATE = re.compile(r"^(\d+)/s$")
 

@@ -9,12 +9,18 @@ from enum import StrEnum
 from services.cli.documents import Wanted
 from services.cli.exits import Exit, Failure
 from services.store import Queue, QueueSpec, Store
-from services.store.errors import AckLevelRefused, QueueUnknown, StoreFault
-from services.store.internal import RESERVED, is_internal
-from services.store.peer import PeerSpec
-from services.store.probe import Promises
-from services.store.registry import claim_taken
-from services.store.rqp_binding import peers_overlap, split_claim
+from services.store.catalogue import claim_taken
+from services.store.model import (
+    RESERVED,
+    AckLevelRefused,
+    PeerSpec,
+    QueueUnknown,
+    StoreFault,
+    is_internal,
+    peers_overlap,
+    split_claim,
+)
+from services.store.redis import Promises
 
 OWNER = "file"
 

@@ -12,7 +12,7 @@ from services.cli.output import Output
 from services.cli.text import count
 from services.store import Store
 from services.store.checkup import examine
-from services.store.probe import Finding, Grade
+from services.store.redis import Finding, Grade
 
 
 def _explained(finding: Finding) -> Finding:

@@ -13,7 +13,7 @@ from services.cli.exits import Exit, Failure
 from services.kit.layers import explain
 from services.outside.document import BadDocument, read_yaml
 from services.store import QueueDocument, QueueSpec
-from services.store.peer import PeerDocument, PeerSpec
+from services.store.model import PeerDocument, PeerSpec
 
 KINDS = ("Queue", "Peer")
 LISTS = ("List", *(f"{kind}List" for kind in KINDS))

@@ -13,7 +13,7 @@ from services.cli.exits import failure_of, usage
 from services.cli.output import Output
 from services.cli.text import count
 from services.store import Store, StoreError
-from services.store.emptying import Emptied, Emptying, ready
+from services.store.deadletters import Emptied, Emptying, ready
 
 NONE = Emptied(0, 0, is_done=False)
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from services.kit.settings import SettingsError
 from services.store import StoreError, StoreUnavailable
-from services.store.errors import DatasetLost, OutcomeUnknown, QueueUnknown
+from services.store.model import DatasetLost, OutcomeUnknown, QueueUnknown
 
 
 class Exit(IntEnum):

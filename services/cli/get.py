@@ -17,9 +17,9 @@ from services.cli.output import Advance, Output
 from services.cli.streams import sync, write_all
 from services.cli.text import age, preview
 from services.store import Delivery, Queue, Store, StoreError
-from services.store import records as record
-from services.store.asking import Asker
-from services.store.waking import Wake
+from services.store.model import records as record
+from services.store.pipeline import Asker
+from services.store.processes import Wake
 
 PAGE = 1000  # messages taken, written and settled together
 EVERYTHING = 1 << 62  # messages

@@ -19,9 +19,9 @@ from services.cli.selection import filtered
 from services.cli.streams import open_input, read_chunks, sync, write_all
 from services.cli.text import count
 from services.store import OURSELVES, DeadLetter, DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
-from services.store import records as record
-from services.store.dead import PAGE, PAGE_OCTETS
-from services.store.errors import OutcomeUnknown
+from services.store.deadletters import PAGE, PAGE_OCTETS
+from services.store.model import OutcomeUnknown
+from services.store.model import records as record
 
 if TYPE_CHECKING:
     from services.kit.letters import Letter, LetterFormat, LetterReader

@@ -12,12 +12,8 @@ from services.cli.exits import Exit, Failure
 from services.cli.output import Output
 from services.cli.text import age, count
 from services.store import Queue, Store
-from services.store.duration import format_duration
-from services.store.intervals import Intervals
-from services.store.log import Log, LogSpec, Place, parse_place
-from services.store.replica import Held, Neighbour, Origin, Replica
-from services.store.spec import LOG_DOMAIN
-from services.store.text_binding import TextBinding
+from services.store.log import Held, Log, LogSpec, Neighbour, Origin, Place, Replica, parse_place
+from services.store.model import LOG_DOMAIN, Intervals, TextBinding, format_duration
 
 SHOWN_SPANS = 3  # of a row of numbers in a table
 COUNTERS = {  # of the log's hash (lua/schema.lua), by the name that they have here

@@ -12,8 +12,8 @@ from typing import Any
 from services.cli.output import Output
 from services.cli.text import legible
 from services.store import Delivery, Queue, Store
-from services.store import records as record
-from services.store.asking import Asker
+from services.store.model import records as record
+from services.store.pipeline import Asker
 
 Show = Callable[[Delivery], bytes]
 

@@ -11,9 +11,8 @@ from services.cli.folder import Folder, Tenant
 from services.cli.restarts import Restarts
 from services.kit.settings import GlobalSettings
 from services.store import Store, StoreError
-from services.store.embedded import EmbeddedSettings, EmbeddedStore
-from services.store.errors import NotInitialised
-from services.store.probe import Promises
+from services.store.model import NotInitialised
+from services.store.redis import EmbeddedSettings, EmbeddedStore, Promises
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from services.cli.command import store_command
 from services.cli.exits import not_found
 from services.cli.output import Output
 from services.store import Store
-from services.store.peer import Peer, Unreadable, to_peer_document
+from services.store.model import Peer, Unreadable, to_peer_document
 
 
 @click.group()

@@ -14,10 +14,10 @@ from services.cli.exits import Exit, Failure, failure_of, usage
 from services.cli.message import asker_of, origin
 from services.cli.output import Output
 from services.cli.text import count
-from services.store import Part, Queue, Store, StoreError, trace_context
-from services.store import records as record
-from services.store.asking import Asker
-from services.store.rqp_binding import CERTAIN, parse_certain
+from services.store import Part, Queue, Store, StoreError
+from services.store.model import CERTAIN, parse_certain, trace_context
+from services.store.model import records as record
+from services.store.pipeline import Asker
 
 RUN_MESSAGES = 1000  # in one request
 RUN_BYTES = 1 << 20

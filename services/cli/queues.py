@@ -17,11 +17,16 @@ from services.cli.output import Output
 from services.cli.spec_options import Given, spec_from, spec_options
 from services.cli.text import age, count
 from services.store import Queue, Store
-from services.store.errors import QueueNotEmpty, StoreFault
-from services.store.figures import Looked
-from services.store.internal import is_internal
-from services.store.queues import Listed, is_of_a_resource
-from services.store.spec import check_name, to_document
+from services.store.catalogue import Looked
+from services.store.model import (
+    Listed,
+    QueueNotEmpty,
+    StoreFault,
+    check_name,
+    is_internal,
+    is_of_a_resource,
+    to_document,
+)
 
 OWNER = "cli"
 NUMBERS = ("ready", "in_flight", "dead_letters", "added", "acked")

@@ -21,8 +21,8 @@ from services.store.report import (
     QueueBudget,
     QueueFigures,
     Report,
+    read_report,
 )
-from services.store.reports import read_report
 
 SHOWN = 10  # rows of a table; --json has all
 TIMES = ("put_p99", "wait_p99")  # metrics of changes that are seconds

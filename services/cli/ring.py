@@ -12,7 +12,7 @@ from services.cli.exits import not_found
 from services.cli.output import Output
 from services.cli.text import age, count
 from services.store import Store
-from services.store.ring_groups import Group, Seen, groups
+from services.store.catalogue import Group, Seen, groups
 
 COLUMNS = ("node", "predecessor", "successor", "leader", "members#", "last break", "written")
 GROUPS = click.IntRange(1, 0xFFFF)

@@ -15,9 +15,9 @@ from services.cli.exits import Exit, Failure, not_found, usage
 from services.cli.message import asker_of, origin
 from services.cli.output import Output
 from services.store import Queue, Store
-from services.store import records as record
-from services.store.connect import REPLY_TIMEOUT_S
-from services.store.rqp_binding import CERTAIN, Protocol
+from services.store.model import CERTAIN, Protocol
+from services.store.model import records as record
+from services.store.redis import REPLY_TIMEOUT_S
 
 NUMBER = click.IntRange(0, 0xFFFF_FFFF)
 

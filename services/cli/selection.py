@@ -13,8 +13,7 @@ import click
 from services.cli.exits import not_found, usage
 from services.cli.output import Output
 from services.store import DeadLetters, Filter
-from services.store.duration import DURATION, UNIT_MS
-from services.store.letter import is_id
+from services.store.model import DURATION, UNIT_MS, is_id
 
 
 def _duration(_: click.Context, __: click.Parameter, value: str | None) -> int:

@@ -14,9 +14,7 @@ from services.cli.command import Options, open_store, plain_command
 from services.cli.exits import Exit, Failure, usage
 from services.cli.output import Output
 from services.cli.own_store import OwnStore
-from services.store.probe import Promises
-from services.store.rights import acl_rules, analytics_rules
-from services.store.users import Applied, apply_user
+from services.store.redis import Applied, Promises, acl_rules, analytics_rules, apply_user
 
 
 @click.group()

@@ -33,8 +33,8 @@ from services.kit.settings import GlobalSettings, LogSettings
 from services.kit.stop import Stop
 from services.kit.workers import longest_drain_s
 from services.store import Store
-from services.store.errors import OutcomeUnknown, StoreUnavailable
-from services.store.probe import Promises
+from services.store.model import OutcomeUnknown, StoreUnavailable
+from services.store.redis import Promises
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from services.console.cursor import decode_cursor, encode_cursor
 from services.console.paging import Paged
 from services.console.problems import Problem
 from services.store import Store
-from services.store.inquiries import Answer, Answers
+from services.store.processes import Answer, Answers
 
 Item = Mapping[str, Any]
 

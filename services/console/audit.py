@@ -10,7 +10,7 @@ from typing import Any
 from services.console.detail import written
 from services.console.identity import Caller
 from services.store import StoreError
-from services.store.audit import MOST_OCTETS, AuditLog, Entry
+from services.store.catalogue import MOST_OCTETS, AuditLog, Entry
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class Audit:
     ) -> None:
         """outcome: `done`, or the label of the refusal. A store that cannot be reached takes nothing from the log.
 
-        minor: refused, or done all the time (services.store.audit).
+        minor: refused, or done all the time (services.store.catalogue.audit).
         """
         self.log(who, action, target, outcome, detail)
         text = written(detail, MOST_OCTETS) if detail else ""

@@ -16,8 +16,8 @@ from services.console.room import OPEN_OCTETS, Room
 from services.console.settings import ConsoleSettings
 from services.kit.settings import GlobalSettings
 from services.store import DeadLetters, Queue, Store
-from services.store.asking import Asker
-from services.store.errors import QueueUnknown
+from services.store.model import QueueUnknown
+from services.store.pipeline import Asker
 
 SHOWN_JOBS = 50  # of the live view; more where more are under way
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from services.console.job import Kind, run_of
 from services.store import DeadLetters, Queue, Store
-from services.store.emptying import Emptying
+from services.store.deadletters import Emptying
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 
 from services.console.problems import Problem
 from services.store import Queue
-from services.store.peer import Peer
-from services.store.spec import to_document
+from services.store.model import Peer, to_document
 
 TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"')
 LIST = re.compile(rf"\s*{TAG.pattern}\s*(?:,\s*{TAG.pattern}\s*)*")

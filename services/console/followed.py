@@ -16,8 +16,8 @@ from collections import defaultdict, deque
 from services.console.series import Flow, Kept, parse
 from services.console.totals import Totals
 from services.store import StoreError
-from services.store.errors import StoreFault
-from services.store.following import Following, Sampled
+from services.store.model import StoreFault
+from services.store.upkeep import Following, Sampled
 
 log = logging.getLogger(__name__)
 

@@ -19,11 +19,9 @@ from services.console.lost import LostJobs
 from services.console.posting import KEPT, LOST, POST_S, Posting
 from services.console.problems import Problem
 from services.store import DeadLetters, Filter, Store, StoreError, StoreUnavailable
-from services.store.dead import PAGE, Redriven
-from services.store.emptying import Emptied, Emptying
-from services.store.errors import DatasetLost, OutcomeUnknown
-from services.store.job_board import JobBoard
-from services.store.redriving import Pace, redrive_steps
+from services.store.catalogue import JobBoard
+from services.store.deadletters import PAGE, Emptied, Emptying, Pace, Redriven, redrive_steps
+from services.store.model import DatasetLost, OutcomeUnknown
 
 log = logging.getLogger(__name__)
 

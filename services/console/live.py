@@ -22,9 +22,9 @@ from services.console.moments import moment
 from services.console.rows import RATES, Row, rates_of, summary_of, taken_at, unread_row
 from services.console.state import StateOfStore
 from services.store import Store, StoreError
-from services.store.errors import QueueUnknown, StoreFault
-from services.store.presence import Process
-from services.store.roll import Roll
+from services.store.catalogue import Roll
+from services.store.model import QueueUnknown, StoreFault
+from services.store.processes import Process
 
 log = logging.getLogger(__name__)
 

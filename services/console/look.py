@@ -20,7 +20,7 @@ from services.console.rows import (
     unread_row,
 )
 from services.store import Queue
-from services.store.figures import Looked
+from services.store.catalogue import Looked
 
 OLDEST_BASE_S = 60.0  # rates over longer than this would tell nothing of now
 STRETCH = 100  # rows in a row, before others get a turn

@@ -12,7 +12,7 @@ from services.console.counted import counted
 from services.console.job import Kind, Told
 from services.console.posting import Posting
 from services.store import Store, StoreError
-from services.store.errors import QueueUnknown
+from services.store.model import QueueUnknown
 
 log = logging.getLogger(__name__)
 

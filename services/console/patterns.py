@@ -1,7 +1,7 @@
 """Patterns for bodies that somebody sends us. RE2 looks at each octet once, whatever the pattern: the standard
 library's `re` can be made to look for years. But each octet may cost as much as the pattern is large once compiled, and
 a short text can be a large pattern: `.{0,999}` is 3,000 steps. So that is bounded, too, and searches have threads of
-their own (services/store/searching.py).
+their own (services/store/deadletters/searching.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import re2
 
 from services.console.problems import Problem
-from services.store.letter import Pattern
+from services.store.model import Pattern
 
 LONGEST = 1000  # characters
 MOST_STEPS = (

@@ -12,7 +12,7 @@ from services.console import shapes
 from services.console.job import Job, State, Told
 from services.console.moments import moment
 from services.store import StoreError
-from services.store.job_board import JobBoard, Posted
+from services.store.catalogue import JobBoard, Posted
 
 POST_S = 1.0  # how soon the others see how far a job is, and its process that they want it to end
 RENEW_S = 10.0  # a job that stands still is written down as often

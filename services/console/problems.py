@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from services.store import StoreError, StoreUnavailable, errors
-from services.store.keys import RegistryKeys
+from services.store import StoreError, StoreUnavailable
+from services.store.model import RegistryKeys, errors
 
 CONTENT_TYPE = "application/problem+json"
 TYPE = "urn:penstock:problem:"

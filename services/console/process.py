@@ -40,10 +40,10 @@ from services.kit.settings import GlobalSettings
 from services.kit.store_memory import StoreMemory
 from services.kit.tls import TlsKeeper
 from services.store import StoreError
-from services.store.audit import AuditLog
-from services.store.memory import memory_of
-from services.store.reports import keep_reading
-from services.store.standing import LOOK_S, copies_lost, keep_looking, standings
+from services.store.catalogue import AuditLog
+from services.store.redis import memory_of
+from services.store.report import keep_reading
+from services.store.upkeep import LOOK_S, copies_lost, keep_looking, standings
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.console.moments import moment
-from services.store.presence import Process
+from services.store.processes import Process
 
 
 def edge_of(process: Process) -> dict[str, Any]:

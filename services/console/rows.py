@@ -11,9 +11,8 @@ from pydantic.alias_generators import to_camel
 
 from services.console.operations import encode
 from services.store import Queue
-from services.store.errors import StoreError
-from services.store.figures import COUNTERS
-from services.store.spec import to_document
+from services.store.catalogue import COUNTERS
+from services.store.model import StoreError, to_document
 
 Figures = Mapping[str, Any]  # of `Store.stats`
 

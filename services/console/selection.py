@@ -13,9 +13,7 @@ from services.console.moments import Moment
 from services.console.operations import Shape
 from services.console.patterns import LONGEST, parse_pattern
 from services.store import DeadLetters, Filter
-from services.store.duration import Duration
-from services.store.letter import ID
-from services.store.spec import QueueName
+from services.store.model import ID, Duration, QueueName
 
 MOST_IDS = 10_000
 MOST_REASONS = 50

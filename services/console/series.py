@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.store.buckets import CLASSES, PUT_S, WAIT_S
-from services.store.following import Sampled
+from services.store.model import CLASSES, PUT_S, WAIT_S
+from services.store.upkeep import Sampled
 
 DEPTH_LASTS_MS = 6 * 60_000  # a queue that does not change is told of every 5 minutes
 FLOWS = ("in", "out", "acked", "refused")

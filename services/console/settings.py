@@ -23,7 +23,7 @@ from services.kit.layers import MAX_SECONDS
 from services.kit.listener import BindAddress
 from services.kit.tls import TlsSettings
 from services.outside.url import MASK
-from services.store.waits import StoreWaits
+from services.store.timeouts import StoreWaits
 
 LOCAL_REFUSED = (
     "without tokens or a proxy the console serves this machine only, with a token of its own, so it binds only a "

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from services.store import Store, StoreError
-from services.store.memory import Memory, memory_of
-from services.store.probe import Grade, Promises
+from services.store.redis import Grade, Memory, Promises, memory_of
 
 AGAIN_S = 10.0  # promises change seldom
 MOST_NAMED = 10  # queues, of more only the number is told; servers

@@ -23,7 +23,7 @@ from services.console.paging import Paged
 from services.console.roles import Role
 from services.console.selection import Purge, Redrive
 from services.store import QueueSpec
-from services.store.peer import PeerSpec
+from services.store.model import PeerSpec
 from services.store.report import Report
 
 VIEW, OPERATE, ADMIN = Role.VIEW, Role.OPERATE, Role.ADMIN

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from services.pubsub.render import runs
 from services.pubsub.router import Router
-from services.store import Queue, records
+from services.store import Queue
 from services.store.log import Subscriptions
+from services.store.model import records
 
 Copies = list[tuple[Queue, bytes]]  # queue, record
 NO_COPIES: Copies = []

@@ -16,9 +16,8 @@ from services.pubsub.bindings import NO_COPIES, Bindings, Copies
 from services.pubsub.render import runs
 from services.pubsub.turns import Part, Run, Turns
 from services.store import Source, StoreError, StoreUnavailable
-from services.store.errors import BindingsChanged
 from services.store.log import NO_SUBSCRIPTIONS, Log
-from services.store.operations import Published, Send
+from services.store.model import BindingsChanged, Published, Send
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from services.pubsub.service import PubsubService
 from services.pubsub.session import TextSession
 from services.pubsub.settings import LinkSettings, PubsubSettings, TextListener
 from services.store.known_peers import KnownPeers
-from services.store.peer import PeerProtocol
-from services.store.spec import LOG_DOMAIN
+from services.store.model import LOG_DOMAIN, PeerProtocol
 
 SettingsT = TypeVar("SettingsT", TextListener, DialSettings)
 

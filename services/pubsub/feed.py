@@ -12,8 +12,7 @@ from services.pubsub.fanout import Fanout, before
 from services.pubsub.recent import Recent
 from services.pubsub.subscriber import Subscription
 from services.store import StoreError
-from services.store.log import Entry, Log, Place
-from services.store.tail import Tail
+from services.store.log import Entry, Log, Place, Tail
 
 log = logging.getLogger(__name__)
 

@@ -22,9 +22,8 @@ from services.pubsub.recent import Recent
 from services.pubsub.settings import PubsubSettings
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store import Source, Store, StoreError
-from services.store.log import Log, LogSpec, Place, parse_place
-from services.store.spec import LOG_DOMAIN
-from services.store.tail import Tail
+from services.store.log import Log, LogSpec, Place, Tail, parse_place
+from services.store.model import LOG_DOMAIN
 
 log = logging.getLogger(__name__)
 

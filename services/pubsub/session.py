@@ -16,16 +16,16 @@ from services.pubsub.service import PubsubService
 from services.pubsub.settings import TextListener
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store import Source, StoreError
-from services.store.errors import (
+from services.store.log import parse_place
+from services.store.model import (
     MessageTooLarge,
     OutcomeUnknown,
     QueueFull,
     QueuePaused,
     QueueReserved,
     QueueUnknown,
+    Refusals,
 )
-from services.store.log import parse_place
-from services.store.operations import Refusals
 
 RUN_PART = 32  # this many SENDs of a run are as much work as one request alone
 COPIES = {  # why a queue did not take its copy (5.1)

@@ -13,8 +13,8 @@ from services.kit.edge import EdgeSettings
 from services.kit.layers import MAX_SECONDS
 from services.kit.listener import ListenerSettings
 from services.store.log import LogSpec
-from services.store.spec import check_ack_level
-from services.store.waits import StoreWaits
+from services.store.model import check_ack_level
+from services.store.timeouts import StoreWaits
 
 CLIENT_PORT = 7171  # [1.1]
 LINK_PORT = 7172  # [4.3]

@@ -10,8 +10,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from services.store import Source, StoreError
-from services.store.errors import OutcomeUnknown
-from services.store.operations import Published, Refusals
+from services.store.model import OutcomeUnknown, Published, Refusals
 
 PART_COST = 512  # octets that a waiting part takes beside its lines
 

@@ -10,8 +10,8 @@ from services.kit.tally import Tally
 from services.ring.asking import Asker
 from services.ring.settings import RingSettings
 from services.store import OURSELVES, Delivery, Pipe, Queue, Source, Store
-from services.store.errands import Errands
-from services.store.internal import NODE_OWNER
+from services.store.background_tasks import Errands
+from services.store.model import NODE_OWNER
 
 OWNER = NODE_OWNER  # of queues that create_queue made: only these may be removed by destroy_queue
 

@@ -10,7 +10,7 @@ from services.kit.layers import MAX_SECONDS
 from services.kit.listener import ListenerSettings
 from services.ring.clients.settings import ClientSettings
 from services.ring.node.settings import NodeSettings
-from services.store.waits import StoreWaits
+from services.store.timeouts import StoreWaits
 
 CLIENTS = "clients"  # the listener for them
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from services.store import StoreError, StoreUnavailable, errors
+from services.store import StoreError, StoreUnavailable
+from services.store.model import errors
 
 EMPTY = "empty"  # 5.2
 UNSERVED = "no node serves this queue"  # 5.3

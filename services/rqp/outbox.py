@@ -18,7 +18,7 @@ from services.rqp.condition import Condition
 from services.rqp.jobs import end, job
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
-from services.store.clock import now
+from services.store.model import now
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from services.rqp import measures
 from services.rqp.names import LookUp, Names
 from services.rqp.settings import RqpSettings
 from services.store import Pipe, Queue, Store
-from services.store.domain import Domain
-from services.store.errands import Errands
+from services.store.background_tasks import Errands
 from services.store.known_peers import KnownPeers
-from services.store.process_name import process_name
+from services.store.pipeline import Domain
+from services.store.redis import process_name
 
 
 class Agent(Protocol):

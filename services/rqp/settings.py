@@ -12,7 +12,7 @@ from services.kit.layers import MAX_SECONDS
 from services.kit.listener import ListenerSettings
 from services.rqp.cast.settings import CastSettings
 from services.rqp.mca.settings import McaSettings
-from services.store.waits import StoreWaits
+from services.store.timeouts import StoreWaits
 
 MAX_RENEW_S = 5.0  # services/store/lua/clock.lua keeps a lease for 10 s after a step of the store's clock
 

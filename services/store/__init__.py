@@ -9,17 +9,17 @@ the Python around it packs what many connections ask for into few calls (`call`,
 appends and reads, `tail` follows, `replica` is for neighbours. It must not know the kit, nor any edge.
 """
 
-from services.store.client import OURSELVES, Client
-from services.store.dead import DeadLetters
-from services.store.delivery import Delivery
-from services.store.domain import Timing
-from services.store.errors import StoreError, StoreUnavailable
-from services.store.letter import DeadLetter, Filter
-from services.store.operations import Part, Source
-from services.store.pipe import Pipe, PipeSettings
-from services.store.queues import Queue
-from services.store.requests import Outcome
-from services.store.spec import QueueDocument, QueueSpec
+from services.store.deadletters.dead import DeadLetters
+from services.store.model.client import OURSELVES, Client
+from services.store.model.dead_letter import DeadLetter, Filter
+from services.store.model.delivery import Delivery
+from services.store.model.errors import StoreError, StoreUnavailable
+from services.store.model.operations import Part, Source
+from services.store.model.queues import Queue
+from services.store.model.requests import Outcome
+from services.store.model.spec import QueueDocument, QueueSpec
+from services.store.pipeline.domain import Timing
+from services.store.pipeline.pipe import Pipe, PipeSettings
 from services.store.store import Store
 
 __all__ = [

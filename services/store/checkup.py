@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Awaitable
 
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
-from services.store.clock import now, wall_offset_ms
-from services.store.domain import SESSION_TIMEOUT_MS, Domain
-from services.store.errors import AckLevelRefused, NotInitialised, StoreError
-from services.store.keys import DomainKeys
-from services.store.library import LIBRARY, loaded, source
-from services.store.link import UNWRITABLE, Link, explain_here
-from services.store.probe import Finding, Grade, Promises, hidden, probe
+from services.store.model.clock import now, wall_offset_ms
+from services.store.model.errors import AckLevelRefused, NotInitialised, StoreError
+from services.store.model.keys import DomainKeys
+from services.store.pipeline.domain import SESSION_TIMEOUT_MS, Domain
+from services.store.redis.library import LIBRARY, loaded, source
+from services.store.redis.link import UNWRITABLE, Link, explain_here
+from services.store.redis.probe import Finding, Grade, Promises, hidden, probe
+from services.store.redis.users import look_at_users
 from services.store.store import Store
-from services.store.users import look_at_users
 
 GUARD = 0.75  # share of maxmemory above which publishes are refused (lua/schema.lua)
 NEARLY = 0.6

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from services.store.errors import StoreError
-from services.store.peer import NO_PEER, Peer, PeerProtocol, PeerSpec, Unreadable
+from services.store.model.errors import StoreError
+from services.store.model.peer import NO_PEER, Peer, PeerProtocol, PeerSpec, Unreadable
 from services.store.store import Store
 
 log = logging.getLogger(__name__)

@@ -12,35 +12,35 @@ from dataclasses import replace
 
 from redis.exceptions import RedisError
 
-from services.store.alarms import ALARMS
-from services.store.caretaker import Caretaker
-from services.store.catalogue import Catalogue
-from services.store.client import Client, Known
-from services.store.company import Company
-from services.store.connect import Connector
-from services.store.dead_spans import DeadSpans
-from services.store.domain import Domain, Timing
-from services.store.edge_tally import Shell
-from services.store.errors import (
+from services.store.catalogue.catalogue import Catalogue
+from services.store.catalogue.registry import EVERYTHING, READY, Registry, begin_dataset
+from services.store.model.alarms import ALARMS
+from services.store.model.client import Client, Known
+from services.store.model.errors import (
     DatasetLost,
     NotInitialised,
     domain_lost,
 )
-from services.store.following import MOST_BACK, Following
-from services.store.handed_out import HandedOut
-from services.store.hops import Hops
-from services.store.link import explain
-from services.store.metering import Metered
-from services.store.pipe import PipeSettings
-from services.store.probe import Promises, connected_replicas, probe
-from services.store.queues import Queue
-from services.store.reception import Reception
-from services.store.registry import EVERYTHING, READY, Registry, begin_dataset
-from services.store.respondent import Respondent
-from services.store.sampler import Sampler
-from services.store.spans import Traced
-from services.store.tls_files import check_files
-from services.store.waking import Wakes
+from services.store.model.queues import Queue
+from services.store.pipeline.domain import Domain, Timing
+from services.store.pipeline.metering import Metered
+from services.store.pipeline.pipe import PipeSettings
+from services.store.processes.process_directory import Company
+from services.store.processes.queue_notifications import Wakes
+from services.store.processes.rpc_protocol import Respondent
+from services.store.processes.rpc_server import Reception
+from services.store.redis.connect import Connector
+from services.store.redis.link import explain
+from services.store.redis.probe import Promises, connected_replicas, probe
+from services.store.redis.tls_files import check_files
+from services.store.tracing.delivery_spans import HandedOut
+from services.store.tracing.spans import Traced
+from services.store.tracing.trace_propagation import Hops
+from services.store.upkeep.caretaker import Caretaker
+from services.store.upkeep.dead_spans import DeadSpans
+from services.store.upkeep.following import MOST_BACK, Following
+from services.store.upkeep.process_counters import Shell
+from services.store.upkeep.sampler import Sampler
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
-from services.store import Delivery, Queue, Source, Store, StoreError, records
+from services.store import Delivery, Queue, Source, Store, StoreError
+from services.store.model import records
 from services.sysv.answers import answered
 from services.sysv.condition import FAULT, Condition, Pause
 from services.sysv.kernel import Gone, LocalQueue, LocalQueueError, TooLarge

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NewType
 
 from services.store import Queue
-from services.store.ring_binding import INBOX
-from services.store.rqp_binding import Protocol, number_name
+from services.store.model import INBOX, Protocol, number_name
 from services.sysv.settings import Direction, Format, format_key
 from services.sysv.settings import Mapping as SysvMapping
 

@@ -12,9 +12,8 @@ from functools import partial
 from typing import TypeVar
 from zlib import crc32
 
-from services.store import Source, Store, StoreError, records
-from services.store.errors import MessageTooLarge, OutcomeUnknown, QueueFull, QueueUnknown
-from services.store.requests import Outcome
+from services.store import Source, Store, StoreError
+from services.store.model import MessageTooLarge, Outcome, OutcomeUnknown, QueueFull, QueueUnknown, records
 from services.sysv.answers import answered
 from services.sysv.condition import Condition, Pause
 from services.sysv.journal import Journal

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from protos.rqp_cast import Quality, TMsg, parse_t_msg
 from protos.types import PeerError
-from services.store import Queue, Store, records
-from services.store.errors import QueueUnknown
-from services.store.rqp_binding import CERTAIN, Protocol
+from services.store import Queue, Store
+from services.store.model import CERTAIN, Protocol, QueueUnknown, records
 from services.sysv.mtype import MTYPE
 from services.sysv.record import Record
 from services.sysv.settings import Format

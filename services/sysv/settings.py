@@ -12,8 +12,8 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from services.kit.layers import MAX_SECONDS
-from services.store.spec import check_name
-from services.store.waits import StoreWaits
+from services.store.model import check_name
+from services.store.timeouts import StoreWaits
 
 MIN_KEY, MAX_KEY = -(1 << 31), (1 << 32) - 1  # key_t has 32 bits; programs write it with a sign or without
 LARGEST_BODY = (1 << 24) - 1024  # octets; with its attributes no message of the store may have more

@@ -8,8 +8,8 @@ from protos import tmq
 from protos.tmq import Operation
 from services.kit.answers import Slot
 from services.kit.inflow import Inflow
-from services.store import Delivery, Queue, StoreError, records
-from services.store.errors import OutcomeUnknown
+from services.store import Delivery, Queue, StoreError
+from services.store.model import OutcomeUnknown, records
 from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
 from services.tmq.transactions import Transactions

@@ -9,8 +9,7 @@ from protos.tmq import Dialect, Operation
 from services.kit.answers import Slot
 from services.kit.inflow import Inflow
 from services.store import StoreError
-from services.store.errors import OutcomeUnknown
-from services.store.operations import Refusals
+from services.store.model import OutcomeUnknown, Refusals
 from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
 from services.tmq.transactions import Transactions

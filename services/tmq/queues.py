@@ -10,7 +10,7 @@ from protos.tmq import Operation
 from services.kit.answers import Slot
 from services.kit.inflow import Inflow
 from services.store import Pipe, Queue, StoreError
-from services.store.errors import OutcomeUnknown
+from services.store.model import OutcomeUnknown
 from services.tmq.conversation import TmqConversation
 from services.tmq.service import decode_name
 

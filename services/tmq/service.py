@@ -8,7 +8,7 @@ from services.kit.metrics import Metrics
 from services.kit.readiness import Readiness
 from services.kit.tally import Tally
 from services.store import OURSELVES, Client, Delivery, Pipe, Queue, Source, Store
-from services.store.errands import Errands
+from services.store.background_tasks import Errands
 from services.tmq.settings import TmqSettings
 
 OWNER = "edge:tmq"  # of queues that CREATE made: only these may be removed by DELETE

@@ -11,8 +11,8 @@ from protos.tmq import Dialect, Limits
 from services.kit.edge import EdgeSettings
 from services.kit.layers import MAX_SECONDS
 from services.kit.listener import ListenerSettings
-from services.store.creating import CreateSettings
-from services.store.waits import StoreWaits
+from services.store.auto_create import CreateSettings
+from services.store.timeouts import StoreWaits
 
 DOCUMENT_PORT = 6161  # [1.1]
 REFERENCE_PORT = 6162

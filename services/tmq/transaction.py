@@ -10,7 +10,7 @@ from protos.tmq import Operation
 from services.kit.answers import Slot
 from services.kit.inflow import Inflow
 from services.store import Delivery, Part, Queue, StoreError
-from services.store.errors import DomainMismatch, OutcomeUnknown
+from services.store.model import DomainMismatch, OutcomeUnknown
 from services.tmq.conversation import TmqConversation
 from services.tmq.settings import TransactionSettings
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from services.store import OURSELVES, Delivery, Source, StoreError
-from services.store.errors import QueueUnknown
-from services.store.operations import MAX_MESSAGES, Done, together
+from services.store.model import MAX_MESSAGES, Done, QueueUnknown, together
 from services.tmq.conversation import TmqConversation
 from services.tmq.service import TmqService
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from services.store.reading import BEGINNING, Page, Reading
+from services.store.catalogue.reading import BEGINNING, Page, Reading
 from tests.analytics.streams import KEY
 
 

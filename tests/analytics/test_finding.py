@@ -12,8 +12,8 @@ from services.analytics.following import Following
 from services.analytics.losses import DataLoss
 from services.analytics.options import OptionError, Options
 from services.analytics.source import RedisReader
-from services.store.keys import DomainKeys
-from services.store.reading import Reading
+from services.store.catalogue.reading import Reading
+from services.store.model.keys import DomainKeys
 from tests.analytics.spark.entries import Entries
 from tests.servers import Server
 

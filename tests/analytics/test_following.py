@@ -10,7 +10,7 @@ import pytest
 from services.analytics.following import Following
 from services.analytics.options import Options
 from services.analytics.schema import COLUMNS, Kind
-from services.store.keys import DomainKeys
+from services.store.model.keys import DomainKeys
 from tests.analytics.streams import EDGE, LETTER, add, with_desk
 from tests.servers import Server
 from tests.store.desk import Desk

@@ -7,7 +7,7 @@ import pytest
 from services.analytics.losses import lost, missed, shortened
 from services.analytics.schema import Kind
 from services.analytics.stretches import Stream, Stretch, cut
-from services.store.reading import BEGINNING, Reading, StreamState
+from services.store.catalogue.reading import BEGINNING, Reading, StreamState
 from tests.analytics.streams import KEY, add, numbered
 from tests.servers import Server
 

@@ -6,7 +6,7 @@ from services.analytics.options import Options
 from services.analytics.pieces import TOGETHER, TOGETHER_OCTETS, parts, read
 from services.analytics.schema import COLUMNS, Kind
 from services.analytics.stretches import Stream
-from services.store.reading import BEGINNING, Reading
+from services.store.catalogue.reading import BEGINNING, Reading
 from tests.analytics.streams import KEY, add, numbered
 from tests.servers import Server
 

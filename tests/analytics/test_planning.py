@@ -19,7 +19,7 @@ from services.analytics.publish import done_file, plan_file, read_state
 from services.analytics.run import run
 from services.analytics.settings import Settings, Shape
 from services.analytics.state import STATE, State
-from services.store.keys import DomainKeys, RegistryKeys
+from services.store.model.keys import DomainKeys, RegistryKeys
 from tests.analytics.spark.entries import Entries
 from tests.analytics.streams import EDGE
 from tests.servers import Server

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from services.store import keys
-from services.store.errors import NotInitialised
-from services.store.reading import BEGINNING, PAGE_OCTETS, DeadStream, Reading
+from services.store.catalogue.reading import BEGINNING, PAGE_OCTETS, DeadStream, Reading
+from services.store.model import keys
+from services.store.model.errors import NotInitialised
 from tests.analytics.reads import everything, ids
 from tests.analytics.streams import KEY, add, numbered, with_desk
 from tests.servers import Server

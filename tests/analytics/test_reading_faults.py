@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.store.errors import StoreUnavailable
-from services.store.reading import BEGINNING, Reading
+from services.store.catalogue.reading import BEGINNING, Reading
+from services.store.model.errors import StoreUnavailable
 from tests.analytics.reads import InThread, everything, ids
 from tests.analytics.streams import KEY, add, numbered
 from tests.kit.authority import Authority

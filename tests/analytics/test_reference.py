@@ -10,7 +10,7 @@ from services.analytics.__main__ import analytics
 from services.analytics.options import KNOWN
 from services.analytics.schema import Kind
 from services.analytics.tables import AGGREGATES
-from services.store.buckets import CLASSES, PUT_S, WAIT_S
+from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
 
 PAGE = Path(__file__).parents[2] / "docs" / "analytics.md"
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from services.analytics.columns import Origin, batch
 from services.analytics.schema import Kind
-from services.store.keys import DomainKeys
-from services.store.reading import BEGINNING, Reading
+from services.store.catalogue.reading import BEGINNING, Reading
+from services.store.model.keys import DomainKeys
 from tests.servers import Server
 from tests.store.desk import Desk
-from tests.store.test_samples import RARELY, look
+from tests.store.upkeep.test_samples import RARELY, look
 
 
 async def work(server: Server) -> None:

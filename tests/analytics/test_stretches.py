@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from services.analytics.schema import Kind
 from services.analytics.stretches import MOST_ASKED, Stream, Stretch, cut
-from services.store.reading import BEGINNING, Reading, parse_id
+from services.store.catalogue.reading import BEGINNING, Reading, parse_id
 from tests.analytics.streams import KEY, add
 from tests.servers import Server
 

@@ -12,7 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from services.kit.parent import die_with_parent
-from services.store.embedded import server_binary
+from services.store.redis.embedded import server_binary
 from tests.chart.chart import NAME, render
 from tests.servers import free_port
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from services.store import errors
-from services.store.errors import StoreError
+from services.store.model import errors
+from services.store.model.errors import StoreError
 from tests.chart.alert_cases import CASES, Case
 from tests.chart.mutants import mutants
 from tests.chart.rules import rules

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from services.store.url import StoreUrl
+from services.store.redis.url import StoreUrl
 from tests.chart.chart import NAME, Rendered, nested, render
 from tests.chart.switches import NODES
 from tests.tmq.process import ROOT

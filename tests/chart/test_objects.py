@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from services.store.url import StoreUrl
+from services.store.redis.url import StoreUrl
 from tests.chart.chart import NAME, nested, render, together
 from tests.chart.switches import OPERATOR, TMQ, secret_of
 from tests.kubernetes.cluster import DEFINITIONS

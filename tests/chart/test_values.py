@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from services.store.rights import acl_rules
+from services.store.redis.rights import acl_rules
 from tests.chart.chart import CHART, NAME, Values, nested, render
 from tests.chart.full import FULL
 from tools import chart_docs

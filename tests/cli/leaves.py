@@ -17,11 +17,11 @@ from services.cli.main import penstock
 from services.kit.edge import edges
 from services.kit.letters import Letter, formats
 from services.store import OURSELVES, DeadLetters, QueueSpec, Source, Store
-from services.store import records as record
-from services.store.keys import RegistryKeys
-from services.store.log import Log, LogSpec
-from services.store.peer import PeerSpec
-from services.store.spec import LOG_DOMAIN
+from services.store.log.log import Log, LogSpec
+from services.store.model import records as record
+from services.store.model.keys import RegistryKeys
+from services.store.model.peer import PeerSpec
+from services.store.model.spec import LOG_DOMAIN
 from tests.cli.shell import Shell
 from tests.cli.test_ring_status import RING
 from tests.reports import report

@@ -10,9 +10,10 @@ from typing import Any
 from services.cli.confirmation import Confirmation
 from services.cli.exits import Failure
 from services.cli.output import Output
-from services.store import QueueSpec, Store, records
-from services.store.asking import Asker
-from services.store.delivery import Delivery
+from services.store import QueueSpec, Store
+from services.store.model import records
+from services.store.model.delivery import Delivery
+from services.store.pipeline.async_client import Asker
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually
 

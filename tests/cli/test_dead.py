@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from services.store import OURSELVES, Source, Store
-from services.store import records as record
+from services.store.model import records as record
 from tests.cli.shell import PATIENCE_S, Shell
 from tests.servers import eventually
 

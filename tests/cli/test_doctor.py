@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from services.store.keys import RegistryKeys
-from services.store.library import LIBRARY
+from services.store.model.keys import RegistryKeys
+from services.store.redis.library import LIBRARY
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually, free_port
 

@@ -6,8 +6,8 @@ import pytest
 
 from services.cli.exits import Exit, failure_of
 from services.kit.settings import SettingsError
-from services.store import errors
-from services.store.errors import StoreError
+from services.store.model import errors
+from services.store.model.errors import StoreError
 
 UNAVAILABLE = {errors.StoreUnavailable, errors.NotInitialised, errors.TooLate}
 OTHERS = {errors.OutcomeUnknown: Exit.UNKNOWN, errors.QueueUnknown: Exit.NOT_FOUND}

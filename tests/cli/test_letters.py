@@ -17,8 +17,8 @@ import pytest
 from services.cli.letters import Incoming, _pages, written
 from services.kit.letters import formats
 from services.store import Store, StoreError, StoreUnavailable
-from services.store.dead import PAGE, DeadLetters
-from services.store.errors import OutcomeUnknown
+from services.store.deadletters.dead import PAGE, DeadLetters
+from services.store.model.errors import OutcomeUnknown
 from tests.cli.shell import PATIENCE_S, Shell
 from tests.cli.test_dead import bury
 from tests.servers import eventually

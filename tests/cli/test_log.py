@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.store import QueueSpec, Store, records
-from services.store.asking import Asker
-from services.store.intervals import Intervals
-from services.store.log import NO_SUBSCRIPTIONS, Log, LogSpec
-from services.store.replica import Arrived, Gap, Replica
-from services.store.spec import LOG_DOMAIN
+from services.store import QueueSpec, Store
+from services.store.log.log import NO_SUBSCRIPTIONS, Log, LogSpec
+from services.store.log.replica import Arrived, Gap, Replica
+from services.store.model import records
+from services.store.model.intervals import Intervals
+from services.store.model.spec import LOG_DOMAIN
+from services.store.pipeline.async_client import Asker
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually
 

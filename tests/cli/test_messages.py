@@ -15,7 +15,7 @@ import pytest
 from services.cli.get import Getting
 from services.cli.message import asker_of, body_writer
 from services.store import Delivery, QueueSpec, Store
-from services.store.asking import Asker
+from services.store.pipeline.async_client import Asker
 from tests.cli.shell import Shell
 from tests.servers import eventually
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from services.store import Store
-from services.store.peer import PeerSpec
+from services.store.model.peer import PeerSpec
 from tests.cli.shell import Shell, running
 
 SHOP = {"protocol": "rqp-mca", "addresses": ["10.0.0.7", "shop.example.org:11311"], "window": 100}

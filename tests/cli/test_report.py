@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from services.store import Store
-from services.store.keys import RegistryKeys
-from services.store.report import Report
+from services.store.model.keys import RegistryKeys
+from services.store.report.report import Report
 from tests.cli.shell import Shell
 from tests.reports import document, report
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from services.store import Store
-from services.store.ring_groups import Chain, chains
-from services.store.ring_nodes import KEEP_MS
+from services.store.catalogue.ring_groups import Chain, chains
+from services.store.catalogue.ring_nodes import KEEP_MS
 from tests.cli.shell import Shell
 
 GROUPS = (7001, 7002)  # no node of `penstock up` is in them

@@ -11,8 +11,8 @@ import pytest
 from services.cli import confirmation
 from services.cli.confirmation import LAST_S
 from services.store import Store, StoreUnavailable
-from services.store.connect import REPLY_TIMEOUT_S
-from services.store.fates import Watch
+from services.store.deadletters.delivery_tracking import Watch
+from services.store.redis.connect import REPLY_TIMEOUT_S
 from tests.cli.sending import GOAL, Sending, confirmed
 from tests.cli.shell import Shell
 from tests.servers import Server

@@ -11,8 +11,8 @@ import pytest
 
 from services.cli import confirmation
 from services.store import QueueSpec, Store
-from services.store.asking import Asker
-from services.store.delivery import Delivery
+from services.store.model.delivery import Delivery
+from services.store.pipeline.async_client import Asker
 from tests.cli.sending import GOAL, REMOTE, Sending, confirmed, declare, fates
 from tests.cli.shell import Shell
 from tests.live import until

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.cli.shell import Shell
 from tests.topologies import Cluster
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from services.store.connect import REPLY_TIMEOUT_S
-from services.store.dead import PAGE
+from services.store.deadletters.dead import PAGE
+from services.store.redis.connect import REPLY_TIMEOUT_S
 from tests.cli.shell import Shell
 from tests.servers import Server, eventually
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from protos.rqp_cast import AcceptSenderMsg, Result
-from services.store.errors import QueueUnknown
+from services.store.model.errors import QueueUnknown
 from tests.live import until
 from tests.pairs.test_every_pair import leading, numbered
 from tests.pairs.world import World, arrived, put_by_tmq

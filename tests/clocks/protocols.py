@@ -26,7 +26,7 @@ import uvloop
 
 from protos.rqp_cast import Result
 from services.kit.parent import die_with_parent
-from services.store.alarms import CLOCK_STEPPED
+from services.store.model.alarms import CLOCK_STEPPED
 from tests.clocks.clocks import change
 from tests.clocks.held import KILLED, LEASES, LIVE, all_held
 from tests.live import PATIENCE_S, Live, set_up

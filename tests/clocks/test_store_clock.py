@@ -5,15 +5,15 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from services.store.domain import Timing
-from services.store.errors import QueueReserved, TooLate
-from services.store.flight import MOST_REPEATS
+from services.store.model.errors import QueueReserved, TooLate
+from services.store.pipeline.domain import Timing
+from services.store.pipeline.flight import MOST_REPEATS
 from tests.clocks.clocks import Clocks
 from tests.proxy import Proxy
 from tests.servers import Client, Server
 from tests.store.desk import Desk, bodies, until
 from tests.store.lane import Lane
-from tests.store.test_replays import take
+from tests.store.pipeline.test_replays import take
 
 SHORT = Timing(session_timeout_ms=600, beat_s=0.05, sweep_s=0.1)
 HOUR_S = 3600

@@ -10,12 +10,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 READERS = {"time": ("time", "time_ns"), "datetime": ("now", "utcnow", "today"), "date": ("today",)}
 ALLOWED = {  # where it is not compared with a time of the store, and why
-    "services/store/clock.py": "compares it with the store's clock and the boot clock",
-    "services/store/presence.py": "shown: when the process began",
-    "services/store/spans.py": "traces: collectors compare it with other programs' wall clocks",
-    "services/store/hops.py": "traces",
-    "services/store/dead.py": "traces",
-    "services/store/traced_pipe.py": "traces",
+    "services/store/model/clock.py": "compares it with the store's clock and the boot clock",
+    "services/store/processes/presence.py": "shown: when the process began",
+    "services/store/tracing/spans.py": "traces: collectors compare it with other programs' wall clocks",
+    "services/store/tracing/trace_propagation.py": "traces",
+    "services/store/deadletters/dead.py": "traces",
+    "services/store/pipeline/traced_pipe.py": "traces",
     "services/kit/tracing/http.py": "a collector's Retry-After is a date of its wall clock",
     "services/kit/scratch.py": "times of files are the wall clock's",
     "services/sysv/journal_file.py": "part of the name of a file",
@@ -43,7 +43,7 @@ def reads_wall_clock(source: str) -> bool:
 def test_only_named_modules_read_it() -> None:
     files = [file for folder in ("services", "operator", "protos") for file in (ROOT / folder).rglob("*.py")]
     found = {str(file.relative_to(ROOT)) for file in files if reads_wall_clock(file.read_text())}
-    advice = "use services.store.clock, or name the module above with a reason"
+    advice = "use services.store.model.clock, or name the module above with a reason"
     assert found == set(ALLOWED), advice
 
 

@@ -34,8 +34,8 @@ from services.kit.metrics import Metrics
 from services.kit.settings import GlobalSettings
 from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
-from services.store import records as record
-from services.store.asking import Asker
+from services.store.model import records as record
+from services.store.pipeline.async_client import Asker
 from tests.console.local import HEADERS, keep
 from tests.live import Log, until
 

@@ -10,7 +10,7 @@ import pytest
 
 from services.console import audit, process
 from services.console.cursor import encode_cursor
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.live import until
 from tests.proxy import Proxy

@@ -8,7 +8,7 @@ import pytest
 
 from services.console.moments import parse_moment
 from services.store import DeadLetters, Queue
-from services.store.dead import LOOK
+from services.store.deadletters.dead import LOOK
 from tests.console.live_console import LiveConsole
 from tests.live import until
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from services.store.keys import DomainKeys, RegistryKeys
+from services.store.model.keys import DomainKeys, RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.console.local import LINE
 from tests.live import until

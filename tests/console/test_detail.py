@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.console.detail import written
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
 

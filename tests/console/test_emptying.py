@@ -9,8 +9,8 @@ import pytest
 from services.console import lost
 from services.console.job import run_of
 from services.console.posting import LOST
-from services.store.asking import Asker
-from services.store.emptying import Emptying
+from services.store.deadletters.emptying import Emptying
+from services.store.pipeline.async_client import Asker
 from tests.console.live_console import LiveConsole, Reply
 from tests.console.test_identity import TOKENS
 from tests.console.test_jobs_ends import job_where, write_as_silent

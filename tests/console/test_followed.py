@@ -9,8 +9,8 @@ import pytest
 from services.console import followed
 from services.console.followed import PIECE, Followed
 from services.console.history import TOLD_LATE_MS, Steps
-from services.store.buckets import CLASSES
-from services.store.keys import DomainKeys
+from services.store.model.buckets import CLASSES
+from services.store.model.keys import DomainKeys
 from tests.console.live_console import LiveConsole
 from tests.console.test_history import history
 from tests.live import PATIENCE_S, until

@@ -10,8 +10,8 @@ from services.console.followed import MOST_KEPT
 from services.console.history import TOLD_LATE_MS
 from services.console.series import DEPTH_LASTS_MS, Depth, Flow, Series, parse, quantile_ms
 from services.console.totals import Totals
-from services.store.buckets import CLASSES, PUT_S, WAIT_S
-from services.store.following import Sampled
+from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
+from services.store.upkeep.following import Sampled
 from tests.console.live_console import LiveConsole
 from tests.live import until
 

@@ -11,7 +11,7 @@ from services.console import selection
 from services.console.jobs import MOST_RUNNING
 from services.console.moments import moment
 from services.store import QueueSpec
-from services.store.dead import PAGE
+from services.store.deadletters.dead import PAGE
 from tests.console.live_console import LiveConsole
 from tests.live import until
 from tests.stores import NewServer

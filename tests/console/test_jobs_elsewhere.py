@@ -10,8 +10,8 @@ import pytest
 
 from services.console import jobs as jobs_
 from services.console.posting import LOST, SILENT_MS
-from services.store.job_board import JobBoard
-from services.store.keys import RegistryKeys
+from services.store.catalogue.job_board import JobBoard
+from services.store.model.keys import RegistryKeys
 from tests.console.live_console import Events, LiveConsole
 from tests.live import until
 from tests.servers import Server

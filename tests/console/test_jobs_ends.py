@@ -15,8 +15,8 @@ from services.console.identity import Caller
 from services.console.job import Job, Kind, State, run_of
 from services.console.posting import LOST, SILENT_MS, Posting
 from services.store import DeadLetters, Filter
-from services.store.job_board import JobBoard
-from services.store.keys import RegistryKeys
+from services.store.catalogue.job_board import JobBoard
+from services.store.model.keys import RegistryKeys
 from tests.console.live_console import LiveConsole, Reply
 from tests.live import until
 from tests.servers import Server

@@ -12,8 +12,8 @@ import pytest
 
 from services.kit.census import Census
 from services.pubsub.edge import EDGE
-from services.store.reports import write_report
-from services.store.respondent import Item
+from services.store.processes.rpc_protocol import Item
+from services.store.report.reports import write_report
 from tests.console.live_console import LiveConsole
 from tests.live import Live, until
 from tests.reports import document

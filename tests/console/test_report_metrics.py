@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from services.kit.report_measures import DEATHS, TIME
-from services.store.reports import write_report
+from services.store.report.reports import write_report
 from tests.console.live_console import LiveConsole
 from tests.live import until
 from tests.reports import NOW_MS, report

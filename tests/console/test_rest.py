@@ -14,7 +14,7 @@ from services.console import interest, live
 from services.console.interest import Interest
 from services.console.live import Live
 from services.store import StoreUnavailable
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.live import set_up, until
 from tests.servers import PROGRAMS, Server

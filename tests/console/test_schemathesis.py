@@ -29,7 +29,7 @@ from services.console.openapi import PREFIX, document
 from services.console.roles import Role
 from services.console.table import ROUTES
 from services.pubsub.edge import EDGE
-from services.store.asking import Asker
+from services.store.pipeline.async_client import Asker
 from tests.console.live_console import LiveConsole
 from tests.live import Live, until
 from tests.servers import Server

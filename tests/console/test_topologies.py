@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.console.live_console import Events, LiveConsole
 from tests.live import set_up, until
 from tests.servers import PROGRAMS

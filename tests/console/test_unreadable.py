@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.live import until
 from tests.servers import Server

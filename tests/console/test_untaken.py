@@ -9,8 +9,8 @@ import pytest
 from services.console import rows
 from services.console.look import Look
 from services.store import Queue
-from services.store.errors import StoreFault
-from services.store.figures import Looked
+from services.store.catalogue.figures import Looked
+from services.store.model.errors import StoreFault
 from tests.console.live_console import LiveConsole
 from tests.live import until
 

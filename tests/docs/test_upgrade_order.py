@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 
 from protos.tmq import Dialect
-from services.store.library import LIBRARY
+from services.store.redis.library import LIBRARY
 from tests.program import EdgeProgram
 from tests.servers import PROGRAMS, Server
 from tests.tmq.client import Client

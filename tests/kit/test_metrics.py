@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from services.kit.measure import Label, counter, gauge, histogram
 from services.kit.metrics import Metrics, Traffic
-from services.store.edge_tally import Shell
+from services.store.upkeep.process_counters import Shell
 
 
 def samples(metrics: Metrics) -> dict[str, float]:

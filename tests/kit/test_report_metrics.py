@@ -6,8 +6,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.kit.report_metrics import SHOWN, ReportMetrics
-from services.store.report import Report
-from services.store.report_figures import figures
+from services.store.report.report import Report
+from services.store.report.report_figures import figures
 from tests.reports import NOW_MS, document, report
 
 PREFIX = "penstock_report_"

@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from services.kit.store_memory import StoreMemory
-from services.store.memory import Memory
+from services.store.redis.memory import Memory
 
 
 def shown(memory: StoreMemory) -> dict[str, float]:

@@ -18,8 +18,8 @@ from penstock_operator.schema import RULES
 from pydantic import BaseModel, ValidationError
 
 from services.store import QueueDocument
-from services.store.document import API_VERSION
-from services.store.peer import PeerDocument
+from services.store.model.document import API_VERSION
+from services.store.model.peer import PeerDocument
 from tests.kubernetes.cluster import DEFINITIONS, Cluster, CommandFailed
 from tests.kubernetes.documents import (
     CHANGES,

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.store import QueueDocument, QueueSpec
-from services.store.access import CERTIFICATE, EDGE
-from services.store.duration import DURATION_TEXT, MAX_NUMBER
-from services.store.peer import Peer, PeerDocument, PeerSpec, to_peer_document
-from services.store.rqp_binding import PEER_NAME
-from services.store.spec import ACK_LEVEL, to_document
-from services.store.text_binding import PATTERN, TAG
+from services.store.model.access import CERTIFICATE, EDGE
+from services.store.model.duration import DURATION_TEXT, MAX_NUMBER
+from services.store.model.peer import Peer, PeerDocument, PeerSpec, to_peer_document
+from services.store.model.rqp_binding import PEER_NAME
+from services.store.model.spec import ACK_LEVEL, to_document
+from services.store.model.text_binding import PATTERN, TAG
 from tests.kubernetes.cluster import Cluster
 from tests.one_machine import is_of_one_machine
 

@@ -8,8 +8,8 @@ import pytest
 from penstock_operator.schema import RULES, structural
 from pydantic import BaseModel, Field
 
-from services.store.document import written
-from services.store.spec import Duration
+from services.store.model.document import written
+from services.store.model.spec import Duration
 
 
 class Spout(BaseModel):

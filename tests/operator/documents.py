@@ -11,7 +11,7 @@ from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
 
-from services.store.document import API_VERSION
+from services.store.model.document import API_VERSION
 from tests.kubernetes.cluster import Cluster
 from tests.servers import eventually
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from services.store import DeadLetters, Queue, QueueSpec, Source
-from services.store.errors import NotInitialised, QueueUnknown
-from services.store.internal import KEEPER, is_internal
-from services.store.peer import Peer, PeerSpec
+from services.store.model.errors import NotInitialised, QueueUnknown
+from services.store.model.internal import KEEPER, is_internal
+from services.store.model.peer import Peer, PeerSpec
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, numbered
 

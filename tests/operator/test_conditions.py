@@ -16,7 +16,7 @@ from penstock_operator.conditions import (
 )
 from penstock_operator.queues import refused
 
-from services.store.errors import OutcomeUnknown
+from services.store.model.errors import OutcomeUnknown
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = datetime(2026, 1, 1, 13, tzinfo=UTC)

@@ -9,7 +9,7 @@ from penstock_operator.discovery import discovered_peers, found_in, rqprc
 from penstock_operator.resources import Kind, Resource
 
 from protos.rqp_cast.rqprc import parse_rqprc
-from services.store.peer import MAX_ADDRESSES, PeerSpec
+from services.store.model.peer import MAX_ADDRESSES, PeerSpec
 from tests.operator.test_peers import endpoints
 
 

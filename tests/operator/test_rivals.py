@@ -15,7 +15,7 @@ from penstock_operator.declared import DeclaredQueue, read_queue
 from penstock_operator.resources import Key, Kind, Resource
 from penstock_operator.rivals import Claimants, wants
 
-from services.store.rqp_binding import split_claim
+from services.store.model.rqp_binding import split_claim
 
 
 def resource(name: str, second: int = 0, **spec: Any) -> Resource:

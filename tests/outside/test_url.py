@@ -11,7 +11,7 @@ from services.kit.layers import SettingsError
 from services.kit.secret import SecretUrl
 from services.kit.settings import load
 from services.outside.url import BadUrl, mask_url, parse_url
-from services.store.url import SCHEMES, StoreUrl
+from services.store.redis.url import SCHEMES, StoreUrl
 
 SECRET = "hunter2"
 SCHEME = st.sampled_from([*SCHEMES, "http", "s3", "REDIS"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.pubsub.subscriber import Subscriber, Subscription
-from services.store.log import Entry, Place
+from services.store.log.log import Entry, Place
 
 
 class Paper:

@@ -7,7 +7,7 @@ import asyncio
 from services.pubsub.backlogs import PLENTY
 from services.pubsub.subscriber import Subscription
 from services.store import Source, StoreError
-from services.store.operations import Placed
+from services.store.model.operations import Placed
 from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.live import LiveEdge

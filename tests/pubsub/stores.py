@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from services.pubsub.links.held import united
-from services.store.intervals import Intervals
-from services.store.log import START, Entry
-from services.store.replica import Held, Replica
+from services.store.log.log import START, Entry
+from services.store.log.replica import Held, Replica
+from services.store.model.intervals import Intervals
 from tests.live import set_up, until
 from tests.pubsub.client import Client
 from tests.pubsub.live import LISTENERS, LiveEdge

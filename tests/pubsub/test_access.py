@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from services.store import Client, QueueSpec, Source, records
-from services.store.errors import AccessDenied
+from services.store import Client, QueueSpec, Source
+from services.store.model import records
+from services.store.model.errors import AccessDenied
 from tests.live import until
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.test_bridges import bodies, subscribing

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.store.inquiries import MOST_ITEMS, Answer
+from services.store.processes.rpc_client import MOST_ITEMS, Answer
 from tests.kit.authority import Authority
 from tests.live import until
 from tests.pubsub.conftest import Start

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.store.log import Place, parse_place
+from services.store.log.log import Place, parse_place
 from tests.live import until
 from tests.pubsub.cable import Cable
 from tests.pubsub.conftest import Start

@@ -13,9 +13,9 @@ import pytest
 
 from services.pubsub.bridge import MAX_UNDER_WAY, MAX_WAITING, SLICE, Bridge
 from services.store import OURSELVES, Queue, QueueSpec, Source, StoreError, StoreUnavailable
-from services.store.errors import BindingsChanged, OutcomeUnknown, QueueFull
-from services.store.log import Log, Subscription, Subscriptions
-from services.store.operations import Refusals, Send
+from services.store.log.log import Log, Subscription, Subscriptions
+from services.store.model.errors import BindingsChanged, OutcomeUnknown, QueueFull
+from services.store.model.operations import Refusals, Send
 from tests.live import until
 
 Outcome = Refusals | StoreError

@@ -11,7 +11,7 @@ import pytest
 
 from services.pubsub import laggards, readings
 from services.pubsub.readings import Readings
-from services.store.log import START, Entry
+from services.store.log.log import START, Entry
 from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start

@@ -12,7 +12,7 @@ from services.pubsub.fanout import Fanout
 from services.pubsub.laggards import Laggards
 from services.pubsub.recent import Recent
 from services.pubsub.subscriber import Subscriber, Subscription
-from services.store.log import Entry, Place
+from services.store.log.log import Entry, Place
 from tests.live import until
 from tests.pubsub.paper import Paper, entry, subscribe
 

@@ -12,7 +12,7 @@ from services.pubsub.recent import Recent
 from services.pubsub.render import LongLine
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.pubsub.table import STEP
-from services.store.log import Entry, Place
+from services.store.log.log import Entry, Place
 from tests.pubsub.paper import Paper, entry, subscribe
 
 

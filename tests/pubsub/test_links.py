@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from services.store.intervals import Intervals
+from services.store.model.intervals import Intervals
 from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge

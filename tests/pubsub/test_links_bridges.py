@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.store import DeadLetter, DeadLetters, Queue, records
-from services.store.asking import Asker
+from services.store import DeadLetter, DeadLetters, Queue
+from services.store.model import records
+from services.store.pipeline.async_client import Asker
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import NewServer, hold_the_same, linked, messages, numbered, send_all, store

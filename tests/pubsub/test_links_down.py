@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.store.intervals import Intervals
-from services.store.replica import Replica
+from services.store.log.replica import Replica
+from services.store.model.intervals import Intervals
 from tests.live import until
 from tests.pubsub.cable import Cable
 from tests.pubsub.conftest import Start

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.pubsub import recent
-from services.store.intervals import MAX_NUMBER
+from services.store.model.intervals import MAX_NUMBER
 from tests.live import until
 from tests.pubsub.cable import Cable
 from tests.pubsub.conftest import Start

@@ -11,7 +11,7 @@ from services.kit.session import Wire
 from services.pubsub.edge import RunningPubsub
 from services.pubsub.links.neighbours import MOST, Neighbours, Place, place_of
 from services.pubsub.links.session import LinkSession
-from services.store.peer import PeerSpec
+from services.store.model.peer import PeerSpec
 from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge

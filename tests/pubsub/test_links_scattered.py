@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from protos.pubsub import MAX_INTERVALS
-from services.store.replica import Replica
+from services.store.log.replica import Replica
 from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start

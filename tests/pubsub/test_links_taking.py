@@ -12,8 +12,8 @@ from services.kit.session import Peer
 from services.pubsub.edge import RunningPubsub
 from services.pubsub.links.hub import CLONE_BEATS, LinkHub
 from services.pubsub.links.taking import CALL_BYTES
-from services.store.log import Subscriptions
-from services.store.replica import Arrived
+from services.store.log.log import Subscriptions
+from services.store.log.replica import Arrived
 from tests.live import until
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import Neighbour, messages

@@ -8,11 +8,11 @@ import pytest
 
 from services.pubsub.backlogs import PLENTY
 from services.pubsub.catchup import PIECES
-from services.store import records
-from services.store.asking import Asker
-from services.store.errors import OutcomeUnknown
-from services.store.log import Entry, Place
-from services.store.operations import Published
+from services.store.log.log import Entry, Place
+from services.store.model import records
+from services.store.model.errors import OutcomeUnknown
+from services.store.model.operations import Published
+from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from services.store.log import START
+from services.store.log.log import START
 from tests.live import set_up, until
 from tests.pubsub.live import LiveEdge
 from tests.servers import Server

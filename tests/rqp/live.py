@@ -12,9 +12,9 @@ from services.rqp.names import LookUp
 from services.rqp.service import RqpService
 from services.rqp.settings import RqpSettings
 from services.store import Queue, QueueSpec
-from services.store.asking import Asker
-from services.store.dead import DeadLetter, DeadLetters
-from services.store.errors import QueueUnknown
+from services.store.deadletters.dead import DeadLetter, DeadLetters
+from services.store.model.errors import QueueUnknown
+from services.store.pipeline.async_client import Asker
 from tests.live import Live, until
 from tests.rqp.mca_client import Client
 

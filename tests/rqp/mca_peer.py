@@ -23,7 +23,7 @@ from protos.rqp_mca import (
     encode_message,
 )
 from services.kit.sockets import reset_on_close
-from services.store.peer import PeerSpec
+from services.store.model.peer import PeerSpec
 from tests.live import PATIENCE_S
 
 EventT = TypeVar("EventT", AvailableRequest, QueueRequest, Data)

@@ -8,7 +8,7 @@ import pytest
 
 from protos.rqp_cast import Quality, Result
 from protos.rqp_mca import AvailableConfirm, QueueConfirm
-from services.store.errors import AccessDenied
+from services.store.model.errors import AccessDenied
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines

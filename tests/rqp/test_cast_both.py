@@ -8,7 +8,7 @@ import pytest
 
 from protos.rqp_cast import QuestionMsg, Result, encode_question
 from services.store import Queue
-from services.store.errors import MessageTooLarge
+from services.store.model.errors import MessageTooLarge
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver, Hands
 from tests.rqp.cast_machines import Machines

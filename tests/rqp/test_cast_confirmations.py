@@ -9,8 +9,8 @@ import time
 import pytest
 
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
-from services.store.clock import Clock
-from services.store.dead import DeadLetters
+from services.store.deadletters.dead import DeadLetters
+from services.store.model.clock import Clock
 from tests.live import PATIENCE_S, until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines

@@ -14,8 +14,8 @@ from services.kit.sockets import reset_on_close
 from services.rqp.cast import stock
 from services.rqp.cast.ports import Whom
 from services.store import Queue
-from services.store.asking import Asker
-from services.store.claims import Claims
+from services.store.pipeline.async_client import Asker
+from services.store.pipeline.claims import Claims
 from tests.live import PATIENCE_S, until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines

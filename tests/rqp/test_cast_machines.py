@@ -11,8 +11,8 @@ from protos.rqp_cast import Host, Result
 from services.kit.layers import SettingsError
 from services.rqp.cast import findreceiver
 from services.rqp.cast import machines as machines_module
-from services.store.peer import PeerSpec
-from services.store.rqp_binding import Protocol
+from services.store.model.peer import PeerSpec
+from services.store.model.rqp_binding import Protocol
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines

@@ -20,8 +20,8 @@ from services.rqp.cast.ports import ANYBODY, Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
 from services.rqp.cast.stock import IDS_AT_ONCE, Ids
 from services.store import Store
-from services.store.clock import Clock, now
-from services.store.verbs import NOTE
+from services.store.model.clock import Clock, now
+from services.store.pipeline.verbs import NOTE
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines

@@ -14,7 +14,7 @@ from services.rqp.cast import ports as ports_module
 from services.rqp.cast.places import Places
 from services.rqp.cast.ports import Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
-from services.store.claims import Claims
+from services.store.pipeline.claims import Claims
 from tests.live import PATIENCE_S, until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines

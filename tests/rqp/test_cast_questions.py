@@ -11,7 +11,7 @@ import pytest
 from protos.rqp_cast import Quality, Result, encode_accept_receiver
 from services.rqp.cast import places, questions
 from services.rqp.cast.ports import Whom
-from services.store import numbers
+from services.store.catalogue.catalogue import numbers
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines

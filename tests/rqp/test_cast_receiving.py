@@ -14,8 +14,8 @@ from protos.rqp_cast import (
     accept_sender_reader,
     encode_accept_receiver,
 )
-from services.store.claims import Asked, Claims
-from services.store.errors import OutcomeUnknown, StoreUnavailable
+from services.store.model.errors import OutcomeUnknown, StoreUnavailable
+from services.store.pipeline.claims import Asked, Claims
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines

@@ -9,7 +9,7 @@ import pytest
 
 from services.rqp.cast.insertion import Reservation
 from services.rqp.cast.lanes import Lanes
-from services.store.claims import Asked, Claims
+from services.store.pipeline.claims import Asked, Claims
 from tests.live import until
 from tests.rqp.cast_hands import HandSender
 from tests.rqp.cast_machines import Machines

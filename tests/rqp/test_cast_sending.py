@@ -6,7 +6,7 @@ import asyncio
 
 from protos.rqp_cast import Quality, Result
 from services.rqp.cast.stock import WANTED
-from services.store import records
+from services.store.model import records
 from tests.live import PATIENCE_S, until
 from tests.rqp.cast_hands import HandReceiver
 from tests.rqp.cast_machines import Machines

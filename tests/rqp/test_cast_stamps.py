@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from services.rqp.cast.datagrams import bound, received
-from services.store.clock import Stamps
+from services.store.model.clock import Stamps
 
 LATE_S = 2.0  # T_WAIT1
 WAITED_S = 0.05

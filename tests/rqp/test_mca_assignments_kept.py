@@ -10,7 +10,7 @@ import pytest
 
 from protos.rqp_mca import encode_queue_request
 from services.store import Queue
-from services.store.domain import Domain
+from services.store.pipeline.domain import Domain
 from tests.live import until
 from tests.rqp.conftest import Start
 from tests.rqp.live import LiveEdge

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from protos.rqp_mca import AvailableConfirm, Data, QueueConfirm, QueueRequest
-from services.store import records
+from services.store.model import records
 from tests.live import until
 from tests.rqp.conftest import Start
 from tests.rqp.mca_client import UNRELIABLE

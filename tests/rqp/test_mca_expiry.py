@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from services.rqp.mca.line import Line
-from services.store import Delivery, QueueSpec, records
-from services.store.queues import Queue
-from services.store.rqp_binding import Remote
+from services.store import Delivery, QueueSpec
+from services.store.model import records
+from services.store.model.queues import Queue
+from services.store.model.rqp_binding import Remote
 from tests.live import until
 from tests.rqp.conftest import Start
 from tests.rqp.live import LiveEdge

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from services.store import Queue, QueueSpec, Store
-from services.store.asking import Asker
-from services.store.domain import Timing
-from services.store.errors import StoreError
+from services.store.model.errors import StoreError
+from services.store.pipeline.async_client import Asker
+from services.store.pipeline.domain import Timing
 from tests.live import until
 from tests.rqp.conftest import NewServer
 from tests.rqp.program import EdgeProgram

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from services.store import Queue, StoreUnavailable
-from services.store.domain import Domain
-from services.store.errors import OutcomeUnknown
+from services.store.model.errors import OutcomeUnknown
+from services.store.pipeline.domain import Domain
 from tests.live import until
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_client import Client

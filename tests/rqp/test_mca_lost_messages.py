@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.held_answers import hold_answers

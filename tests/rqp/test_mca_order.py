@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from services.store import Queue
-from services.store.asking import Asker
+from services.store.pipeline.async_client import Asker
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_client import UNRELIABLE, Client

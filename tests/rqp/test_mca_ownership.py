@@ -12,9 +12,9 @@ from protos.rqp_mca import QueueConfirm
 from services.rqp.mca import feed
 from services.rqp.mca.feed import Feed
 from services.store import Queue
-from services.store.asking import Asker
-from services.store.domain import Domain
-from services.store.waits import StoreWaits
+from services.store.pipeline.async_client import Asker
+from services.store.pipeline.domain import Domain
+from services.store.timeouts import StoreWaits
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge

@@ -11,8 +11,8 @@ from protos.rqp_cast import Host
 from protos.rqp_mca import AvailableConfirm, Profile, QueueConfirm, QueueRequest
 from services.rqp.mca.rqprc import read_machine
 from services.rqp.mca.settings import McaPeer, parse_address
-from services.store.keys import RegistryKeys
-from services.store.peer import PeerSpec
+from services.store.model.keys import RegistryKeys
+from services.store.model.peer import PeerSpec
 from tests.live import until
 from tests.rqp.conftest import Start
 from tests.rqp.live import LiveEdge

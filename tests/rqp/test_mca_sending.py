@@ -6,8 +6,8 @@ import pytest
 
 from protos.rqp_mca import AvailableConfirm, AvailableRequest, Profile, QueueConfirm, QueueRequest
 from services.store import OURSELVES, Source
-from services.store.asking import Asker
-from services.store.records import encode
+from services.store.model.records import encode
+from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge

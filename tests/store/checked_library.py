@@ -6,7 +6,7 @@ that HINCRBY refuses: -0, nan, inf, or one with an exponent.
 
 from __future__ import annotations
 
-from services.store.library import source
+from services.store.redis.library import source
 
 FETCH = "  call = redis.call\n"
 CHECK = """

@@ -20,10 +20,10 @@ from services.store import (
     Source,
     Store,
     StoreError,
-    records,
 )
-from services.store.client import OURSELVES
-from services.store.domain import Domain, Timing
+from services.store.model import records
+from services.store.model.client import OURSELVES
+from services.store.pipeline.domain import Domain, Timing
 from services.store.store import DEFAULT_DOMAIN
 from tests.servers import PATIENCE_S, Server
 

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from services.store.call import Call
-from services.store.client import OURSELVES
-from services.store.errors import StoreError
-from services.store.keys import DomainKeys
-from services.store.operations import Source
-from services.store.queues import Queue
-from services.store.verbs import Verbs
+from services.store.model.client import OURSELVES
+from services.store.model.errors import StoreError
+from services.store.model.keys import DomainKeys
+from services.store.model.operations import Source
+from services.store.model.queues import Queue
+from services.store.pipeline.call import Call
+from services.store.pipeline.verbs import Verbs
 from tests.servers import Client
 from tests.store.checked_library import checked_source
 

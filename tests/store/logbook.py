@@ -7,10 +7,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from services.store import Queue, QueueSpec, Source, records
-from services.store.log import NO_SUBSCRIPTIONS, START, Entry, Log, LogSpec, Place, Subscriptions, parse_place
-from services.store.operations import Send
-from services.store.replica import Arrived, Gap, LogState, Origin, Replica
+from services.store import Queue, QueueSpec, Source
+from services.store.log.log import (
+    NO_SUBSCRIPTIONS,
+    START,
+    Entry,
+    Log,
+    LogSpec,
+    Place,
+    Subscriptions,
+    parse_place,
+)
+from services.store.log.replica import Arrived, Gap, LogState, Origin, Replica
+from services.store.model import records
+from services.store.model.operations import Send
 from tests.store.desk import Desk
 
 ORIGIN = "text 127.0.0.1"

@@ -13,9 +13,9 @@ from subprocess import Popen
 from typing import Any
 
 from services.store import Store
-from services.store.domain import Timing
-from services.store.presence import Process
-from services.store.respondent import Item, Topic
+from services.store.pipeline.domain import Timing
+from services.store.processes.presence import Process
+from services.store.processes.rpc_protocol import Item, Topic
 from tests.store.desk import until
 
 ROOT = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Sessions on a store and on the plain model beside it (model.py): what they ask for in a call is done to both."""
+"""Sessions on a store and on the plain model beside it (plain_model.py): each call is made on both."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 
-from services.store import Delivery, Queue, QueueSpec, records
-from services.store.errors import QueueFull
-from services.store.keys import DomainKeys
+from services.store import Delivery, Queue, QueueSpec
+from services.store.model import records
+from services.store.model.errors import QueueFull
+from services.store.model.keys import DomainKeys
 from tests.servers import Client, Server
 from tests.store.desk import bodies, encode
 from tests.store.lane import DATASET, Lane, begin
-from tests.store.model import ModelQueue
+from tests.store.plain_model import ModelQueue
 
 SPECS = (
     QueueSpec(ack_level="fsync", max_deliveries=2),

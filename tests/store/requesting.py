@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.store import OURSELVES, Outcome, Queue, Source, StoreError
-from services.store.requests import Nothing, Pulled, Settlement
+from services.store.model.requests import Nothing, Pulled, Settlement
 from tests.store.desk import Desk, bodies, encode
 
 KEEP_MS = 60_000

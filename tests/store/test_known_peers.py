@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from services.store.known_peers import KnownPeers
-from services.store.peer import PeerProtocol, PeerSpec
+from services.store.model.peer import PeerProtocol, PeerSpec
 from tests.store.desk import Desk, until
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
-from services.store.errors import LeaseLost, OutcomeUnknown
+from services.store.model.errors import LeaseLost, OutcomeUnknown
 from tests.store.desk import Desk, bodies
 
 

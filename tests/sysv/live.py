@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from services.kit.metrics import Metrics
-from services.store import OURSELVES, DeadLetter, DeadLetters, Queue, QueueSpec, Source, Store, records
-from services.store.asking import Asker
-from services.store.domain import Timing
+from services.store import OURSELVES, DeadLetter, DeadLetters, Queue, QueueSpec, Source, Store
+from services.store.model import records
+from services.store.pipeline.async_client import Asker
+from services.store.pipeline.domain import Timing
 from services.sysv.bridge import Bridge
 from services.sysv.settings import SysvSettings
 from tests.live import Log

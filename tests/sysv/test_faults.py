@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.store import records
+from services.store.model import records
 from services.sysv import inbound
 from services.sysv.inbound import FAULT_TRIES, Inbound
 from services.sysv.places import Places

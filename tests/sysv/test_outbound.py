@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from protos.rqp_cast import Quality, TMsg, encode_t_msg
-from services.store import DeadLetters, records
+from services.store import DeadLetters
+from services.store.model import records
 from services.sysv.settings import format_key
 from tests.live import until
 from tests.sysv.live import LiveBridge

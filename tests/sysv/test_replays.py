@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from services.store import records
-from services.store.asking import Asker
-from services.store.requests import Outcome
+from services.store.model import records
+from services.store.model.requests import Outcome
+from services.store.pipeline.async_client import Asker
 from services.sysv.journal import Journal
 from services.sysv.kernel import READ, LocalQueue
 from services.sysv.outbound import Outbound

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from protos.rqp_cast import Quality, TMsg, encode_t_msg
-from services.store.errors import QueueUnknown
-from services.store.rights import acl_rules
+from services.store.model.errors import QueueUnknown
+from services.store.redis.rights import acl_rules
 from services.sysv import claim
 from services.sysv.bridge import Unusable
 from services.sysv.settings import format_key

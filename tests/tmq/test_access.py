@@ -10,8 +10,8 @@ import pytest
 from protos import tmq
 from protos.tmq import Operation
 from services.store import Queue, QueueSpec
-from services.store.asking import Asker
-from services.store.records import encode
+from services.store.model.records import encode
+from services.store.pipeline.async_client import Asker
 from tests.kit.authority import Authority
 from tests.live import until
 from tests.tmq.client import Client, SecureClient

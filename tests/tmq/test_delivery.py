@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from protos import tmq
-from services.store import Queue, QueueSpec, records
-from services.store.asking import Asker
-from services.store.spec import Delivery
+from services.store import Queue, QueueSpec
+from services.store.model import records
+from services.store.model.spec import Delivery
+from services.store.pipeline.async_client import Asker
 from services.tmq.service import OWNER
 from tests.live import until
 from tests.tmq.client import Client

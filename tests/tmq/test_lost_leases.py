@@ -6,7 +6,7 @@ import pytest
 
 from protos import tmq
 from services.store import Store
-from services.store.domain import Timing
+from services.store.pipeline.domain import Timing
 from tests.live import until
 from tests.tmq.client import Client
 from tests.tmq.conftest import MakeEdge

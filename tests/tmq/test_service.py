@@ -10,7 +10,7 @@ import pytest
 
 from services.kit.metrics import Metrics
 from services.store import Store, StoreError
-from services.store.errors import OutcomeUnknown, QueueUnknown, StoreUnavailable
+from services.store.model.errors import OutcomeUnknown, QueueUnknown, StoreUnavailable
 from services.tmq.service import TmqService
 from services.tmq.settings import TmqSettings
 from tests.live import until

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from protos import tmq
-from services.store import link
+from services.store.redis import link
 from tests.live import until
 from tests.servers import Server
 from tests.tmq.client import Client, told

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from services.store.spec import Delivery
+from services.store.model.spec import Delivery
 from tests.live import until
 from tests.servers import Server
 from tests.tmq.client import Client

@@ -10,9 +10,10 @@ from services.kit.metrics import Metrics
 from services.kit.settings import TracingSettings
 from services.kit.tracing import Recorder, tracing
 from services.kit.tracing.measures import SPANS
-from services.store import Queue, QueueSpec, Store, records
-from services.store.asking import Asker
-from services.store.domain import Timing
+from services.store import Queue, QueueSpec, Store
+from services.store.model import records
+from services.store.pipeline.async_client import Asker
+from services.store.pipeline.domain import Timing
 
 NAME = "test"
 LOOK_S = 0.05  # how often dead letters are read

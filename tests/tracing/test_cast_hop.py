@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.store import Queue
-from services.store.asking import Asker
+from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.rqp.cast_machines import Machines
 from tests.rqp.cast_net import keyed, remote

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.store.trace_context import KEY, fresh
+from services.store.model.trace_context import KEY, fresh
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
 from tests.tracing.collector import Collector

@@ -7,13 +7,13 @@ import random
 import pytest
 
 from services.kit.tracing import Recorder
-from services.store import records
-from services.store.clock import Clock
-from services.store.handed_out import HandedOut
-from services.store.hops import Hops
-from services.store.sampling import Sampling
-from services.store.trace_context import KEY, Context, fresh, hop, of_record, parse, stamped
-from services.store.traced_entries import pack_traced
+from services.store.model import records
+from services.store.model.clock import Clock
+from services.store.model.trace_context import KEY, Context, fresh, hop, of_record, parse, stamped
+from services.store.model.traced_entries import pack_traced
+from services.store.tracing.delivery_spans import HandedOut
+from services.store.tracing.sampling import Sampling
+from services.store.tracing.trace_propagation import Hops
 from tests.tracing.conftest import NewRecorder
 
 GOOD = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -10,12 +10,13 @@ import redis.asyncio
 
 from protos.rqp_mca import Profile
 from services.rqp.mca.hops import Passage
-from services.store import Queue, records
-from services.store.asking import Asker
-from services.store.clock import Clock
-from services.store.handed_out import HandedOut
-from services.store.hops import Hops
-from services.store.trace_context import KEY, fresh
+from services.store import Queue
+from services.store.model import records
+from services.store.model.clock import Clock
+from services.store.model.trace_context import KEY, fresh
+from services.store.pipeline.async_client import Asker
+from services.store.tracing.delivery_spans import HandedOut
+from services.store.tracing.trace_propagation import Hops
 from tests.live import until
 from tests.rqp.live import LiveEdge
 from tests.rqp.mca_failing import failures

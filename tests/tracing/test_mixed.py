@@ -3,8 +3,9 @@ messages, in any order; spans of those who tell any."""
 
 from __future__ import annotations
 
-from services.store import Queue, records
-from services.store.trace_context import KEY, fresh
+from services.store import Queue
+from services.store.model import records
+from services.store.model.trace_context import KEY, fresh
 from tests.servers import Server
 from tests.tracing.collector import Collector
 from tests.tracing.stores import TracedStore, traced_store

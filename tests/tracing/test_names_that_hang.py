@@ -12,8 +12,8 @@ import pytest
 
 from services.kit.settings import TracingSettings
 from services.kit.tracing import tracing
-from services.store.spans import Kind, Span
-from services.store.trace_context import fresh
+from services.store.model.trace_context import fresh
+from services.store.tracing.spans import Kind, Span
 from tests.cli.shell import PATIENCE_S, PROGRAM
 from tests.live import set_up, until
 from tests.servers import PROGRAMS, Server

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 
-from services.store import DeadLetters, Part, records
+from services.store import DeadLetters, Part
+from services.store.model import records
 from tests.servers import Server
 from tests.tracing.collector import Collector
 from tests.tracing.stores import traced_store

@@ -12,7 +12,7 @@ from services.kit.layers import SettingsError
 from services.kit.settings import TracingSettings, load
 from services.kit.tracing import tracing
 from services.store import Pipe
-from services.store.traced_pipe import TracedPipe
+from services.store.pipeline.traced_pipe import TracedPipe
 from tests.servers import Server
 from tests.tracing.collector import Collector
 from tests.tracing.programs import TmqProgram

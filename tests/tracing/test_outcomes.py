@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from services.store import DeadLetters, Part, Source, records
-from services.store.errors import BehindRefused, QueueFull, StoreError
+from services.store import DeadLetters, Part, Source
+from services.store.model import records
+from services.store.model.errors import BehindRefused, QueueFull, StoreError
 from tests.live import until
 from tests.servers import Server
 from tests.tracing.collector import Collector

@@ -6,8 +6,8 @@ import gc
 import secrets
 
 from services.store import Delivery, Queue
-from services.store.operations import Source
-from services.store.requests import Pulled, Settlement
+from services.store.model.operations import Source
+from services.store.model.requests import Pulled, Settlement
 from tests.live import until
 from tests.servers import Server
 from tests.tracing.collector import Collector

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgpack
 import pytest
 
-from services.store import Queue, records
-from services.store.operations import Part
-from services.store.trace_context import KEY, fresh, hop, of_record, parse
+from services.store import Queue
+from services.store.model import records
+from services.store.model.operations import Part
+from services.store.model.trace_context import KEY, fresh, hop, of_record, parse
 from tests.servers import Client, Server
 from tests.tracing.collector import Collector
 from tests.tracing.stores import TracedStore, traced_store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.store import DeadLetters
-from services.store.errors import QueueFull
+from services.store.model.errors import QueueFull
 from tests.servers import Server
 from tests.tracing.collector import Collector
 from tests.tracing.stores import TracedStore, traced_store

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from services.store import Part, records
-from services.store.trace_context import of_record
+from services.store import Part
+from services.store.model import records
+from services.store.model.trace_context import of_record
 from tests.live import until
 from tests.proxy import Proxy
 from tests.servers import Server

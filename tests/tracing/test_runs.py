@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from services.store import OURSELVES, Queue, Source, records
-from services.store.operations import Refusals
-from services.store.trace_context import KEY, Context, fresh
+from services.store import OURSELVES, Queue, Source
+from services.store.model import records
+from services.store.model.operations import Refusals
+from services.store.model.trace_context import KEY, Context, fresh
 from tests.live import until
 from tests.servers import Server
 from tests.tracing.stores import TracedStore, traced_store

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.store import DeadLetters
-from services.store.asking import Asker
+from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import Neighbour, hold_the_same, linked, send_all

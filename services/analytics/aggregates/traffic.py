@@ -10,7 +10,7 @@ from services.analytics.aggregates.grouping import Grouped, Numbers
 from services.analytics.aggregates.peaks import Peaks, slots
 from services.analytics.aggregates.refusals import Refusals, totals
 from services.analytics.tables import EDGES, QUANTILES, SUMS, TRAFFIC
-from services.store.buckets import CLASSES, PUT_S, WAIT_S
+from services.store.model import CLASSES, PUT_S, WAIT_S
 
 HOUR_S = 3600
 HISTOGRAMS = {"put": PUT_S, "wait": WAIT_S}

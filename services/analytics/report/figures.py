@@ -15,7 +15,7 @@ from services.analytics.report.queues import COUNTED, DIED, Queues, nothing, ren
 from services.analytics.report.shortening import Shortening, cut
 from services.analytics.report.sums import Row, grouped, most, quantiles, reasons, total
 from services.analytics.table_files import HOUR
-from services.store.buckets import PUT_S, WAIT_S
+from services.store.model import PUT_S, WAIT_S
 from services.store.report import (
     MOST_OCTETS,
     VERSION,

@@ -15,8 +15,8 @@ from services.analytics.report.page import page
 from services.analytics.report.period import Gone, read_tables
 from services.analytics.settings import LATEST, Settings
 from services.outside.document import read_json
-from services.store.errors import StoreError
-from services.store.reports import write_report
+from services.store.model import StoreError
+from services.store.report import write_report
 
 FOLDER = "reports"
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from services.analytics.report import plots, words
 from services.analytics.report.period import span_ending
 from services.kit.words import NOTHING, hour, hour_end, moment, number, octets, seconds, share
-from services.store.buckets import PUT_S, WAIT_S
+from services.store.model import PUT_S, WAIT_S
 from services.store.report import Report
 
 TEMPLATE = "page.html.j2"

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from services.analytics.report.shortening import QUEUE, Shortening
 from services.analytics.report.sums import Row, grouped, merged, most, quantile
-from services.store.buckets import PUT_S, WAIT_S
+from services.store.model import PUT_S, WAIT_S
 from services.store.report import Budget, QueueBudget, QueueFigures
 
 COUNTED = {"in": "sum", "out": "sum", "refused_all": "sum"}  # of traffic

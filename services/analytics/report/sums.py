@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from services.analytics.tables import QUANTILES
-from services.store.buckets import CLASSES
+from services.store.model import CLASSES
 from services.store.report import Quantiles
 
 Row = dict[str, Any]

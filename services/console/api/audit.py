@@ -11,7 +11,7 @@ from services.console.moments import Moment, moment
 from services.console.operations import Answer, Call
 from services.console.paging import Paged
 from services.console.problems import Problem
-from services.store.audit import AuditFilter, Line, is_place
+from services.store.catalogue import AuditFilter, Line, is_place
 
 LIST = "audit"
 LONGEST = 255  # characters of what a filter compares

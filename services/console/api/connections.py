@@ -11,7 +11,7 @@ from services.console.moments import moment
 from services.console.operations import Answer, Call
 from services.console.paging import Paged
 from services.console.problems import Problem
-from services.store.inquiries import Answer as Said
+from services.store.processes import Answer as Said
 
 CLOSE_S = 5.0  # within which a process has to say that it closes a connection
 CONNECTIONS = Asked("connections", "connections", "after", lambda start, index, item: int(item["number"]))

@@ -23,9 +23,8 @@ from services.console.problems import Problem, problem_of
 from services.console.room import Room
 from services.console.selection import MOST_REASONS, Conditions, Reason, count
 from services.store import DeadLetter, DeadLetters, Filter, Queue, StoreError, StoreUnavailable
-from services.store.dead import PAGE, WHOLE, Looked
-from services.store.errors import OutcomeUnknown, QueueUnknown
-from services.store.letter import is_id
+from services.store.deadletters import PAGE, WHOLE, Looked
+from services.store.model import OutcomeUnknown, QueueUnknown, is_id
 
 LIST = "dead"
 LOOK_S = 0.015  # a page that takes longer is answered as far as it got; `next` goes on

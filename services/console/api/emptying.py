@@ -10,7 +10,7 @@ from services.console.etags import differs, must_match
 from services.console.job import Job, Kind
 from services.console.operations import Answer, Call, Shape
 from services.store import Filter, Queue
-from services.store.emptying import Ready, ready
+from services.store.deadletters import Ready, ready
 
 COUNTED = r"[0-9a-z]{1,40} [0-9]{1,20}-[0-9]{1,20} [0-9]{1,15}"  # of which queue, until where, how many
 Until = Annotated[str, Field(pattern=f"^({COUNTED})?$", max_length=100)]

@@ -15,8 +15,9 @@ from services.console.moments import moment
 from services.console.operations import Answer, Call, Shape, plain
 from services.console.paging import CursorOf
 from services.console.problems import Problem, bad_request
-from services.store import Delivery, Queue, records, trace_context
-from services.store.asking import Asker
+from services.store import Delivery, Queue
+from services.store.model import records, trace_context
+from services.store.pipeline import Asker
 
 LONGEST_BODY = records.MAX_LENGTH  # octets
 LONGEST_REQUEST = 4 * LONGEST_BODY // 3 + (1 << 20)  # as base64, with its attributes

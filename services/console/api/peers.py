@@ -10,10 +10,8 @@ from services.console.etags import differs, must_be_new, must_match, peer_etag, 
 from services.console.operations import Answer, Call
 from services.console.paging import page_of
 from services.console.problems import Problem, bad_request
-from services.store.errors import PeerChanged
-from services.store.peer import Peer, PeerSpec, Unreadable, to_peer_document
-from services.store.peers import read
-from services.store.rqp_binding import check_peer_name
+from services.store.catalogue import read
+from services.store.model import Peer, PeerChanged, PeerSpec, Unreadable, check_peer_name, to_peer_document
 
 LIST = "peers"
 

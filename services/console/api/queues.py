@@ -18,10 +18,7 @@ from services.console.paging import Paged, page_of
 from services.console.problems import Problem, bad_request
 from services.console.rows import RATES, Row, detail_of, rates_of, taken_at
 from services.store import Queue, QueueSpec
-from services.store.decided import decided
-from services.store.errors import QueueChanged, QueueExists, QueueUnknown
-from services.store.queue_document import parse_leniently
-from services.store.spec import check_name
+from services.store.model import QueueChanged, QueueExists, QueueUnknown, check_name, decided, parse_leniently
 
 OWNER = "console"
 LIST, RESERVED = "queues", "reservations"

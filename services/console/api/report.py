@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.console.operations import Answer, Call
 from services.console.problems import Problem
-from services.store.reports import read_report
+from services.store.report import read_report
 
 
 async def show(call: Call) -> Answer:

@@ -6,7 +6,7 @@ from typing import Any
 
 from services.console.moments import moment
 from services.console.operations import Answer, Call
-from services.store.ring_groups import Group, Seen, groups
+from services.store.catalogue import Group, Seen, groups
 
 
 async def show(call: Call) -> Answer:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from protos import pubsub
-from services.store.intervals import Intervals, Span
-from services.store.replica import Held, Origin
+from services.store.log import Held, Origin
+from services.store.model import Intervals, Span
 
 NONE = Intervals()
 

@@ -16,7 +16,7 @@ from services.pubsub.links.traces import LinkTraces
 from services.pubsub.service import PubsubService
 from services.pubsub.settings import LinkSettings
 from services.store import StoreError
-from services.store.replica import Replica
+from services.store.log import Replica
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from services.kit.session import Session, Wire
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.session import LinkSession
 from services.pubsub.settings import LINK_PORT, parse_address
-from services.store.peer import split_address
+from services.store.model import split_address
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,8 @@ from services.pubsub.fanout import before
 from services.pubsub.links.held import NONE, from_wire, lacking, united
 from services.pubsub.links.hub import LinkHub, LinkStale
 from services.store import StoreError
-from services.store.intervals import Intervals, Span
-from services.store.log import START, Entry, Place, parse_place
-from services.store.replica import Held, LogState, Origin
+from services.store.log import START, Entry, Held, LogState, Origin, Place, parse_place
+from services.store.model import Intervals, Span
 
 log = logging.getLogger(__name__)
 

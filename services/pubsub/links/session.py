@@ -16,7 +16,7 @@ from services.pubsub.links.hub import LinkHub, LinkStale
 from services.pubsub.links.sending import ROOM_BYTES, Sender
 from services.pubsub.links.taking import Taker
 from services.store import StoreError
-from services.store.replica import LogState
+from services.store.log import LogState
 
 log = logging.getLogger(__name__)
 

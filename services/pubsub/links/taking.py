@@ -15,8 +15,8 @@ from services.pubsub.links.held import from_wire, to_wire, united
 from services.pubsub.links.hub import LinkHub, LinkStale
 from services.pubsub.render import runs
 from services.store import Queue, StoreError
-from services.store.errors import BindingsChanged, NumbersScattered
-from services.store.replica import Arrived, Gap
+from services.store.log import Arrived, Gap
+from services.store.model import BindingsChanged, NumbersScattered
 
 log = logging.getLogger(__name__)
 

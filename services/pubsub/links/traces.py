@@ -11,10 +11,9 @@ from collections import deque
 
 from protos import pubsub
 from services.store import Queue
-from services.store.hops import Hops
-from services.store.replica import Told
-from services.store.spans import LOG, Value
-from services.store.trace_context import Context, Hop, hop
+from services.store.log import Told
+from services.store.model import Context, Hop, hop
+from services.store.tracing import LOG, Hops, Value
 
 PROTOCOL = "text"
 MOST_CAME = 1000  # runs of which it is remembered who brought them: they are sent on at once, as a rule

@@ -8,7 +8,7 @@ from services.kit.conversation import Conversation
 from services.kit.session import Wire
 from services.ring.service import RingService
 from services.store import Source
-from services.store.errors import OutcomeUnknown
+from services.store.model import OutcomeUnknown
 
 CREATE, PUSH, PULL, DESTROY = "create_queue", "push", "pull", "destroy_queue"  # in the counters
 # Where the ring was asked: another node answers, or none for as long as a client waits. PenstockSlowRequests leaves

@@ -12,8 +12,8 @@ from services.ring.clients.holding import ClientInflow
 from services.ring.clients.seeking import Seeking
 from services.ring.clients.unsettled import Unsettled
 from services.ring.words import EMPTY, TOO_MANY_UNSETTLED, words_for
-from services.store import Delivery, Queue, StoreError, records
-from services.store.errors import OutcomeUnknown, QueuePaused, QueueUnknown
+from services.store import Delivery, Queue, StoreError
+from services.store.model import OutcomeUnknown, QueuePaused, QueueUnknown, records
 
 
 class PullRun:

@@ -11,9 +11,8 @@ from services.ring.clients.conversation import PUSH, RING_PUSH, ClientConversati
 from services.ring.clients.holding import ClientInflow
 from services.ring.clients.seeking import Seeking
 from services.ring.words import TOO_LARGE_FOR_THE_RING, words_for
-from services.store import Queue, StoreError, records
-from services.store.errors import OutcomeUnknown, QueueUnknown
-from services.store.operations import Refusals
+from services.store import Queue, StoreError
+from services.store.model import OutcomeUnknown, QueueUnknown, Refusals, records
 
 HEAD = records.HEAD.size  # of a record: its length
 

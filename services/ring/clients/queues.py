@@ -12,7 +12,7 @@ from services.ring.clients.holding import ClientInflow
 from services.ring.service import OWNER, RingService, decode_name
 from services.ring.words import CREATE_FORBIDDEN, NOT_OWNER, words_for
 from services.store import StoreError
-from services.store.errors import OutcomeUnknown, QueueUnknown
+from services.store.model import OutcomeUnknown, QueueUnknown
 
 FORBIDDEN = {  # why the edge itself says no
     CREATE: ("create_forbidden", CREATE_FORBIDDEN),

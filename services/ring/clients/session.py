@@ -26,7 +26,7 @@ from services.ring.clients.seeking import Seeking
 from services.ring.clients.unsettled import Unsettled
 from services.ring.service import RingService
 from services.ring.words import OF_NODES
-from services.store.internal import PREFIX
+from services.store.model import PREFIX
 
 RUN_PART = 32  # this many requests of a run are as much work as one request alone
 RESERVED = PREFIX.encode()  # how the names of queues begin that clients may not use (5.8)

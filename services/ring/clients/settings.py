@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.kit.layers import MAX_SECONDS
-from services.store.creating import CreateSettings
+from services.store.auto_create import CreateSettings
 
 
 class ClientSettings(BaseModel):

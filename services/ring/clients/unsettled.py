@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.ring.asking import Brought
 from services.ring.clients.conversation import ClientConversation
 from services.store import OURSELVES, Delivery, Source, StoreError
-from services.store.errors import QueueUnknown
+from services.store.model import QueueUnknown
 
 
 class Unsettled:

@@ -31,9 +31,8 @@ from services.ring.words import (
     UNSERVED,
     too_large_to_carry,
 )
-from services.store.hops import Hops
-from services.store.spans import readable
-from services.store.trace_context import hop_of_request
+from services.store.model import hop_of_request
+from services.store.tracing import Hops, readable
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 from services.ring.service import RingService
 from services.store import Queue, StoreError
-from services.store.errors import QueueUnknown
-from services.store.ring_binding import INBOX, OUTBOX
+from services.store.model import INBOX, OUTBOX, QueueUnknown
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,7 @@ from protos.ring import NO_ID, Frame
 from services.ring.service import OWNER, decode_name
 from services.ring.words import NOT_OWNER
 from services.store import Queue, Store
-from services.store.errors import QueueUnknown
-from services.store.internal import is_internal
+from services.store.model import QueueUnknown, is_internal
 
 KEEP_MS = 24 * 3600 * 1000
 DESTROY, REFUSED = "destroy ", "refused "  # what stands under the id begins so

@@ -12,9 +12,8 @@ from services.ring.node.outgoing import AGAIN_S
 from services.ring.node.serving import STORE_WIDE
 from services.ring.node.storing import PATIENCE_S
 from services.ring.service import RingService
-from services.store import OURSELVES, Queue, Source, StoreError, records
-from services.store.errors import QueueUnknown
-from services.store.operations import Refusals
+from services.store import OURSELVES, Queue, Source, StoreError
+from services.store.model import QueueUnknown, Refusals, records
 
 Told = Callable[[str], None]  # DELIVERED, BURIED or UNSAFE
 

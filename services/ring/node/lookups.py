@@ -11,9 +11,8 @@ from services.ring.node.outgoing import AGAIN_S
 from services.ring.node.storing import PATIENCE_S
 from services.ring.service import RingService, decode_name
 from services.store import Queue, StoreError
-from services.store.errors import QueueUnknown
-from services.store.internal import is_internal
-from services.store.registry import EVERYTHING
+from services.store.catalogue import EVERYTHING
+from services.store.model import QueueUnknown, is_internal
 
 REMEMBERED = 10_000
 Found = Callable[[Queue | StoreError | None], None]  # None: it is not here

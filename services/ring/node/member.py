@@ -18,7 +18,7 @@ from services.ring.node.passage import Arrivals, Departures
 from services.ring.node.station import Station
 from services.ring.service import RingService
 from services.store.known_peers import KnownPeers
-from services.store.peer import PeerProtocol
+from services.store.model import PeerProtocol
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.ring.service import decode_name
-from services.store.internal import PREFIX
+from services.store.model import PREFIX
 
 
 def outgoing_name(group: int, node: bytes) -> str:

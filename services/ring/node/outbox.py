@@ -18,10 +18,9 @@ from services.ring.node.counts import Counts
 from services.ring.node.outgoing import BEGUN, TOO_LARGE, Outgoing
 from services.ring.node.ownership import Ownership
 from services.ring.service import RingService
-from services.store import Delivery, Part, Queue, StoreError, records
-from services.store.asking import Asker
-from services.store.errors import OutcomeUnknown
-from services.store.internal import KEEPER
+from services.store import Delivery, Part, Queue, StoreError
+from services.store.model import KEEPER, OutcomeUnknown, records
+from services.store.pipeline import Asker
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from services.ring.node.settling import Settling
 from services.ring.node.underway import Underway
 from services.ring.service import RingService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
-from services.store.internal import KEEPER
+from services.store.model import KEEPER
 
 BEGUN = "ring begun"  # origin in the store of what this node put on the ring
 PASSED = "ring passed"  # and of what it passes on

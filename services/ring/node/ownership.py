@@ -15,7 +15,7 @@ from services.ring.node.outgoing import Outgoing
 from services.ring.node.storing import Storing
 from services.ring.service import OWNER, RingService
 from services.store import Queue, QueueSpec, StoreError
-from services.store.errors import QueueExists, QueueUnknown
+from services.store.model import QueueExists, QueueUnknown
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from protos.ring import resent
-from services.store import Delivery, records
+from services.store import Delivery
+from services.store.model import records
 
 ORPHAN = -1  # the life of a parcel that is nobody's any more
 

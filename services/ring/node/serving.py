@@ -15,20 +15,23 @@ from services.ring.node.destroying import destroy
 from services.ring.node.leases import Leases
 from services.ring.service import RingService
 from services.ring.words import EMPTY, EXPIRED, REFUSED, too_large_to_carry, words_for
-from services.store import OURSELVES, Delivery, Outcome, Queue, Source, StoreError, records
-from services.store.errors import (
+from services.store import OURSELVES, Delivery, Outcome, Queue, Source, StoreError
+from services.store.model import (
     AccessDenied,
     MessageTooLarge,
+    Nothing,
     OutcomeUnknown,
+    Pulled,
     QueueExists,
     QueueUnknown,
+    Refusals,
+    Settlement,
     StoreEvicts,
     StoreFull,
     StoreUnavailable,
+    hop_of_request,
+    records,
 )
-from services.store.operations import Refusals
-from services.store.requests import Nothing, Pulled, Settlement
-from services.store.trace_context import hop_of_request
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from services.ring.node.parcels import Stored, merged
 from services.ring.service import RingService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
-from services.store.errors import LeaseLost, QueueUnknown
+from services.store.model import LeaseLost, QueueUnknown
 
 WAIT_S = 0.01  # for a call to go with
 MANY = 64  # messages that do not wait

@@ -12,9 +12,8 @@ from functools import partial
 from services.ring.node.outgoing import AGAIN_S, BEGUN, Outgoing
 from services.ring.node.parcels import Stored
 from services.ring.service import RingService
-from services.store import Queue, StoreError, records
-from services.store.errors import QueueUnknown
-from services.store.operations import Refusals
+from services.store import Queue, StoreError
+from services.store.model import QueueUnknown, Refusals, records
 
 log = logging.getLogger(__name__)
 

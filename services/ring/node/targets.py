@@ -11,7 +11,7 @@ from typing import Any
 
 from services.ring.node.hosts import is_of_others, is_of_this_machine_alone
 from services.ring.node.settings import parse_target
-from services.store.peer import split_address
+from services.store.model import split_address
 
 log = logging.getLogger(__name__)
 

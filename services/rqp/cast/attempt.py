@@ -41,7 +41,7 @@ from services.rqp.cast.findreceiver import FindReceiver
 from services.rqp.cast.machines import Machines
 from services.rqp.cast.ports import ANYBODY, Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
-from services.store.clock import now
+from services.store.model import now
 
 Fate = Remove | PutBack | MoveToEnd | Bury | Hold
 FATES = (Remove, PutBack, MoveToEnd, Bury, Hold)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 
 from services.kit.layers import SettingsError
-from services.store.clock import Stamps
+from services.store.model import Stamps
 
 BATCH = 64  # datagrams read in a row, before others get a turn
 DATAGRAM_BYTES = 64  # of a longer one the rest is cut off: it is no question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protos.rqp_cast import identity
 from services.rqp.cast.machines import PROTOCOL
-from services.store.trace_context import Hop, hop
+from services.store.model import Hop, hop
 
 
 def hop_of(agent: str, identifier: int) -> Hop:

@@ -15,11 +15,8 @@ from services.rqp.cast.machines import PROTOCOL
 from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Client, Pipe, Queue, Source, StoreError
-from services.store.claims import Asked
-from services.store.clock import now
-from services.store.errors import BatchDiffers, OutcomeUnknown, QueueFull, QueueUnknown
-from services.store.operations import Refusals
-from services.store.requests import Outcome
+from services.store.model import BatchDiffers, Outcome, OutcomeUnknown, QueueFull, QueueUnknown, Refusals, now
+from services.store.pipeline import Asked
 
 log = logging.getLogger(__name__)
 

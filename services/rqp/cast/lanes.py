@@ -8,10 +8,8 @@ from typing import Any
 
 from services.rqp.service import RqpService
 from services.store import Queue
-from services.store.claims import Claims
-from services.store.connect import Connector
-from services.store.domain import Domain
-from services.store.link import Link
+from services.store.pipeline import Claims, Domain
+from services.store.redis import Connector, Link
 
 LANES = 4  # for each domain
 

@@ -13,7 +13,7 @@ from services.rqp.cast.settings import CastPeer, CastSettings, Manners
 from services.rqp.jobs import end, job
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
-from services.store.peer import PeerSpec
+from services.store.model import PeerSpec
 
 log = logging.getLogger(__name__)
 

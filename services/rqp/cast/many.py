@@ -6,7 +6,7 @@ import errno
 import re
 import socket
 
-from services.store.peer import NOT_ONE_MACHINE
+from services.store.model import NOT_ONE_MACHINE
 
 DISCARD_PORT = 9  # nothing is sent there: only the way to an address is asked for
 INSTEAD = "list each machine by its own address"

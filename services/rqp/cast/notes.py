@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from protos.rqp_cast import Kept
-from services.store.clock import Clock, now
+from services.store.model import Clock, now
 
 VERSION = "cast1"
 NOTHING = "-"

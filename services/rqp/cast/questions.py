@@ -18,7 +18,7 @@ from services.rqp.cast.machines import Machines
 from services.rqp.cast.sessions import Sessions
 from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
-from services.store.clock import Stamps, now
+from services.store.model import Stamps, now
 
 log = logging.getLogger(__name__)
 

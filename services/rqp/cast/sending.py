@@ -29,9 +29,8 @@ from services.rqp.cast.stock import Ids, Message, Stock
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
-from services.store.clock import now
-from services.store.errors import LeaseLost
-from services.store.hops import Leaving
+from services.store.model import LeaseLost, now
+from services.store.tracing import Leaving
 
 log = logging.getLogger(__name__)
 

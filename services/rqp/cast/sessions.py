@@ -18,8 +18,7 @@ from services.rqp.cast.session import Session
 from services.rqp.cast.settings import CastSettings, Manners
 from services.rqp.service import RqpService
 from services.store import Client, Queue, StoreError
-from services.store.clock import now
-from services.store.errors import QueueReserved, QueueServed, QueueUnknown
+from services.store.model import QueueReserved, QueueServed, QueueUnknown, now
 
 log = logging.getLogger(__name__)
 

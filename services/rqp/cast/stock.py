@@ -16,9 +16,9 @@ from protos.rqp_cast import ZERO_ID, Kept, Outgoing, Quality, encode_record
 from services.rqp.cast.asked import asked
 from services.rqp.cast.notes import Note
 from services.rqp.service import RqpService
-from services.store import OURSELVES, Delivery, Queue, Source, Store, StoreError, records
-from services.store.clock import now
-from services.store.waking import POLL_S
+from services.store import OURSELVES, Delivery, Queue, Source, Store, StoreError
+from services.store.model import now, records
+from services.store.processes import POLL_S
 
 WANTED = 32  # messages taken at once
 MAX_WAITING = 256  # whose time has not come; beyond it nothing more is taken

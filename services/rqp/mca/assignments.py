@@ -10,7 +10,7 @@ from functools import partial
 from services.kit.session import Wire
 from services.rqp.mca.receiver import Receiver
 from services.store import Queue, StoreError
-from services.store.errors import OutcomeUnknown, QueueReserved, QueueUnknown
+from services.store.model import OutcomeUnknown, QueueReserved, QueueUnknown
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from services.kit.conversation import Conversation
 from services.kit.session import Wire
 from services.rqp.mca.receiver import Receiver
 from services.store import Source, StoreError
-from services.store.errors import AccessDenied
+from services.store.model import AccessDenied
 
 
 class McaConversation(Conversation):

@@ -14,8 +14,8 @@ from services.rqp.mca.channel import Channel
 from services.rqp.mca.hops import Passage
 from services.rqp.mca.line import Line
 from services.store import Delivery, Queue
-from services.store.hops import Hops, Leaving
-from services.store.trace_context import Hop
+from services.store.model import Hop
+from services.store.tracing import Hops, Leaving
 
 CONFIRMED, SENT = "confirmed", "sent"  # outcomes: of a RELIABLE one, of an UNRELIABLE one
 UNKNOWN = "unknown"  # the queue was let go while it was out

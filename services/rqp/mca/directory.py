@@ -17,7 +17,7 @@ from services.rqp.mca.rqprc import read_machine
 from services.rqp.mca.settings import McaPeer, McaSettings, parse_address
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
-from services.store.peer import PeerProtocol
+from services.store.model import PeerProtocol
 
 LOOK_S = 1.0  # how often the file, and names whose time is over, are looked at
 

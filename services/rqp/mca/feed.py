@@ -9,8 +9,8 @@ from typing import Protocol
 from services.rqp.jobs import end, job
 from services.rqp.mca.line import Line
 from services.rqp.service import RqpService
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError, records
-from services.store.rqp_binding import Remote
+from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store.model import Remote, records
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ import zlib
 
 from protos.rqp_mca import Data
 from services.rqp.mca.receiver import PROTOCOL
-from services.store import Queue, trace_context
-from services.store.hops import Hops
-from services.store.trace_context import Hop, hop
+from services.store import Queue
+from services.store.model import Hop, hop, trace_context
+from services.store.tracing import Hops
 
 Came = list[tuple[int, Hop]]  # places in a run
 

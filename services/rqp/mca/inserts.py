@@ -12,8 +12,7 @@ from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
 from services.rqp.mca.hops import Arrivals, Came, stamp
 from services.store import Queue, Source, StoreError
-from services.store.errors import AccessDenied, OutcomeUnknown, QueueUnknown
-from services.store.operations import Refusals
+from services.store.model import AccessDenied, OutcomeUnknown, QueueUnknown, Refusals
 
 log = logging.getLogger(__name__)
 

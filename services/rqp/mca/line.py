@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 
 from protos.rqp_mca import MessageType
-from services.store import Delivery, records
-from services.store.rqp_binding import Remote
+from services.store import Delivery
+from services.store.model import Remote, records
 
 
 def kind_of(is_certain: bool) -> MessageType:

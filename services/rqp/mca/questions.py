@@ -16,7 +16,7 @@ from services.kit.inflow import Inflow
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
 from services.store import Queue, StoreError
-from services.store.errors import QueueUnknown
+from services.store.model import QueueUnknown
 
 AVAILABLE, REQUEST = "available_request", "queue_request"  # labels of the counters
 

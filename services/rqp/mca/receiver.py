@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from services.rqp.service import RqpService
 from services.store import Queue
-from services.store.rqp_binding import Protocol
+from services.store.model import Protocol
 
 PROTOCOL = Protocol.MCA.value
 

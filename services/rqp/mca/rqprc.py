@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protos.rqp_cast import Host, read_host
-from services.store.peer import split_address
+from services.store.model import split_address
 
 
 def read_machine(word: str, standard_port: int) -> Host | str:

@@ -8,8 +8,7 @@ from protos.rqp_mca import MAX_RUN, RQP_PORT, Limits, Profile, SenderSettings
 from services.kit.dialler import DialSettings
 from services.kit.layers import MAX_SECONDS
 from services.rqp.rqprc import RqprcPath
-from services.store.peer import Addresses, split_address
-from services.store.rqp_binding import MCA_LARGEST_BODY
+from services.store.model import MCA_LARGEST_BODY, Addresses, split_address
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -13,7 +13,7 @@ import pytest
 
 from services.analytics.report.figures import Of, make
 from services.analytics.report.period import span_of
-from services.store.report import MOST_OCTETS, Report, decode
+from services.store.report.report import MOST_OCTETS, Report, decode
 from tests.analytics.report.rows import HOSTILE, Rows, hour, some, tables
 from tests.analytics.spark import expected
 

@@ -14,7 +14,7 @@ from services.analytics.report import words
 from services.analytics.report.figures import make
 from services.analytics.report.page import page
 from services.analytics.tables import AGGREGATES
-from services.store.report import Report
+from services.store.report.report import Report
 from tests.analytics.report.rows import HOSTILE, hour, some, tables
 from tests.analytics.report.test_figures import OF
 from tests.reports import document, report

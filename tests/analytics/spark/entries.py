@@ -7,8 +7,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.store.keys import DomainKeys, RegistryKeys
-from services.store.library import source
+from services.store.model.keys import DomainKeys, RegistryKeys
+from services.store.redis.library import source
 from tests.servers import Server
 
 HOUR_MS = 3_600_000

@@ -15,7 +15,7 @@ from services.analytics.clocks import ClockWrong
 from services.analytics.hours import hour_at
 from services.analytics.run import run
 from services.analytics.tables import DEATHS
-from services.store.reading import Reading
+from services.store.catalogue.reading import Reading
 from tests.analytics.spark.entries import HOUR_MS, Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import rows, settings

@@ -14,7 +14,7 @@ from services.analytics.report.output import give
 from services.analytics.run import run
 from services.analytics.settings import Settings, Shape
 from services.analytics.tables import DEATHS, TRAFFIC, Table
-from services.store.keys import DomainKeys, RegistryKeys
+from services.store.model.keys import DomainKeys, RegistryKeys
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import named, rows
 from tests.analytics.streams import QUEUE, add, with_desk

@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 from services.store import Store
-from services.store.keys import DomainKeys
+from services.store.model.keys import DomainKeys
 from tests.analytics.spark.conftest import ROOT
 from tests.analytics.spark.test_kills import PATIENCE_S, environment
 from tests.cli.shell import Shell, running

@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from services.analytics.run import run
 from services.analytics.tables import DEATHS, EDGES, TRAFFIC, Table
 from services.store import Queue
-from services.store.errors import LeaseLost
+from services.store.model.errors import LeaseLost
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import settings
 from tests.live import set_up, until
 from tests.servers import Server
 from tests.store.desk import Desk, numbered
-from tests.store.test_samples import RARELY, look
+from tests.store.upkeep.test_samples import RARELY, look
 from tests.tmq.live import LiveEdge, live_edge
 
 NAME = "orders"

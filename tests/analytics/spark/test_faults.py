@@ -15,8 +15,8 @@ from services.analytics.places import OutputError
 from services.analytics.run import run
 from services.analytics.settings import Settings, SettingsError
 from services.analytics.tables import DEATHS
-from services.store.errors import StoreUnavailable
-from services.store.keys import DomainKeys
+from services.store.model.errors import StoreUnavailable
+from services.store.model.keys import DomainKeys
 from tests.analytics.spark.entries import HOUR_MS, Entries, fill_samples
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import named, rows, settings

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from services.analytics.run import run
 from services.analytics.tables import CHANGES, REDRIVES, TRAFFIC
-from services.store.reading import Reading
+from services.store.catalogue.reading import Reading
 from tests.analytics.spark.entries import COUNTERS, HOUR_MS, Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import settings

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
 from tests.docs.blocks import blocks
 

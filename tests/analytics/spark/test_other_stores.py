@@ -14,7 +14,7 @@ from services.analytics.losses import DataLoss
 from services.analytics.planning import OtherStore
 from services.analytics.run import run
 from services.analytics.tables import DEATHS
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.analytics.spark.entries import Entries
 from tests.analytics.spark.test_aggregates import table
 from tests.analytics.spark.test_archive import named, rows, settings

@@ -19,9 +19,9 @@ from services.analytics.places import OutputError
 from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.settings import Settings, SettingsError, Shape
-from services.store.keys import RegistryKeys
-from services.store.library import source
-from services.store.rights import analytics_rules
+from services.store.model.keys import RegistryKeys
+from services.store.redis.library import source
+from services.store.redis.rights import analytics_rules
 from tests.analytics.spark import expected
 from tests.analytics.spark.entries import HOUR_MS, Entries, fill_letters, fill_samples
 from tests.analytics.spark.test_aggregates import seed

@@ -7,7 +7,8 @@ from typing import Any
 import msgpack
 from pyspark.sql import SparkSession
 
-from services.store import QueueSpec, records
+from services.store import QueueSpec
+from services.store.model import records
 from tests.analytics.spark.loading import load
 from tests.analytics.streams import with_desk
 from tests.servers import Server

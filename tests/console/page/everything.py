@@ -12,7 +12,7 @@ import aiohttp
 
 from protos.rqp_cast import Result
 from services.store import QueueSpec, Store
-from services.store.peer import PeerSpec
+from services.store.model.peer import PeerSpec
 from tests.cli.shell import Shell, Up, running
 from tests.console.local import HEADERS, keep
 from tests.live import until

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.store import QueueSpec, Store
-from services.store import records as record
-from services.store.asking import Asker
-from services.store.peer import PeerSpec
+from services.store.model import records as record
+from services.store.model.peer import PeerSpec
+from services.store.pipeline.async_client import Asker
 from tests.console.local import keep
 from tests.console.page.traffic import Traffic
 from tests.live import set_up, until

@@ -6,8 +6,8 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from services.store import QueueSpec
-from services.store import records as record
-from services.store.asking import Asker
+from services.store.model import records as record
+from services.store.pipeline.async_client import Asker
 from tests.console.page.looking import show
 from tests.console.page.scene import Scene
 from tests.live import until

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
-from services.store.peer import PeerSpec
+from services.store.model.peer import PeerSpec
 from tests.console.page.looking import axe, show
 from tests.console.page.scene import Scene
 

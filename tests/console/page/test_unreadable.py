@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from services.store import QueueSpec
-from services.store.keys import RegistryKeys
+from services.store.model.keys import RegistryKeys
 from tests.console.page.looking import axe, show
 from tests.console.page.scene import Scene
 

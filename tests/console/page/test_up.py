@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from services.store.report import Report
-from services.store.reports import write_report
+from services.store.report.report import Report
+from services.store.report.reports import write_report
 from tests import reports
 from tests.console.page.conftest import MODULE
 from tests.console.page.everything import HELD, QUEUES, Everything

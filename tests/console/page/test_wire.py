@@ -13,10 +13,10 @@ import pytest
 from playwright.async_api import Page, expect
 
 from services.store import QueueSpec
-from services.store.audit import Entry
-from services.store.peer import PeerSpec
-from services.store.report import Report
-from services.store.reports import write_report
+from services.store.catalogue.audit import Entry
+from services.store.model.peer import PeerSpec
+from services.store.report.report import Report
+from services.store.report.reports import write_report
 from tests import reports
 from tests.console.page.looking import axe, settled, show
 from tests.console.page.scene import Scene, Text

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from services.store import DeadLetters, Delivery, Queue, QueueSpec, Store, StoreError, records
-from services.store.asking import Asker
-from services.store.domain import Timing
-from services.store.errors import QueueUnknown
+from services.store import DeadLetters, Delivery, Queue, QueueSpec, Store, StoreError
+from services.store.model import records
+from services.store.model.errors import QueueUnknown
+from services.store.pipeline.async_client import Asker
+from services.store.pipeline.domain import Timing
 from tests.faults.ring.history import History
 from tests.faults.ring.nodes import STORE, Told, store_options
 from tests.faults.ring.plan import GROUP, INBOX, INBOX_STORE, OUTBOX, OUTBOX_STORE, QUEUES

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services.store import DeadLetters, Delivery, Queue, QueueSpec, Store, StoreError, records
-from services.store.asking import Asker
-from services.store.domain import Timing
+from services.store import DeadLetters, Delivery, Queue, QueueSpec, Store, StoreError
+from services.store.model import records
+from services.store.pipeline.async_client import Asker
+from services.store.pipeline.domain import Timing
 from tests.faults.rqp.edges import STORE
 from tests.faults.rqp.history import Arrival, Book, Letter
 from tests.faults.rqp.plan import WAYS, Way

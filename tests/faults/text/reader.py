@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from services.store import Store, StoreError
-from services.store.log import START, Log, LogSpec
-from services.store.replica import Replica
-from services.store.spec import LOG_DOMAIN
+from services.store.log.log import START, Log, LogSpec
+from services.store.log.replica import Replica
+from services.store.model.spec import LOG_DOMAIN
 from tests.faults.text.history import Book, Entry, Numbered
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from services.ring.clients.session import ClientSession
 from services.ring.settings import RingSettings
-from services.store import Queue, QueueSpec, StoreError, errors
+from services.store import Queue, QueueSpec, StoreError
+from services.store.model import errors
 from tests.chance import ChancePipe, ChanceWorld
 from tests.ring.clients.client import create, destroy, pull, push
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from services.ring.service import OWNER
-from services.store import QueueSpec, records
-from services.store.asking import Asker
-from services.store.spec import Delivery
+from services.store import QueueSpec
+from services.store.model import records
+from services.store.model.spec import Delivery
+from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.ring.clients.client import (
     ERROR,

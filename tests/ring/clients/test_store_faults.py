@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from services.store import Store
-from services.store.domain import Timing
+from services.store.pipeline.domain import Timing
 from tests.live import until
 from tests.plain_client import told
 from tests.ring.clients.client import ERROR, OK, Client, Refused, create, pull, push

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from protos import tmq
-from services.store import records
-from services.store.asking import Asker
+from services.store.model import records
+from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.pubsub.client import Client as TextClient
 from tests.pubsub.live import LiveEdge as TextEdge

@@ -10,7 +10,8 @@ import pytest
 from protos.ring import REFUSALS
 from services.ring import words
 from services.ring.clients.queues import FORBIDDEN
-from services.store import StoreError, errors
+from services.store import StoreError
+from services.store.model import errors
 
 ROOT = Path(__file__).parents[3]
 REFUSED = re.compile(r"refuse\(\s*\"([a-z_]+)\"")

@@ -9,7 +9,7 @@ from typing import Any
 
 from protos.ring.node import MAX_MEMBERS
 from services.ring.node import board
-from services.store.ring_nodes import RingNode
+from services.store.catalogue.ring_nodes import RingNode
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
 from tests.ring.links.live import GROUP, LiveNode, is_ring, settle

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from services.store import QueueSpec, Store
-from services.store.asking import Asker
+from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.ring.links.conftest import NewServer
 from tests.ring.links.live import GROUP

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from services.ring.node.targets import MOST, Target, Targets
-from services.store.peer import PeerSpec
+from services.store.model.peer import PeerSpec
 from tests.live import until
 from tests.ring.links.conftest import Start
 from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring

@@ -16,10 +16,11 @@ from services.ring.node.passage import Parcel
 from services.ring.node.users import Users
 from services.ring.service import RingService
 from services.ring.settings import RingSettings
-from services.store import OURSELVES, Queue, QueueSpec, Store, records
-from services.store.asking import Asker
-from services.store.dead import DeadLetter, DeadLetters
-from services.store.internal import KEEPER, is_internal
+from services.store import OURSELVES, Queue, QueueSpec, Store
+from services.store.deadletters.dead import DeadLetter, DeadLetters
+from services.store.model import records
+from services.store.model.internal import KEEPER, is_internal
+from services.store.pipeline.async_client import Asker
 from tests.live import until
 
 QUICK_STORE = {

@@ -8,7 +8,7 @@ import pytest
 
 from protos.ring import NO_ID, Frame, Operation
 from services.ring.node import counts
-from services.store.spec import QueueSpec
+from services.store.model.spec import QueueSpec
 from tests.live import until
 from tests.ring.users.conftest import Start
 from tests.ring.users.members import Member

@@ -12,8 +12,9 @@ from services.ring.node import counts
 from services.ring.node.outgoing import BEGUN
 from services.ring.node.parcels import Stored
 from services.ring.node.passage import Parcel
-from services.store import Part, Queue, Source, records
-from services.store.internal import KEEPER
+from services.store import Part, Queue, Source
+from services.store.model import records
+from services.store.model.internal import KEEPER
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Start, is_mark

@@ -6,7 +6,7 @@ import asyncio
 
 from protos.ring import MAX_USER_SENT, NO_ID, Frame, Operation, encode_frame
 from services.ring.node import counts
-from services.store.registry import Registry
+from services.store.catalogue.registry import Registry
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Ring, Start

@@ -9,9 +9,9 @@ import pytest
 
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import relaying
-from services.store import records
-from services.store.asking import Asker
-from services.store.errors import StoreFull
+from services.store.model import records
+from services.store.model.errors import StoreFull
+from services.store.pipeline.async_client import Asker
 from tests.live import Log, until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Start

@@ -21,7 +21,7 @@ from protos.ring import (
 from services.ring.asking import Brought, Unserved
 from services.ring.node import counts
 from services.ring.service import OWNER
-from services.store.internal import is_internal
+from services.store.model.internal import is_internal
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Ring, Start

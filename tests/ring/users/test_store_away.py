@@ -10,7 +10,7 @@ import pytest
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import counts, outgoing, storing
 from services.store import QueueSpec
-from services.store.asking import Asker
+from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Ring, Start, is_mark

@@ -1,0 +1,81 @@
+"""The board on which consoles write what their jobs are at, so that each of them can tell of all (docs/store.md)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from services.store.catalogue.registry import Registry
+
+log = logging.getLogger(__name__)
+
+KEEP_MS = 24 * 3600 * 1000  # what nobody has written anew for so long is forgotten
+END = "end "  # how a wish begins that a job should end; its id follows
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What was written of a job."""
+
+    id: str
+    written_ms: int  # when, by the store's clock
+    document: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Posts:
+    """All that stands there."""
+
+    now_ms: int
+    jobs: list[Posted]
+
+
+class JobBoard:
+    """Every method raises StoreUnavailable."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def put(self, identifier: str, document: dict[str, Any]) -> None:
+        """Writes, or writes anew. Raises OutcomeUnknown."""
+        await self._write(identifier, json.dumps(document, separators=(",", ":")))
+
+    async def ask_end(self, identifier: str) -> None:
+        """Whoever runs it sees that within a second or two. Raises OutcomeUnknown."""
+        await self._write(END + identifier, "{}")
+
+    async def is_to_end(self, identifier: str) -> bool:
+        """Whether somebody wants that."""
+        return bool(await self._registry.link.call("HEXISTS", self._registry.keys.jobs, END + identifier))
+
+    async def _write(self, member: str, text: str) -> None:
+        await self._registry.link.function("process", [self._registry.keys.jobs], member, text, KEEP_MS)
+
+    async def look(self) -> Posts:
+        """What cannot be read is of another version, and left out."""
+        now_ms = await self._registry.link.now_ms()
+        found = await self._registry.link.call("HGETALL", self._registry.keys.jobs)
+        posted = [
+            _parse(found[at], found[at + 1])
+            for at in range(0, len(found), 2)
+            if not found[at].startswith(END.encode())
+        ]
+        return Posts(now_ms, [one for one in posted if one is not None])
+
+    async def remove(self, identifiers: Iterable[str]) -> None:
+        """With the wishes that they should end."""
+        members = [member for each in identifiers for member in (each, END + each)]
+        if members:
+            await self._registry.link.call("HDEL", self._registry.keys.jobs, *members)
+
+
+def _parse(member: bytes, value: bytes) -> Posted | None:
+    written, _, text = value.partition(b" ")
+    try:
+        return Posted(member.decode(), int(written), dict(json.loads(text)))
+    except (ValueError, TypeError, RecursionError) as error:
+        log.debug("a job's post cannot be read: %r", error, extra={"action": "job_unread"})
+        return None

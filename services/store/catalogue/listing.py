@@ -1,0 +1,64 @@
+"""All queues together: which there are, and what is in them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any
+
+from services.store.catalogue.bulk_stats import Looking
+from services.store.catalogue.figures import Looked, figures
+from services.store.catalogue.registry import Registry
+from services.store.model.errors import QueueUnknown, QueueUnreadable, StoreFault
+from services.store.model.queue_document import parse
+from services.store.model.queues import Queue
+from services.store.pipeline.domain import Domain
+
+log = logging.getLogger(__name__)
+
+Unread = Callable[[str, str], None]  # is told a queue's name, and why its document cannot be read
+
+
+class Listing:
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self._complaints: dict[str, str] = {}  # names of queues -> what was wrong with them
+        self._looking = Looking(lambda domain: self._domain(domain).link)
+
+    def _domain(self, name: str) -> Domain:
+        raise NotImplementedError
+
+    async def queues(self, beginning: str = "", unreadable: Unread | None = None) -> AsyncIterator[Queue]:
+        """Those whose names begin so; what is declared or deleted meanwhile may be among them or not.
+
+        One that cannot be read hides no other: `unreadable` is told its name and why; without, the log. Raises
+        NotInitialised, StoreUnavailable.
+        """
+        async for name, document in self.registry.documents(beginning):
+            try:
+                yield parse(name, document)
+            except QueueUnreadable as error:
+                (unreadable or self.complain)(name, str(error))
+
+    def complain(self, name: str, why: str) -> None:
+        """Of a queue that is left out, once in each process and state of its document."""
+        if self._complaints.get(name) != why:
+            self._complaints[name] = why
+            log.warning("left out: %s", why, extra={"action": "queue_unreadable", "queue": name})
+
+    async def stats(self, queue: Queue) -> dict[str, Any]:
+        """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown, StoreFault."""
+        reply = await self._domain(queue.domain).link.function("stats", list(queue.keys))
+        if reply == b"GONE":
+            raise QueueUnknown(f"there is no queue {queue.name!r}")
+        try:
+            return figures(reply)
+        except ValueError as error:  # its counters are no numbers
+            raise StoreFault(f"queue {queue.name!r} is damaged in the store: {error}") from error
+
+    async def stats_of(self, queues: Iterable[Queue]) -> Looked:
+        """Return the same of many queues, in few calls, without those that are gone meanwhile.
+
+        A damaged queue hides no other, nor does a domain that cannot be asked: these are in `unread`.
+        """
+        return await self._looking.look(queues)

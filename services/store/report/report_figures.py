@@ -1,0 +1,50 @@
+"""The report in a few numbers, as metrics tell it: bounded, and nothing where there is nothing.
+
+Queues are those that the report names for their budgets; it names 20 at most, and so do we, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from services.store.report.report import Report
+
+MOST = 20  # reasons, and queues
+HOUR_S = 3600
+
+Values = Mapping[tuple[str, ...], float]  # by what they are of
+Figures = Mapping[str, Values]  # by what they say
+
+
+def figures(report: Report) -> Figures:
+    """Times in seconds."""
+    totals, missing = report.totals, report.missing
+    messages = {"in": totals.in_, "out": totals.out, "refused": totals.refused, "dead": totals.dead}
+    quarantined = {"dead": missing.quarantined_dead, "samples": missing.quarantined_samples}
+    budgets = ((each.domain, each.queue, each.used) for each in report.budget.queues[:MOST])
+    return {
+        "time": _one(report.now_ms / 1000),
+        "period": _one(report.period.hours * HOUR_S),
+        "messages": _greatest(((what,), number) for what, number in messages.items()),
+        "deaths": _greatest(((each.name,), each.count) for each in report.deaths.by_reason[:MOST]),
+        "budget": _one(report.budget.used),
+        "queue_budget": _greatest(((domain, queue), used) for domain, queue, used in budgets),
+        "changes": _one(report.changes.count),
+        "quarantined": _greatest(((kind,), number) for kind, number in quarantined.items()),
+        "late": _one(missing.late),
+        "lost_samples": _one(missing.lost_samples),
+        "lost_streams": _one(missing.lost_streams),
+    }
+
+
+def _one(value: float | None) -> Values:
+    return {} if value is None else {(): float(value)}
+
+
+def _greatest(values: Iterable[tuple[tuple[str, ...], float | None]]) -> Values:
+    """Names that were cut may be the same: the greatest stands for all, as a page with two of a name is none."""
+    found: dict[tuple[str, ...], float] = {}
+    for key, value in values:
+        if value is not None:
+            found[key] = max(float(value), found.get(key, float(value)))
+    return found

@@ -1,0 +1,135 @@
+"""How all queues stand, looked at again and again by one process for all: for metrics, and whoever else shows it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from services.store.catalogue.figures import Looked
+from services.store.catalogue.registry import Registry
+from services.store.log.log import Log, LogSpec
+from services.store.model.errors import QueueUnreadable, StoreError
+from services.store.model.queue_document import parse_leniently
+from services.store.model.queues import Queue
+from services.store.model.safe_notify import FAULT, FAULT_FIELDS, FoundT, hand_on
+from services.store.model.spec import LOG_DOMAIN, Overflow, QueueSpec
+from services.store.pipeline.domain import Domain
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 15.0  # between two looks: scrapes are rarer than that, as a rule
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One queue, as a look found it."""
+
+    ready: int
+    in_flight: int
+    dead: int  # dead letters that there are
+    died: int  # that there ever were, since the queue was made
+    dead_overflowed: int  # dead letters that were dropped as there were too many
+    redriven: int  # dead letters that were brought back; this and what follows since the queue was made
+    purged: int
+    emptied: int  # messages that were ready, and that somebody removed
+    expired: int
+    duplicates: int
+    fenced: int
+    octets: int
+    oldest_age_s: float  # of the oldest message that is not settled; 0: there is none
+    used: float  # part of its bounds, as `used_part` reckons it
+
+
+class Queues(Protocol):
+    """The queues that there are, and their figures."""
+
+    registry: Registry
+
+    def complain(self, name: str, why: str) -> None: ...
+    def look_at(self, name: str) -> Domain: ...
+    async def stats_of(self, queues: Iterable[Queue]) -> Looked: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """Of all queues that there are, by name."""
+
+    read: Mapping[str, Standing]
+    unread: Collection[str]  # damaged ones, and those of a shard that is away
+
+
+async def standings(store: Queues) -> Standings:
+    """Raises StoreError."""
+    queues, unread = [], set[str]()
+    async for name, document in store.registry.documents():
+        try:
+            queues.append(parse_leniently(name, document)[0])
+        except QueueUnreadable as error:  # not even its id can be read
+            unread.add(name)
+            store.complain(name, str(error))
+    looked = await store.stats_of(queues)
+    specs = {queue.name: queue.spec for queue in queues}
+    read = {name: _standing(figures, specs[name]) for name, figures in looked.told.items()}
+    return Standings(read, unread | looked.unread.keys())
+
+
+def _standing(figures: dict[str, Any], spec: QueueSpec) -> Standing:
+    return Standing(
+        figures["ready"],
+        figures["in_flight"],
+        figures["dead_letters"],
+        figures["dead"],
+        figures["dead_overflowed"],
+        figures["redriven"],
+        figures["purged"],
+        figures["emptied"],
+        figures["expired"],
+        figures["duplicates"],
+        figures["fenced"],
+        figures["bytes"],
+        figures["oldest_age_ms"] / 1000,
+        used_part(spec, figures["ready"] + figures["in_flight"], figures["bytes"]),
+    )
+
+
+def used_part(spec: QueueSpec, messages: int, octets: int) -> float:
+    """Of `maxLength` or `maxBytes`, whichever is nearer; from 1 on whoever puts something in is refused.
+
+    0 where there are none, or the oldest make way: such a queue is meant to be full.
+    """
+    if spec.overflow is Overflow.DEAD_LETTER_OLDEST:
+        return 0.0
+    bounds = ((messages, spec.max_length), (octets, spec.max_bytes))
+    return max((there / most for there, most in bounds if most), default=0.0)
+
+
+async def copies_lost(store: Queues) -> int:
+    """By links, since the text service's log began; 0 where there is none. Raises StoreError."""
+    figures = await Log(store.look_at(LOG_DOMAIN), LogSpec()).figures()
+    return int(figures.get("copies_lost", 0))
+
+
+async def keep_looking(
+    look: Callable[[], Awaitable[FoundT]], tell: Callable[[FoundT | None], None], every_s: float
+) -> None:
+    """Until it is cancelled. tell: is given what was found, None where the store cannot be asked."""
+    trouble = ""
+    while True:
+        found: FoundT | None = None
+        try:
+            found = await look()
+            trouble = ""
+        except StoreError as error:
+            if error.reason != trouble:
+                fields = {"action": "look_failed", "reason": error.reason}
+                log.warning(
+                    "a look at the store failed, and what it tells is not told: %s", error, extra=fields
+                )
+            trouble = error.reason
+        except Exception as error:  # a fault of ours ends no look
+            log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
+        hand_on(found, tell)
+        await asyncio.sleep(every_s)

@@ -1,0 +1,139 @@
+"""How many queues stand, asked at once (docs/store.md, Counters)."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.store import Queue
+from services.store.catalogue.bulk_stats import LOOKED_AT
+from services.store.model.errors import QueueNotEmpty, StoreFault, StoreUnavailable
+from services.store.upkeep.stats_poller import standings
+from tests.servers import Server
+from tests.store.desk import Desk, numbered, until
+
+
+def exact(figures: dict[str, int]) -> dict[str, int]:
+    """Without what goes on with the clock."""
+    return {
+        name: value for name, value in figures.items() if name not in ("oldest_age_ms", "reserved_for_ms")
+    }
+
+
+async def busy(desk: Desk, name: str, domain: str) -> Queue:
+    """A queue of which every figure is something."""
+    queue = await desk.queue(name, domain=domain, max_deliveries=1)
+    async with desk.another(domain=domain) as own:
+        await own.put(queue, *numbered(40))
+        got = await own.take(queue, 9)
+        one, rest = got[0].cut(1)
+        await own.settle([one])
+        two, rest = rest.cut(2)
+        await own.release([two])
+        await own.reject([rest.cut(1)[0]])
+        await own.domain.reserve(queue, "me", 60_000)
+        fence = await own.domain.own(queue, "ü", 60_000)
+        assert fence
+        await own.domain.set_condition(queue, "bad ü", fence)
+        await own.release([rest.cut(1)[1]])
+    return queue
+
+
+async def test_they_are_as_each_is_asked_alone(desk: Desk) -> None:
+    """In two domains; also of queues that nobody ever used."""
+    queues = [await busy(desk, "one", "main"), await busy(desk, "two", "elsewhere"), await desk.queue("none")]
+    told = (await desk.store.stats_of(queues)).told
+    assert list(told) != []
+    for queue in queues:
+        alone = await desk.stats(queue)
+        assert exact(told[queue.name]) == exact(alone)
+        assert 0 <= told[queue.name]["oldest_age_ms"] <= alone["oldest_age_ms"]
+        assert 0 <= alone["reserved_for_ms"] <= told[queue.name]["reserved_for_ms"]
+    assert told["one"]["reserved_by"] == "me"
+    assert told["one"]["condition"] == "bad ü"
+    assert told["one"]["oldest_age_ms"] >= 0
+    assert told["none"]["oldest_age_ms"] == 0
+
+
+async def test_one_that_is_gone_is_left_out(desk: Desk) -> None:
+    """Whoever lists the queues and asks then is never refused for one that was deleted in between."""
+    queues = [await desk.queue(f"q{number}") for number in range(3)]
+    await desk.store.delete(queues[1])
+    assert list((await desk.store.stats_of(queues)).told) == ["q0", "q2"]
+    assert (await desk.store.stats_of([])).told == {}
+
+
+async def test_more_than_one_call_takes(desk: Desk) -> None:
+    queues = [await desk.queue(f"q{number}") for number in range(2 * LOOKED_AT + 1)]
+    await desk.put(queues[-1], b"x")
+    told = (await desk.store.stats_of(iter(queues))).told
+    assert list(told) == [queue.name for queue in queues]
+    assert [figures["ready"] for figures in told.values()] == [0] * 2 * LOOKED_AT + [1]
+
+
+async def test_the_oldest_may_have_been_moved_out_of_the_stream(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(64))
+    got = await desk.take(queue, 32)
+    await desk.settle([got[0].cut(31)[0]])
+    assert await desk.domain.tidy(queue, straggler_ms=0) is not None
+
+    async def has_aged() -> bool:
+        told = (await desk.store.stats_of([queue])).told
+        return int(told["orders"]["oldest_age_ms"]) > 0
+
+    await until(has_aged)
+    assert exact((await desk.store.stats_of([queue])).told["orders"]) == exact(await desk.stats(queue))
+
+
+async def test_store_that_is_away_is_the_reason_of_each_queue(own_server: Server) -> None:
+    async with Desk(own_server) as desk:
+        queue = await desk.queue()
+        own_server.kill9()
+        looked = await desk.store.stats_of([queue])
+        assert (looked.told, [type(error) for error in looked.unread.values()]) == ({}, [StoreUnavailable])
+
+
+async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """Whichever of its keys it is; and it is told once."""
+    queues = [await busy(desk, f"q{number}", "main") for number in range(4)]
+    for key in (queues[1].keys[6], queues[2].keys[1]):
+        await desk.domain.link.call("SET", key, "damage")
+    for _ in range(2):
+        looked = await desk.store.stats_of(queues)
+        assert list(looked.told) == ["q0", "q3"]
+        assert {name: type(error) for name, error in looked.unread.items()} == {
+            "q1": StoreFault,
+            "q2": StoreFault,
+        }
+        assert "WRONGTYPE" in str(looked.unread["q1"])
+    told = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
+    assert sorted(name for record in told for name in record.__dict__["queues"]) == ["q1", "q2"]
+    found = await standings(desk.store)
+    assert (found.read.keys(), set(found.unread)) == ({"q0", "q3"}, {"q1", "q2"})
+
+
+async def test_counters_that_are_no_numbers(desk: Desk) -> None:
+    one, other = await desk.queue("one"), await desk.queue("other")
+    await desk.domain.link.call("HSET", one.keys[1], "added", "many")
+    looked = await desk.store.stats_of([one, other])
+    assert (list(looked.told), list(looked.unread)) == (["other"], ["one"])
+    with pytest.raises(StoreFault, match="queue 'one' is damaged in the store"):
+        await desk.store.stats(one)
+
+
+@pytest.mark.parametrize("place", range(1, 8))
+async def test_a_damaged_one_can_be_deleted(desk: Desk, place: int) -> None:
+    """Whichever of its keys it is, by who says that all goes; with a message in it nobody else deletes it."""
+    queue = await busy(desk, "q", "main")
+    await desk.domain.link.call("SET", queue.keys[place], "damage")
+    with pytest.raises(QueueNotEmpty):
+        await desk.store.delete(queue, if_empty=True)
+    await desk.store.delete(queue)
+    assert not [key for key in queue.keys[2:] if await desk.domain.link.call("EXISTS", key)]
+    assert await desk.queue("q")
+
+
+async def test_one_without_a_number_of_messages_can_be_deleted(desk: Desk) -> None:
+    queue = await desk.queue("q")
+    await desk.domain.link.call("HSET", queue.keys[1], "len", "many")
+    assert await desk.store.delete(queue) == 0

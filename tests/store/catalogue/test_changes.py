@@ -1,0 +1,65 @@
+"""Changes of queues and peers: what was done is never told as not done, and what somebody else changed is seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.store import QueueSpec
+from services.store.model.errors import OutcomeUnknown, PeerChanged, QueueChanged
+from services.store.model.peer import Peer, PeerSpec
+from services.store.model.queues import Listed
+from tests.servers import Server
+from tests.store.desk import Desk
+
+SERVER = PeerSpec(protocol="text", addresses=["10.0.0.7"])
+NODE = PeerSpec(protocol="ring", addresses=["10.0.0.8"])
+
+
+async def test_what_was_let_go_is_never_told_as_kept(own_server: Server) -> None:
+    async with Desk(own_server) as desk:
+        queue = await desk.queue()
+        own_server.call("ACL", "SETUSER", "default", "-publish")  # it tells nobody, which is what comes last
+        with pytest.raises(OutcomeUnknown):
+            await desk.store.release(Listed(queue.name, queue.qid, "test"))
+        assert (await desk.store.find(queue.name)).owner == "released test"
+
+
+async def test_a_peer_is_changed_if_it_is_still_what_was_seen(desk: Desk) -> None:
+    peers = desk.store.peers
+    assert await peers.apply("shop", SERVER, "a", seen=b"")
+    with pytest.raises(PeerChanged):
+        await peers.apply("shop", NODE, "b", seen=b"")
+    seen = await peers.document("shop")
+    assert not await peers.apply("shop", NODE, "b", seen=seen)
+    with pytest.raises(PeerChanged):
+        await peers.apply("shop", SERVER, "a", seen=seen)
+    with pytest.raises(PeerChanged):
+        await peers.delete("shop", seen=seen)
+    assert await peers.find("shop") == Peer("shop", NODE, "b")
+    assert await peers.delete("shop", seen=await peers.document("shop"))
+    assert await peers.document("shop") == b""
+    with pytest.raises(PeerChanged):
+        await peers.delete("shop", seen=seen)
+    assert not await peers.delete("shop")
+
+
+async def test_a_queue_is_deleted_if_nobody_declared_it_meanwhile(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"a")
+    declared = await desk.store.declared(queue)
+    await desk.store.declare(queue.name, QueueSpec(ack_level="memory", paused=True), "another", replace=True)
+    with pytest.raises(QueueChanged):
+        await desk.store.delete(queue, declared=declared)
+    assert (await desk.store.stats(queue))["ready"] == 1
+    assert await desk.store.delete(queue, declared=await desk.store.declared(queue)) == 1
+    with pytest.raises(QueueChanged):  # it is gone
+        await desk.store.delete(queue, declared=declared)
+
+
+async def test_a_queue_that_was_deleted_by_half_is_deleted(desk: Desk) -> None:
+    """Whoever began may have died before the name was free."""
+    queue = await desk.queue()
+    await desk.store.look_at(queue.domain).delete(queue, "Delete")
+    assert await desk.store.registry.document(queue.name) is not None
+    assert await desk.store.delete(queue, declared=await desk.store.declared(queue)) == 0
+    assert await desk.store.registry.document(queue.name) is None

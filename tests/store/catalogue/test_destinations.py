@@ -1,0 +1,87 @@
+"""Where transmission queues lead: to each number of a peer one queue (docs/store.md, rqp_mca.md 2.3)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from services.store import QueueSpec
+from services.store.model.errors import NumberTaken, QueueUnknown
+from tests.store.desk import Desk
+
+
+def away(number: int, *peers: str, protocol: str = "rqp-mca") -> dict[str, Any]:
+    field = "queueId" if protocol == "rqp-mca" else "key"
+    return {"remote": {"protocol": protocol, field: number, "peers": peers}}
+
+
+async def change(desk: Desk, name: str, **spec: Any) -> None:
+    await desk.store.declare(name, QueueSpec(**spec), "test", replace=True)
+
+
+async def refused_to(desk: Desk, name: str, spec: dict[str, Any]) -> str:
+    with pytest.raises(NumberTaken) as caught:
+        await desk.queue(name, **spec)
+    with pytest.raises(QueueUnknown):
+        await desk.store.find(name)
+    return str(caught.value)
+
+
+async def test_one_queue_leads_to_a_number_of_a_peer(desk: Desk) -> None:
+    """rqp_mca.md 2.3: there it is assigned to one sender, which keeps the other out."""
+    await desk.queue("west", **away(7, "west", "south"))
+    said = await refused_to(desk, "again", away(7, "east", "west"))
+    assert said.startswith(
+        "queue 'west' leads to rqp-mca 7 at peer west already, and two would keep each other"
+    )
+    assert "put everything into that one" in said
+    assert "penstock rqp send --reliable" in said
+    assert "at peer south already" in await refused_to(desk, "again", away(7, "south"))
+    await desk.queue("elsewhere", **away(7, "east"))
+    await desk.queue("of another number", **away(8, "west"))
+    await desk.queue("cast 1", **away(7, "west", protocol="rqp-cast"))
+    await desk.queue("cast 2", **away(7, "west", protocol="rqp-cast"))  # rqp_cast.md 4.4: they take turns
+
+
+async def test_a_queue_for_all_peers_is_one_for_each(desk: Desk) -> None:
+    everywhere = await desk.queue("everywhere", **away(7))
+    for peers in ((), ("west",)):
+        said = await refused_to(desk, "again", away(7, *peers))
+        assert said.startswith("queue 'everywhere' leads to rqp-mca 7 at every peer already")
+    await desk.queue("of another number", **away(77, "west"))
+    await desk.store.delete(everywhere)
+    await desk.queue("west", **away(7, "west"))
+    assert "at peer west already" in await refused_to(desk, "again", away(7))
+
+
+async def test_a_destination_is_free_again_when_its_queue_changes_or_goes(desk: Desk) -> None:
+    queue = await desk.queue("west", **away(7, "west"))
+    await change(desk, "west", **away(7, "west", "south"))
+    await change(desk, "west", **away(7, "south"))
+    await desk.queue("new", **away(7, "west"))
+    with pytest.raises(NumberTaken):
+        await change(desk, "west", **away(7))
+    left = QueueSpec(**away(7, "south"), ack_level="fsync")
+    assert (await desk.store.find("west")).spec == left, "nothing of it was done"
+    await desk.store.delete(queue)
+    await change(desk, "new", **away(7))
+    assert await desk.store.registry.numbers() == {"to rqp-mca 7 at *": "new"}
+    await change(desk, "new")
+    assert await desk.store.registry.numbers() == {}
+
+
+async def test_documents_of_before_there_were_destinations_read_and_get_them(desk: Desk) -> None:
+    """Two that were let in then are both served, until one is declared anew."""
+    queues = [await desk.queue(name) for name in ("one", "two")]
+    keys = desk.store.registry.keys
+    for queue in queues:
+        spec = QueueSpec(**away(7, "west")).model_dump_json(by_alias=True, exclude_defaults=True)
+        old = json.dumps({"qid": queue.qid, "domain": "main", "owner": "test", "spec": spec})
+        await desk.domain.link.call("HSET", keys.queues, queue.name, old)
+        await desk.domain.link.call("SADD", keys.remotes, queue.name)
+    assert sorted(queue.name for queue in await desk.store.leading_to("rqp-mca", 7)) == ["one", "two"]
+    await change(desk, "one", **away(7, "west"))
+    with pytest.raises(NumberTaken, match="queue 'one' leads to rqp-mca 7 at peer west"):
+        await change(desk, "two", **away(7, "west"))
+    await desk.store.delete(queues[1])
+    assert await desk.store.registry.numbers() == {"to rqp-mca 7 at west": "one"}

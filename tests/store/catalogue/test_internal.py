@@ -1,0 +1,39 @@
+"""Queues in which Penstock keeps its own work: no client uses them, and nobody declares one (docs/store.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.store import OURSELVES, Client, DeadLetters, QueueSpec
+from services.store.model.errors import AccessDenied, NameReserved
+from services.store.model.internal import KEEPER
+from tests.store.desk import Desk
+from tests.store.pipeline.test_access import VERBS, ask
+
+NAME = "ring/1/127.0.0.1:8085"
+CLIENTS = [OURSELVES, *(Client(edge) for edge in ("tmq", "ring", "rqp", "pubsub", "sysv", "cli"))]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+async def test_nobody_declares_one_by_name(desk: Desk, replace: bool) -> None:
+    await desk.store.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
+    for name in (NAME, "ring/1/other:8085", "ring/"):
+        with pytest.raises(NameReserved, match="names that begin with ring/"):
+            await desk.store.declare(name, QueueSpec(ack_level="memory"), "cli", replace=replace)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_only_its_keeper_uses_one(desk: Desk, verb: str) -> None:
+    queue, _ = await desk.store.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
+    queue = await desk.store.find(NAME)
+    for client in CLIENTS:
+        assert isinstance(await ask(desk, verb, client, queue), AccessDenied)
+    assert not isinstance(await ask(desk, verb, KEEPER, queue), AccessDenied)
+
+
+async def test_no_dead_letter_is_redriven_into_one(desk: Desk) -> None:
+    source, _ = await desk.store.declare("orders", QueueSpec(ack_level="memory"), "cli")
+    await desk.store.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
+    letters = DeadLetters(desk.store.look_at("main"), source)
+    with pytest.raises(AccessDenied):
+        letters.check_target(await desk.store.find(NAME))

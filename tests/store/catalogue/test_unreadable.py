@@ -1,0 +1,64 @@
+"""A queue whose document this version cannot read hides no other (docs/store.md)."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from services.store import Queue, QueueSpec
+from services.store.model.errors import QueueUnreadable
+from services.store.model.keys import RegistryKeys
+from tests.servers import Server
+from tests.store.desk import Desk, until
+
+KEY = RegistryKeys().queues
+REMOTE = {"protocol": "rqp-mca", "peers": ["west"], "queueId": 7}
+
+
+def spoil(server: Server, queue: Queue) -> None:
+    """As a newer version would write it; and one that is none at all."""
+    kept = json.loads(server.call("HGET", KEY, queue.name))
+    server.call("HSET", KEY, queue.name, json.dumps({**kept, "spec": '{"colour": "blue"}'}))
+    server.call("HSET", KEY, "broken", "{")
+
+
+async def test_all_others_are_listed(desk: Desk, server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    spoil(server, await desk.queue("far", remote=REMOTE))
+    await desk.queue("near", remote={**REMOTE, "queueId": 8})
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert [queue.name async for queue in desk.store.queues()] == ["near"]
+    assert sorted(vars(line)["queue"] for line in caplog.records) == ["broken", "far"]
+    told: dict[str, str] = {}
+    assert [queue.name async for queue in desk.store.queues(unreadable=told.__setitem__)] == ["near"]
+    assert "colour: Extra inputs" in told["far"]
+    assert sorted([one.name async for one in desk.store.registry.listed()]) == ["far", "near"]
+    assert [queue.name for queue in await desk.store.remotes()] == ["near"]
+
+
+async def test_whether_what_is_in_it_can_be_reached(desk: Desk, server: Server) -> None:
+    spoil(server, await desk.queue("far"))
+    found, why = await desk.store.find_leniently("far")
+    assert (found.spec, "colour" in why) == (QueueSpec(ack_level="fsync"), True)
+    for name, is_known in (("far", True), ("broken", False)):
+        with pytest.raises(QueueUnreadable) as caught:
+            await desk.store.find(name)
+        assert caught.value.is_known is is_known
+
+
+async def test_news_of_others_are_heard(desk: Desk, server: Server) -> None:
+    """Also where one that somebody has a handle of was changed by a newer version."""
+    desk.store.look_after()
+    for name in ("far", "near"):
+        await desk.queue(name)
+    far, near = await desk.store.find("far"), await desk.store.find("near")
+    heard: list[str] = []
+    desk.store.watch(heard.append)
+    spoil(server, far)
+    await desk.store.registry.tell("far")
+    await until(lambda: "far" in heard)
+    await desk.store.declare("near", QueueSpec(ack_level="memory", paused=True), "test", replace=True)
+    await until(lambda: near.spec.paused)
+    assert not far.spec.paused

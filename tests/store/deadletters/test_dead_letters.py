@@ -1,0 +1,249 @@
+"""Dead letters: kept whole, bounded, looked through, brought back or removed (docs/store.md)."""
+
+import re
+
+import pytest
+
+from services.store import DeadLetters, Filter, QueueSpec
+from services.store.model import records
+from services.store.model.errors import DomainMismatch, QueueFull, QueuePaused, QueueUnknown
+from services.store.upkeep.stats_poller import standings
+from tests.store.desk import Desk, bodies, numbered, until
+
+
+async def test_a_message_that_cannot_be_inserted_is_buried_whole(desk: Desk) -> None:
+    queue = await desk.queue()
+    record = records.encode(b"body", {"priority": 4, "key": b"\xff"})
+    await desk.bury(queue, record, "unencodable", "no such charset", origin="mca 10.0.0.1")
+    (letter,) = [d async for d in desk.dead(queue).matching()]
+    assert (letter.body, letter.attributes) == (b"body", {"priority": 4, "key": b"\xff"})
+    assert (letter.reason, letter.error, letter.origin) == ("unencodable", "no such charset", "mca 10.0.0.1")
+    assert (letter.acquired, letter.failed, letter.first_ms, letter.last_ms) == (0, 0, 0, 0)
+    assert await desk.count(queue) == 0
+    assert (await desk.stats(queue))["dead"] == 1
+
+
+async def test_the_oldest_go_when_there_are_too_many(desk: Desk) -> None:
+    queue = await desk.queue(dead_letter={"max_length": 5})
+    await desk.put(queue, *numbered(8))
+    await desk.reject(await desk.take(queue))
+    assert [d.body async for d in desk.dead(queue).matching()] == numbered(5, 3)
+    stats = await desk.stats(queue)
+    assert (stats["dead"], stats["dead_trimmed"], stats["dead_letters"]) == (8, 3, 5)
+    assert stats["dead_overflowed"] == 3
+    assert (await standings(desk.store)).read[queue.name].dead_overflowed == 3
+
+
+async def test_they_are_kept_for_as_long_as_the_document_says(desk: Desk) -> None:
+    queue = await desk.queue(dead_letter={"retention": "1ms"})
+    await desk.put(queue, *numbered(3))
+    await desk.reject(await desk.take(queue))
+
+    async def gone() -> bool:
+        await desk.domain.tidy(queue)
+        return await desk.dead(queue).count() == 0
+
+    await until(gone)
+    stats = await desk.stats(queue)
+    assert (stats["dead_trimmed"], stats["dead_overflowed"]) == (3, 0)
+
+
+async def test_a_retention_longer_than_the_clock_keeps_everything(desk: Desk) -> None:
+    queue = await desk.queue(dead_letter={"retention": "40000d"}, message_ttl="40000d")
+    await desk.put(queue, *numbered(3))
+    await desk.reject(await desk.take(queue, 1))
+    assert await desk.reconcile(queue) == {"len": 0, "bytes": 0, "leased": 0}
+    assert await desk.dead(queue).count() == 1
+
+
+async def test_filters(desk: Desk) -> None:
+    queue = await desk.queue()
+    for i in range(10):
+        reason = "injured" if i % 2 else "refused"
+        await desk.bury(queue, records.encode(b"m%d" % i), reason, origin=f"tmq {i % 3}")
+    letters = desk.dead(queue)
+    everything = [d async for d in letters.matching()]
+
+    async def found(**wanted: object) -> list[bytes]:
+        return [d.body async for d in letters.matching(Filter(**wanted))]
+
+    assert len(everything) == 10
+    assert await found(reasons=("injured",)) == [b"m1", b"m3", b"m5", b"m7", b"m9"]
+    assert await found(origin="tmq 2") == [b"m2", b"m5", b"m8"]
+    assert await found(body=re.compile(rb"[45]$")) == [b"m4", b"m5"]
+    assert await found(ids=(everything[3].id,)) == [b"m3"]
+    assert await found(older_than_ms=3_600_000) == []
+    both = (everything[8].id, "7-7", "no id", everything[2].id)
+    assert await found(ids=both) == [b"m2", b"m8"]
+    assert await found(ids=both, reasons=("refused",)) == [b"m2", b"m8"]
+    assert await found(ids=both, reasons=("injured",)) == []
+    assert (await letters.find(everything[4].id)) == everything[4]
+    assert await letters.find("5-0") is None
+    assert await letters.find("-") is None
+
+
+async def test_more_than_a_page_is_looked_through(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(450))
+    await desk.reject(await desk.take(queue))
+    assert [d.body async for d in desk.dead(queue).matching()] == numbered(450)
+
+
+async def test_redriven_ones_are_messages_again_in_their_order(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    got = await desk.take(queue, 3)
+    await desk.release(got, failed=True)
+    await desk.reject(await desk.take(queue, 3))
+    record = records.encode(b"other", {"k": 1})
+    await desk.bury(queue, record, "injured")
+    letters = [d async for d in desk.dead(queue).matching()]
+    told = await desk.dead(queue).redrive([d.id for d in letters] + ["9-9"])
+    assert (told.moved, told.missing, told.stopped) == (4, 1, None)
+    again = await desk.take(queue)
+    assert bodies(again) == [*numbered(2, 3), *numbered(3), b"other"]
+    assert again[-1].records() == [record]
+    assert [(d.acquired, d.failed) for d in again][-4:] == [(1, 0)] * 4
+    stats = await desk.stats(queue)
+    assert (stats["redriven"], stats["dead_letters"], stats["added"]) == (4, 0, 9)
+
+
+async def test_redriven_into_another_queue(desk: Desk) -> None:
+    queue, target = await desk.queue(), await desk.queue("repaired")
+    await desk.put(queue, *numbered(3))
+    await desk.reject(await desk.take(queue))
+    ids = [d.id async for d in desk.dead(queue).matching()]
+    assert (await desk.dead(queue).redrive(ids[:2], target)).moved == 2
+    assert bodies(await desk.take(target)) == numbered(2)
+    assert await desk.dead(queue).count() == 1
+    assert (await desk.stats(queue))["redriven"] == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "moved", "why", "text"),
+    [
+        ({"max_length": 2}, 2, QueueFull, "take messages out of it, raise its maxLength"),
+        ({"max_bytes": 7}, 1, QueueFull, "take messages out of it, raise its maxLength"),
+        ({"max_length": 2, "overflow": "dead_letter_oldest"}, 2, QueueFull, "displaces no messages"),
+        ({"paused": True}, 0, QueuePaused, "paused"),
+    ],
+)
+async def test_a_redrive_stops_where_its_target_does(
+    desk: Desk, spec: dict[str, object], moved: int, why: type, text: str
+) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(4))
+    await desk.reject(await desk.take(queue))
+    target, _ = await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
+    ids = [d.id async for d in desk.dead(queue).matching()]
+    told = await desk.dead(queue).redrive(ids, target)
+    assert (told.moved, told.missing, type(told.stopped)) == (moved, 0, why)
+    assert text in str(told.stopped)
+    assert [d.body async for d in desk.dead(queue).matching()] == numbered(4 - moved, moved)
+    assert await desk.count(queue) == moved
+
+
+async def test_what_a_run_has_moved_is_counted_in_the_same_step(desk: Desk) -> None:
+    """Whatever becomes of the answer, who goes on with it knows."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    await desk.reject(await desk.take(queue))
+    letters = desk.dead(queue)
+    ids = [letter.id async for letter in letters.matching()]
+    assert (await letters.redrive(ids[:2], run="again")).moved == 2
+    assert (await letters.redrive(ids, run="again")).moved == 3
+    assert (await letters.moved_by("again"), await letters.moved_by("other")) == (5, 0)
+    await letters.forget_run("again")
+    assert await letters.moved_by("again") == 0
+    stats = await desk.stats(queue)
+    assert (stats["redriven"], stats["ready"]) == (5, 5)
+
+
+async def test_only_those_that_died_until_then(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"one")
+    await desk.reject(await desk.take(queue))
+    letters = desk.dead(queue)
+    (first,) = [letter async for letter in letters.matching()]
+    assert [letter async for letter in letters.matching(Filter(died_until_ms=first.died_ms))] == [first]
+    assert [letter async for letter in letters.matching(Filter(died_until_ms=first.died_ms - 1))] == []
+
+
+async def test_what_dies_meanwhile_is_not_taken_again(desk: Desk) -> None:
+    """Or a redrive to somebody who rejects all would never end."""
+    queue = await desk.queue()
+    letters = desk.dead(queue)
+    await desk.put(queue, *numbered(5))
+    await desk.reject(await desk.take(queue))
+    steps = 0
+    async for page in letters.pages(Filter(), 2):
+        steps += 1
+        assert (await letters.redrive(page)).moved == len(page)
+        await desk.reject(await desk.take(queue))
+    assert steps == 3
+    assert sorted([d.body async for d in letters.matching()]) == numbered(5)
+    assert [page async for page in desk.dead(await desk.queue("empty")).pages(Filter(), 2)] == []
+
+
+async def test_up_to_one_of_them(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    await desk.reject(await desk.take(queue))
+    letters = desk.dead(queue)
+    ids = [letter.id async for letter in letters.matching()]
+    wanted = Filter(until=ids[2])
+    assert [letter.id async for letter in letters.matching(wanted)] == ids[:3]
+    assert [letter.id async for letter in letters.matching(Filter(ids=tuple(ids[1:]), until=ids[2]))] == ids[
+        1:3
+    ]
+    assert await letters.until_now(wanted) == wanted
+    assert (await letters.until_now(Filter())).until == ids[-1]
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+async def test_what_grows_old_enough_after_it_was_counted_is_not_meant(desk: Desk, is_named: bool) -> None:
+    """Though it was dead by then: the age is that of when they were counted."""
+    queue = await desk.queue()
+    letters = desk.dead(queue)
+    await desk.bury(queue, records.encode(b"old"), "refused")
+    (old,) = [letter async for letter in letters.matching()]
+    gap_ms = 2000
+    await until(lambda: _is_later(desk, old.died_ms + gap_ms))
+    await desk.bury(queue, records.encode(b"young"), "refused")
+    ids = [letter.id async for letter in letters.matching()]
+    last = {"ids": tuple(ids)} if is_named else {"until": ids[1]}
+    wanted = Filter(older_than_ms=gap_ms, **last)  # type: ignore[arg-type]
+    counted = await letters.until_now(wanted)
+    assert [letter.body async for letter in letters.matching(counted)] == [b"old"]
+    await until(lambda: _all_match(letters, wanted))
+    assert [page async for page in letters.pages(counted, 2)] == [[old.id]]
+
+
+async def _is_later(desk: Desk, than_ms: int) -> bool:
+    return await desk.store.now_ms() > than_ms
+
+
+async def _all_match(letters: DeadLetters, wanted: Filter) -> bool:
+    return len([letter async for letter in letters.matching(wanted)]) == await letters.count()
+
+
+async def test_no_redrive_across_domains_or_into_nothing(desk: Desk) -> None:
+    queue = await desk.queue()
+    far, _ = await desk.store.declare("far", QueueSpec(domain="other"), "test")
+    with pytest.raises(DomainMismatch):
+        await desk.dead(queue).redrive(["1-1"], far)
+    near = await desk.queue("near")
+    await desk.store.delete(near)
+    with pytest.raises(QueueUnknown):
+        await desk.dead(queue).redrive(["1-1"], near)
+
+
+async def test_purged_ones_are_gone_for_good(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    await desk.reject(await desk.take(queue))
+    ids = [d.id async for d in desk.dead(queue).matching()]
+    assert await desk.dead(queue).purge([*ids[:2], "9-9"]) == 2
+    assert [d.body async for d in desk.dead(queue).matching()] == [b"m00002"]
+    assert (await desk.stats(queue))["purged"] == 2
+    assert (await desk.dead(queue).redrive(ids[:1])).missing == 1

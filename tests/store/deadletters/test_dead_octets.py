@@ -1,0 +1,107 @@
+"""Dead letters that are large: what one call to the store handles is bounded by octets (docs/store.md)."""
+
+import re
+from typing import Any
+
+import pytest
+
+from services.store import Filter
+from services.store.deadletters.dead import PAGE
+from services.store.model import records
+from services.store.model.queues import Queue
+from services.store.redis.link import Link
+from tests.store.desk import Desk, numbered
+
+
+async def test_a_page_is_bounded_by_octets_too(desk: Desk) -> None:
+    """A hundred of 15 MiB must not be one answer; and a body that nobody looks at is not sent."""
+    queue = await desk.queue()
+    large = [bytes([number]) * (3 << 20) for number in range(5)]
+    for body in (*large, b"small", b""):
+        await desk.bury(queue, records.encode(body), "injured")
+    letters = desk.dead(queue)
+    sizes: list[int] = []
+    real = letters._look
+
+    async def look(*arguments: Any) -> Any:
+        looked = await real(*arguments)
+        sizes.append(sum(letter.size for letter in looked.letters))
+        return looked
+
+    letters._look = look  # type: ignore[method-assign]
+    assert [d.body async for d in letters.matching()] == [*large, b"small", b""]
+    assert sizes == [6 << 20, 6 << 20, (3 << 20) + 5]
+    seen = [(d.body, d.size) async for d in letters.matching(octets=2)]
+    assert seen == [*((body[:2], 3 << 20) for body in large), (b"sm", 5), (b"", 0)]
+    assert [d.body async for d in letters.matching(Filter(body=re.compile(b"all")), octets=0)] == [b"small"]
+    one = (await anext(letters.matching())).id
+    del sizes[:]
+    assert [d.body async for d in letters.matching(Filter(ids=(one,)))] == large[:1]
+    assert sizes == [3 << 20]
+
+
+async def test_large_ones_behind_small_ones_are_not_read_together(desk: Desk) -> None:
+    """Any of them may have 16 MiB, and nobody else is served meanwhile."""
+    queue = await desk.queue()
+    large = [bytes([number]) * (3 << 20) for number in range(5)]
+    bodies = [*numbered(7), *large, *numbered(9)]
+    for body in bodies:
+        await desk.bury(queue, records.encode(body), "injured")
+    assert [letter.body async for letter in desk.dead(queue).matching()] == bodies
+    assert await _most_at_once(desk, queue) < 7 << 20
+
+
+async def test_those_of_a_queue_of_before_are_read_one_at_a_time(desk: Desk) -> None:
+    """It says nothing of them, until one dies: those behind that one are known."""
+    queue = await desk.queue()
+    bodies = [*numbered(7), *(bytes([number]) * (3 << 20) for number in range(5)), *numbered(9)]
+    for body in bodies:
+        await desk.bury(queue, records.encode(body), "injured")
+    await desk.domain.link.call("HDEL", queue.keys[1], "heavy_dead")
+    assert await _most_at_once(desk, queue) < 7 << 20
+    last = [letter.id async for letter in desk.dead(queue).matching()][-1]
+    await desk.bury(queue, records.encode(b"small"), "injured")
+    known = await desk.domain.link.call("HGET", queue.keys[1], "heavy_dead")
+    assert last < known.decode() == [letter.id async for letter in desk.dead(queue).matching()][-1]
+    assert await _most_at_once(desk, queue) < 7 << 20
+
+
+async def _most_at_once(desk: Desk, queue: Queue) -> int:
+    return max([sum(letter.size for letter in step) async for step in desk.dead(queue).steps(Filter())])
+
+
+async def test_attributes_are_octets_too(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are read and sent whole, however little of the bodies is looked at."""
+    queue = await desk.queue()
+    record = records.encode(b"x", {"a": b"y" * 60_000})
+    for _ in range(PAGE):
+        await desk.bury(queue, record, "refused")
+    sizes: list[int] = []
+    function = Link.function
+
+    async def seen(link: Link, name: str, *args: Any, **named: Any) -> Any:
+        answer = await function(link, name, *args, **named)
+        if name == "dead":
+            sizes.append(sum(len(told) for fields in answer[4::3] for told in fields))
+        return answer
+
+    monkeypatch.setattr(Link, "function", seen)
+    assert len([letter async for letter in desk.dead(queue).matching(octets=16)]) == PAGE
+    assert max(sizes) < (4 << 20) + 2 * len(record)
+
+
+async def test_a_redrive_is_bounded_by_octets_too(desk: Desk) -> None:
+    """What is left is asked for again; nothing is skipped."""
+    queue = await desk.queue()
+    for number in range(5):
+        await desk.bury(queue, records.encode(bytes([number]) * (3 << 20)), "injured")
+    letters = desk.dead(queue)
+    ids = ["1-1", *[d.id async for d in letters.matching(octets=0)]]
+    steps = []
+    while ids:
+        told = await letters.redrive(ids)
+        steps.append((told.moved, told.missing))
+        ids = ids[told.moved + told.missing :]
+    assert steps == [(2, 1), (2, 0), (1, 0)]
+    assert await desk.count(queue) == 5
+    assert await letters.count() == 0

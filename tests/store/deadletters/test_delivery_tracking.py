@@ -1,0 +1,218 @@
+"""Whoever put a message in may wait for what becomes of it (docs/store.md, Fates)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from services.store import Part, Queue, QueueSpec, StoreError
+from services.store.deadletters.delivery_tracking import Ending, Fate, Watch
+from services.store.model.errors import MessageTooLarge, OutcomeUnknown, QueueFull, QueuePaused, QueueUnknown
+from tests.servers import Client
+from tests.store.desk import Desk, bodies, encode, numbered, until
+from tests.store.lane import Lane, begin
+from tests.store.pipeline.test_replays import Answers
+
+WAITS = Fate(Ending.WAITS)
+
+
+async def watching(desk: Desk, queue: Queue, body: bytes = b"watched") -> Watch:
+    watch = Watch(desk.domain, queue)
+    (record,) = encode(body)
+    await watch.put(record, "test 1")
+    return watch
+
+
+async def watched_fields(desk: Desk, queue: Queue) -> tuple[int, int]:
+    """What the queue knows of watches: how many it counts, how many it has."""
+    fields = await desk.domain.link.call("HGETALL", queue.keys[1])
+    found = dict(zip(fields[::2], fields[1::2], strict=True))
+    return int(found.get(b"watched", 0)), sum(name.startswith(b"w:") for name in found)
+
+
+async def test_it_waits_until_it_is_settled(desk: Desk) -> None:
+    queue = await desk.queue()
+    watch = await watching(desk, queue)
+    assert await watch.look() == WAITS
+    (delivery,) = await desk.take(queue)
+    assert bodies([delivery]) == [b"watched"]
+    assert await watch.look() == WAITS, "taken is not settled"
+    await desk.settle([delivery])
+    assert await watch.look() == Fate(Ending.SETTLED, session=desk.pipe.session)
+    assert await watched_fields(desk, queue) == (0, 0)
+
+
+async def test_others_in_the_queue_are_not_taken_for_it(desk: Desk) -> None:
+    """Whole runs in one entry, single messages, and other watches."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(40))
+    first, second = await watching(desk, queue, b"one"), await watching(desk, queue, b"two")
+    await desk.put(queue, b"behind")
+    got = await desk.take(queue)
+    of = {body: delivery for delivery in got for body in bodies([delivery])}
+    await desk.settle([delivery for delivery in got if delivery not in (of[b"one"], of[b"two"])])
+    assert await first.look() == WAITS
+    await desk.settle([of[b"two"]])
+    assert (await first.look(), (await second.look()).ending) == (WAITS, Ending.SETTLED)
+    await desk.settle([of[b"one"]])
+    assert (await first.look()).ending is Ending.SETTLED
+
+
+async def test_it_is_alone_in_its_entry_whoever_puts_in_at_the_same_time(desk: Desk) -> None:
+    queue = await desk.queue()
+    watches = [Watch(desk.domain, queue) for _ in range(20)]
+    records = encode(*numbered(20))
+    puts = [watch.put(record, "test 1") for watch, record in zip(watches, records, strict=True)]
+    await asyncio.gather(*puts, desk.put(queue, *numbered(50, 100)))
+    got = await desk.take(queue)
+    singles = {body: d for d in got if d.size == 1 for body in bodies([d])}
+    for number, watch in enumerate(watches):
+        assert await watch.look() == WAITS
+        await desk.settle([singles[b"m%05d" % number]])
+        assert (await watch.look()).ending is Ending.SETTLED
+
+
+async def test_it_is_followed_through_returns_and_to_the_end(desk: Desk) -> None:
+    """rqp_cast.md 4.1: a certain message that nobody takes moves to the end, again and again."""
+    queue = await desk.queue()
+    watch = await watching(desk, queue)
+    await desk.put(queue, *numbered(3))
+    for how in ({}, {"to_end": True}, {"failed": True}, {"to_end": True}, {"to_end": True}):
+        (delivery,) = [d for d in await desk.take(queue) if bodies([d]) == [b"watched"]]
+        await desk.release([delivery], **how)
+        assert await watch.look() == WAITS
+        assert await watched_fields(desk, queue) == (1, 1)
+        others = await desk.take(queue)
+        await desk.release([d for d in others if d.lot != delivery.lot])
+    await desk.drain(queue)
+    assert (await watch.look()).ending is Ending.SETTLED
+
+
+async def test_it_is_told_that_it_is_dead_and_where(desk: Desk) -> None:
+    queue = await desk.queue()
+    watch = await watching(desk, queue)
+    await desk.reject(await desk.take(queue), "no_receiver", "nobody has queue 7")
+    fate = await watch.look()
+    assert (fate.ending, fate.reason) == (Ending.DEAD, "no_receiver")
+    letter = await desk.dead(queue).find(fate.letter)
+    assert letter is not None
+    assert (letter.body, letter.error) == (b"watched", "nobody has queue 7")
+    await desk.dead(queue).redrive([fate.letter])
+    await desk.drain(queue)
+    assert await watch.look() == fate, "what is brought back later is another message"
+
+
+async def test_too_many_failures_expiry_and_eviction_are_ends_too(desk: Desk) -> None:
+    failing = await desk.queue("failing", max_deliveries=1)
+    watch = await watching(desk, failing)
+    await desk.release(await desk.take(failing), failed=True)
+    assert (await watch.look()).reason == "max_deliveries"
+
+    old = await desk.queue("old", message_ttl="1ms")
+    watch = await watching(desk, old)
+    await asyncio.sleep(0.01)
+    assert await desk.take(old) == []
+    assert (await watch.look()).reason == "expired"
+
+    full = await desk.queue("full", max_length=1, overflow="dead_letter_oldest")
+    watch = await watching(desk, full)
+    second = await watching(desk, full, b"in its place")
+    assert ((await watch.look()).reason, await second.look()) == ("rejected_full", WAITS)
+
+
+async def test_a_commit_settles_it(desk: Desk) -> None:
+    queue = await desk.queue()
+    watch = await watching(desk, queue)
+    await desk.commit("t1", Part(queue, await desk.take(queue), [], "t"))
+    assert (await watch.look()).ending is Ending.SETTLED
+
+
+async def test_whoever_dies_with_it_tells_nothing(desk: Desk) -> None:
+    """A sweep puts it back; who takes it then is told of."""
+    queue = await desk.queue(visibility_timeout="1ms")
+    watch = await watching(desk, queue)
+    async with desk.another() as other:
+        assert len(await other.take(queue)) == 1
+    await until(lambda: _swept(desk, queue))
+    assert await watch.look() == WAITS
+    await desk.drain(queue)
+    assert await watch.look() == Fate(Ending.SETTLED, session=desk.pipe.session)
+
+
+async def _swept(desk: Desk, queue: Queue) -> bool:
+    await desk.domain.sweep()
+    return bool((await desk.stats(queue))["ready"])
+
+
+REFUSED: list[tuple[dict[str, Any], type[StoreError]]] = [
+    ({"max_length": 1}, QueueFull),
+    ({"paused": True}, QueuePaused),
+    ({"remote": {"protocol": "rqp-cast", "key": 1, "maxMessageBytes": 3}}, MessageTooLarge),
+]
+
+
+@pytest.mark.parametrize(("spec", "wanted"), REFUSED)
+async def test_what_is_refused_is_not_watched(
+    desk: Desk, spec: dict[str, Any], wanted: type[StoreError]
+) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"in the way")
+    await desk.store.declare("orders", QueueSpec.model_validate(spec), "test", replace=True)
+    with pytest.raises(wanted):
+        await watching(desk, queue)
+    assert await watched_fields(desk, queue) == (0, 0)
+    assert await desk.domain.link.call("KEYS", desk.domain.keys.fate("*")) == []
+
+
+async def test_a_queue_that_is_gone_and_a_fate_that_is_forgotten(desk: Desk) -> None:
+    queue = await desk.queue()
+    watch = await watching(desk, queue)
+    await watch.close()
+    with pytest.raises(OutcomeUnknown):
+        await watch.look()
+    await desk.drain(queue)
+    assert await desk.domain.link.call("KEYS", desk.domain.keys.fate("*")) == [], "nobody asks any more"
+    assert await watched_fields(desk, queue) == (0, 0)
+    await desk.store.delete(queue)
+    with pytest.raises(QueueUnknown):
+        await watching(desk, queue)
+
+
+async def test_a_fate_is_kept_as_long_as_somebody_asks(desk: Desk) -> None:
+    queue = await desk.queue()
+    watch = await watching(desk, queue)
+    (key,) = await desk.domain.link.call("KEYS", desk.domain.keys.fate("*"))
+    await desk.domain.link.call("PEXPIRE", key, 10_000)
+    await watch.look()
+    assert await desk.domain.link.call("PTTL", key) > 290_000
+    await desk.drain(queue)
+    assert await desk.domain.link.call("PTTL", key) > 0, "its fate does not stay for ever"
+
+
+async def test_what_is_brought_back_from_a_reconciled_queue_counts_right(desk: Desk) -> None:
+    """A watched message is counted like any other."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    watch = await watching(desk, queue)
+    await desk.put(queue, *numbered(5))
+    assert not any((await desk.reconcile(queue)).values())
+    assert len(await desk.drain(queue)) == 11
+    assert not any((await desk.reconcile(queue)).values())
+    assert (await desk.stats(queue))["added"] == 11
+    assert (await watch.look()).ending is Ending.SETTLED
+
+
+def test_a_call_that_is_repeated_puts_it_in_once(client: Client) -> None:
+    """Its answer was lost: the session asks again under the same number."""
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
+    begin(client, queue)
+    lane, told = Lane(client, "test-1"), Answers()
+    (record,) = encode(b"watched")
+    lane.publish_watched(lane.source, "t", queue, record, "test 1", 60_000, told)
+    replies = lane.send()
+    assert lane.again() == replies
+    assert client.call("XLEN", queue.keys[0]) == 1
+    assert client.call("HGET", queue.keys[1], "watched") == b"1"
+    assert client.call("GET", lane.keys.fate("t")) == b"waits"

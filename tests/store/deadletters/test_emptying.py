@@ -1,0 +1,281 @@
+"""What is ready goes for good, what is anybody's stays, and everything is counted (docs/store.md, Emptying)."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.store import Queue
+from services.store.deadletters.delivery_tracking import Ending, Fate
+from services.store.deadletters.emptying import Emptied, Emptying, Ready, ready
+from services.store.model import records
+from services.store.model.errors import OutcomeUnknown, QueueUnknown
+from services.store.upkeep.stats_poller import standings
+from tests.proxy import Proxy
+from tests.servers import Server
+from tests.store.deadletters.test_delivery_tracking import watched_fields, watching
+from tests.store.desk import Desk, numbered, until
+
+CONSISTENT = {"len": 0, "bytes": 0, "leased": 0}
+
+
+async def emptied(desk: Desk, queue: Queue, run: str = "r") -> list[Emptied]:
+    return [step async for step in Emptying(desk.domain, queue, run).steps()]
+
+
+async def test_all_that_is_ready_goes_and_is_counted(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(2500))
+    steps = await emptied(desk, queue)
+    assert [step.messages for step in steps] == [1000, 2000, 2500, 2500]
+    assert steps[-1] == Emptied(2500, 2500 * 6, is_done=True)
+    stats = await desk.stats(queue)
+    assert (stats["ready"], stats["in_flight"], stats["bytes"], stats["oldest_age_ms"]) == (0, 0, 0, 0)
+    assert (stats["emptied"], stats["acked"], stats["dead"], stats["purged"]) == (2500, 0, 0, 0)
+    assert (await standings(desk.store)).read[queue.name].emptied == 2500
+    assert await desk.reconcile(queue) == CONSISTENT
+    assert await desk.domain.link.call("XLEN", queue.keys[0]) == 0
+
+
+async def test_what_is_leased_stays_with_who_has_it(desk: Desk) -> None:
+    """Also a part of an entry; it can be settled, and go back."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(100))
+    first, second = await desk.take(queue, 10), await desk.take(queue, 10)
+    assert (await emptied(desk, queue))[-1].messages == 80
+    assert (await desk.stats(queue))["in_flight"] == 20
+    assert await desk.reconcile(queue) == CONSISTENT
+    await desk.settle(first)
+    await desk.release(second)
+    assert await desk.drain(queue) == numbered(10, 10)
+    assert await desk.reconcile(queue) == CONSISTENT
+
+
+async def test_what_came_back_goes_too(desk: Desk) -> None:
+    """To its place, and to the end; nothing of what was noted of it is left."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(64))
+    taken = await desk.take(queue, 40)
+    await desk.release(taken[:1], failed=True, error="no")
+    await desk.release(taken[1:], failed=True, error="no", to_end=True)
+    assert (await emptied(desk, queue))[-1].messages == 64
+    assert (await desk.stats(queue))["ready"] == 0
+    assert await desk.domain.link.call("XLEN", queue.keys[0]) == 0
+    for key in ("l", "r", "f", "m", "x"):
+        assert await desk.domain.link.call("EXISTS", queue.keys["sqlrfmdx".index(key)]) == 0, key
+    assert await desk.reconcile(queue) == CONSISTENT
+
+
+async def test_what_is_put_in_after_it_began_stays(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(1500))
+    run = Emptying(desk.domain, queue, "r")
+    assert not (await run.step()).is_done
+    await desk.put(queue, b"later")
+    taken = await desk.take(queue, 1)
+    await desk.release(taken)  # to its place, from which it goes
+    done = [step async for step in run.steps()]
+    assert done[-1] == Emptied(1500, 1500 * 6, is_done=True)
+    assert await desk.drain(queue) == [b"later"]
+
+
+async def test_what_is_put_in_after_the_count_stays(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    await desk.take(queue, 1)
+    counted = await ready(desk.domain, queue)
+    assert (counted.messages, counted.in_flight) == (2, 1)
+    await desk.put(queue, *numbered(3, 3))
+    run = Emptying(desk.domain, queue, "r", counted.until)
+    assert [step.messages async for step in run.steps()] == [2, 2]
+    assert await desk.drain(queue) == numbered(3, 3)
+
+
+async def test_of_an_empty_queue_nothing_is_counted_and_nothing_removed(desk: Desk) -> None:
+    """One that is new, and one that had messages."""
+    queue = await desk.queue()
+    for number in range(2):
+        counted = await ready(desk.domain, queue)
+        assert counted == Ready(f"1-{number}", 0, 0)
+        await desk.put(queue, b"later")
+        run = Emptying(desk.domain, queue, f"r{number}", counted.until)
+        assert [step async for step in run.steps()] == [Emptied(0, 0, is_done=True)]
+        assert await desk.drain(queue) == [b"later"]
+
+
+async def test_a_place_that_is_to_come_means_what_is_there_now(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(1500))
+    run = Emptying(desk.domain, queue, "r", "9-99999999999999999999")
+    await run.step()
+    await desk.put(queue, b"later")
+    assert [step.messages async for step in run.steps()][-1] == 1500
+    assert await desk.drain(queue) == [b"later"]
+
+
+async def test_a_run_that_was_forgotten_means_nothing_new(desk: Desk) -> None:
+    """As after an hour in which nobody went on with it, or in a store that has lost the last of its data."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(1500))
+    run = Emptying(desk.domain, queue, "r")
+    await run.step()
+    await Emptying(desk.domain, queue, "r").forget()
+    await desk.put(queue, b"later")
+    assert (await run.step()).messages == 500
+    assert (await run.step()).is_done
+    assert await desk.drain(queue) == [b"later"]
+
+
+async def test_numbers_that_are_given_out_again_are_of_later_messages(desk: Desk) -> None:
+    """A failover may lose entries that a run had seen; what gets their numbers, it never saw."""
+    queue = await desk.queue()
+    await desk.put(queue, b"kept")
+    call = desk.domain.link.call
+    kept = {key: await call("DUMP", key) for key in queue.keys[:2]}
+    await desk.put(queue, b"lost")
+    counted = await ready(desk.domain, queue)
+    for key, dump in kept.items():
+        await call("RESTORE", key, 0, dump, "REPLACE")
+    await _new_generation(desk)
+    async with desk.another() as other:
+        await other.put(queue, b"new")
+        assert (await ready(other.domain, queue)).until == f"2-{counted.until.partition('-')[2]}"
+        run = Emptying(other.domain, queue, "r", counted.until)
+        assert [step.messages async for step in run.steps()] == [1, 1]
+        assert await other.drain(queue) == [b"new"]
+
+
+async def _new_generation(desk: Desk) -> None:
+    dataset, _, generation = (await desk.domain.epoch()).partition(".")
+    newer = f"{dataset}.{int(generation) + 1}"
+    await desk.domain.link.call("SET", desk.domain.keys.epoch, newer)
+
+
+async def test_what_went_to_the_end_after_it_began_stays(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(10))
+    taken = await desk.take(queue, 1)
+    run = Emptying(desk.domain, queue, "r")
+    assert (await run.step()).messages == 9
+    await desk.release(taken, to_end=True)
+    assert (await run.step()).is_done
+    assert await desk.drain(queue) == numbered(1)
+
+
+async def test_returned_ones_behind_the_bound_stay_where_they_are(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    run = Emptying(desk.domain, queue, "r")
+    await run.step()
+    await desk.put(queue, *numbered(3, 3))
+    await desk.release(await desk.take(queue))
+    assert (await run.step()) == Emptied(3, 18, is_done=True)
+    assert await desk.drain(queue) == numbered(3, 3)
+
+
+async def test_thinned_out_entries_go_too(desk: Desk) -> None:
+    """Old ones, mostly settled, stand beside the stream (docs/store.md)."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(32))
+    most, rest = await desk.take(queue, 31), await desk.take(queue, 1)
+    await desk.settle(most)
+    await desk.domain.tidy(queue, straggler_ms=-1000)
+    await desk.release(rest)
+    assert await desk.domain.link.call("HLEN", queue.keys[7]) == 1
+    assert (await emptied(desk, queue))[-1].messages == 1
+    assert await desk.domain.link.call("EXISTS", queue.keys[7]) == 0
+    assert await desk.reconcile(queue) == CONSISTENT
+
+
+async def test_thinned_out_entries_go_too_where_older_ones_are_held(desk: Desk) -> None:
+    """The last entry of the stream is not the newest one then."""
+    queue = await desk.queue()
+    await desk.put(queue, b"held")
+    await desk.put(queue, *numbered(32))
+    held, most, rest = await desk.take(queue, 1), await desk.take(queue, 31), await desk.take(queue, 1)
+    await desk.settle(most)
+    await desk.domain.tidy(queue, straggler_ms=-1000)
+    await desk.release(rest)
+    assert await desk.domain.link.call("HLEN", queue.keys[7]) == 1
+    assert (await emptied(desk, queue))[-1] == Emptied(1, 6, is_done=True)
+    stats = await desk.stats(queue)
+    assert (stats["ready"], stats["in_flight"]) == (0, 1)
+    await desk.release(held)
+    assert await desk.drain(queue) == [b"held"]
+    assert await desk.reconcile(queue) == CONSISTENT
+
+
+async def test_large_ones_go_a_few_at_a_time(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *(b"x" * (3 << 20) for _ in range(4)))
+    assert [step.messages for step in await emptied(desk, queue)] == [2, 4, 4]
+
+
+async def test_large_ones_that_came_back_go_a_few_at_a_time(desk: Desk) -> None:
+    """However small most of the others are: the mean says nothing of those that are first."""
+    queue = await desk.queue()
+    size = 1 << 20
+    await desk.put(queue, *(b"x" * size for _ in range(10)))
+    taken = [delivery for _ in range(10) for delivery in await desk.take(queue)]
+    await desk.put(queue, *numbered(2000))
+    await desk.release(taken)
+    run = Emptying(desk.domain, queue, "r")
+    assert [await run.step() for _ in range(2)] == [Emptied(n, n * size, is_done=False) for n in (4, 8)]
+    assert (await emptied(desk, queue))[-1] == Emptied(2010, 10 * size + 2000 * 6, is_done=True)
+    assert await desk.reconcile(queue) == CONSISTENT
+
+
+async def test_what_is_over_its_time_dies_of_that(desk: Desk) -> None:
+    queue = await desk.queue(message_ttl="1ms")
+    await desk.put(queue, *numbered(5))
+    before = await desk.store.now_ms()
+    await until(lambda: _is_later(desk, before + 5))
+    assert (await emptied(desk, queue))[-1] == Emptied(0, 0, is_done=True)
+    assert {letter.reason async for letter in desk.dead(queue).matching()} == {"expired"}
+    stats = await desk.stats(queue)
+    assert (stats["expired"], stats["dead_letters"], stats["emptied"]) == (5, 5, 0)
+
+
+async def _is_later(desk: Desk, than_ms: int) -> bool:
+    return await desk.store.now_ms() > than_ms
+
+
+async def test_whoever_waits_for_a_message_is_told(desk: Desk) -> None:
+    queue = await desk.queue()
+    watch = await watching(desk, queue)
+    await emptied(desk, queue)
+    assert await watch.look() == Fate(Ending.EMPTIED)
+    assert await watched_fields(desk, queue) == (0, 0)
+
+
+async def test_dead_letters_and_a_pause_are_none_of_its_business(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(2))
+    await desk.bury(queue, records.encode(b"dead"), "refused")
+    await desk.store.declare(queue.name, queue.spec.model_copy(update={"paused": True}), "test", replace=True)
+    assert (await emptied(desk, queue))[-1].messages == 2
+    assert await desk.dead(queue).count() == 1
+
+
+async def test_a_deleted_queue_is_unknown(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.store.delete(queue)
+    with pytest.raises(QueueUnknown):
+        await emptied(desk, queue)
+    with pytest.raises(QueueUnknown):
+        await ready(desk.domain, queue)
+
+
+async def test_of_lost_answers_the_count_is_right(server: Server) -> None:
+    """The first is lost in the same question, all of a second one, too: whoever asks again hears of everything."""
+    async with Proxy(server.port) as proxy, Desk(proxy.url) as desk:
+        queue = await desk.queue()
+        await desk.put(queue, *numbered(2500))
+        run = Emptying(desk.domain, queue, "r")
+        proxy.lose_replies_to = b"ps1_empty"
+        with pytest.raises(OutcomeUnknown):
+            await run.step()
+        proxy.lose_replies_to = b""
+        steps = [step async for step in run.steps()]
+        assert steps[-1] == Emptied(2500, 2500 * 6, is_done=True)
+        assert (await desk.stats(queue))["emptied"] == 2500
+        assert await desk.domain.link.call("PTTL", desk.domain.keys.emptied("r")) > 0

@@ -1,0 +1,268 @@
+"""What bounds an entry, a reading and the whole log: octets of lines, and of the server's memory (pubsub.md 4.6)."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from services.store.log.log import START, Entry, LogSpec, Place
+from services.store.log.tail import Tail
+from services.store.model import records
+from services.store.model.errors import StoreFull
+from services.store.pipeline.encoding import LOG_ENTRY
+from tests.servers import Server
+from tests.store.desk import Desk, until
+from tests.store.logbook import Logbook, arrived, block, check_numbering, logbook
+
+ONE = (b"one", b"i1")
+MIB = 1 << 20
+Read = Callable[[Place], Awaitable[list[Entry]]]
+
+
+@pytest.fixture
+async def book(desk: Desk) -> AsyncIterator[Logbook]:
+    async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
+        yield book
+
+
+async def fill(book: Logbook, sizes: list[int], first: int = 1) -> list[bytes]:
+    """An entry of one line for each; what was sent."""
+    lines = [b"t %06d" % number + b"x" * size for number, size in enumerate(sizes, first)]
+    items = [arrived(ONE, number, line) for number, line in enumerate(lines, first)]
+    at = 0
+    while at < len(items):
+        end, octets = at, 0
+        while end < len(items) and octets < 4 * MIB and end - at < 500:
+            end, octets = end + 1, octets + len(items[end].block)
+        await book.accept(*items[at:end])
+        at = end
+    return lines
+
+
+async def readings(read: Read, place: Place, last: Place) -> list[list[Entry]]:
+    """All from one place to another, as they came."""
+    found = []
+    while place < last:
+        if entries := await read(place):
+            found.append(entries)
+            place = entries[-1].place
+    return found
+
+
+def lines_of(parts: list[list[Entry]]) -> list[bytes]:
+    whole = b"".join(entry.block for part in parts for entry in part)
+    return [line.removeprefix(b"SEND ") for line in whole.splitlines()]
+
+
+def check_bounded(parts: list[list[Entry]]) -> None:
+    """1 MiB at most, or one entry."""
+    for part in parts:
+        assert len(part) == 1 or sum(len(entry.block) for entry in part) <= MIB
+        assert len(part) <= 1000
+
+
+# readings
+
+
+async def test_a_reading_is_bounded_whatever_was_read_before(book: Logbook) -> None:
+    """Small ones among large ones, both ways of reading: as much as is there at once, and no more."""
+    sizes = [MIB] * 5 + [3] * 2500 + [MIB // 2 + 1] * 40 + [LOG_ENTRY] * 40 + [3] * 10
+    lines = await fill(book, sizes)
+    head = await book.head()
+    tail = Tail(book.desk.store.connector, book.log.keys, 0)
+
+    async def follow(place: Place) -> list[Entry]:
+        tail.place = place
+        return await tail.next()
+
+    try:
+        for read in (book.log.read, follow):
+            parts = await readings(read, START, head)
+            check_bounded(parts)
+            check_numbering([entry for part in parts for entry in part])
+            assert lines_of(parts) == lines
+            assert len(parts) < 5 + 10 + 40 + 16, "small ones come many at a time"
+    finally:
+        await tail.close()
+
+
+async def test_an_era_has_up_to_a_MiB_of_lines(book: Logbook, desk: Desk) -> None:
+    """Whoever sends, and through whichever process; ids grow and go on counting messages."""
+    async with desk.another() as other, logbook(other, book.log.spec) as there:
+        for number in range(60):
+            await (there if number % 2 else book).send(b"t " + b"x" * 60_000)
+        await book.send(b"t " + b"x" * 3 * MIB)
+        await there.send(b"t last")
+    entries = await book.entries()
+    check_numbering(entries)
+    eras: dict[int, list[int]] = {}
+    for entry in entries:
+        eras.setdefault(entry.place.era, []).append(len(entry.block))
+    first = min(eras)
+    assert [len(sizes) for sizes in eras.values()] == [17, 17, 17, 9, 1, 1]
+    assert list(eras) == list(range(first, first + 6)), "the clock has no part in it"
+    assert entries[-1].place == await book.head()
+    assert len({entry.origin for entry in entries}) == 1, "an era is no incarnation"
+
+
+async def test_a_reading_ends_where_it_must_in_whichever_era_that_is(book: Logbook) -> None:
+    await fill(book, [LOG_ENTRY] * 40)
+    places = [START, *(entry.place for entry in await book.entries())]
+    assert places[-1].era > places[1].era + 1
+    for at in (0, 1, 14, 15, 16, 30, 39, 40):
+        for end_at in (0, 1, 15, 16, 17, 31, 40):
+            parts = await readings(
+                lambda place, end=places[end_at]: book.log.read(place, end), places[at], places[end_at]
+            )
+            assert [entry.place for part in parts for entry in part] == places[at + 1 : end_at + 1]
+            assert await book.log.read(max(places[at], places[end_at]), places[end_at]) == []
+
+
+# entries
+
+
+async def test_what_a_queue_publishes_at_once_is_no_single_entry(
+    book: Logbook, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes into an entry of the queue, also where it grows, being shown escaped (5.3)."""
+    monkeypatch.setattr(records, "ENTRY_BYTES", MIB)  # as another version may pack
+    queue = await book.publishing("orders", "out")
+    bodies = [b"%03d" % number + b"x" * size for number, size in enumerate([10, 100_000, 5, 5, 9_000] * 6)]
+    await desk.put(queue, *bodies)
+    await desk.put(queue, *([b"\0" * 5_000] * 32))
+    entries = await book.entries()
+    assert await book.lines() == [*(b"out " + body for body in bodies), *([b"out " + rb"\x00" * 5_000] * 32)]
+    assert all(len(entry.block) <= LOG_ENTRY or entry.messages == 1 for entry in entries)
+    assert [entry.messages for entry in entries] == [1, 1, *([4, 1] * 5), 3, *([3] * 10), 2]
+    state = await book.state()
+    assert check_numbering(entries) == {b"%b %b" % (state.store, state.incarnation): 63}
+
+
+async def test_what_a_neighbour_sends_at_once_is_no_single_entry(book: Logbook) -> None:
+    lines = [b"t %03d" % number + b"x" * 10_000 for number in range(30)]
+    assert await book.accept(arrived(ONE, 7, *lines)) == (30, 0)
+    entries = await book.entries()
+    assert [entry.messages for entry in entries] == [6] * 5
+    assert [entry.first for entry in entries] == [7, 13, 19, 25, 31]
+    assert await book.lines() == lines
+    assert (await book.state()).held[ONE].spans == ((7, 36),)
+    assert await book.accept(arrived(ONE, 7, *lines)) == (0, 0)
+
+
+# memory
+
+
+def memory_of(server: Server, book: Logbook) -> int:
+    """What the stream takes, as the server says."""
+    return int(server.call("MEMORY", "USAGE", book.log.keys.log[0], "SAMPLES", 0))
+
+
+@pytest.mark.parametrize(
+    ("size", "messages"), [(2, 1), (100, 1), (1_000, 1), (30_000, 1), (5, 20), (50, 1_000)]
+)
+async def test_the_log_takes_about_the_memory_that_it_says(
+    book: Logbook, server: Server, size: int, messages: int
+) -> None:
+    number = 1
+    while number < 400 * messages:
+        items = []
+        for _ in range(100):
+            items.append(arrived(ONE, number, *([b"t " + b"x" * size] * messages)))
+            number += messages
+        await book.accept(*items)
+    said = await book.counter("bytes")
+    assert said * 0.7 < memory_of(server, book) < said * 1.1
+
+
+async def test_many_small_messages_do_not_shut_the_store(own_server: Server) -> None:
+    """Nor a queue: nobody is refused for want of memory where only the log grows, and it is trimmed."""
+    async with Desk(own_server) as desk, logbook(desk) as book:
+        queue = await desk.queue()
+        maxmemory = 12 << 20
+        own_server.call("CONFIG", "SET", "maxmemory", maxmemory)
+        for first in range(1, 120_000, 2_000):
+            items = [arrived(ONE, number, b"a b") for number in range(first, first + 2_000)]
+            assert await book.accept(*items) == (2_000, 0)
+            await book.log.trim()
+            assert memory_of(own_server, book) <= maxmemory // 4 * 1.1
+        await book.send(b"a b")
+        await desk.put(queue, b"x")
+        assert memory_of(own_server, book) > maxmemory // 4 * 0.7, "and no more is trimmed than must be"
+        assert block(b"a b") == (await book.entries())[0].block
+
+
+async def test_the_newest_entry_stays_also_when_a_new_incarnation_has_begun(desk: Desk) -> None:
+    """As after a restart of the server: the head is in another era by then."""
+    async with logbook(desk, LogSpec(max_bytes=1 << 16)) as book:
+        await book.send(b"t " + b"x" * 100_000)
+        assert await book.log.trim() == 0
+        await desk.domain.link.call("HSET", book.log.keys.log[1], "server", "another")
+        incarnations = await book.counter("incarnations")
+        await book.state()
+        assert await book.counter("incarnations") == incarnations + 1
+        assert await book.log.trim() == 0
+        assert len(await book.entries()) == 1
+
+
+async def test_the_newest_entry_goes_where_it_keeps_everybody_out(server: Server, desk: Desk) -> None:
+    """4.6: the log alone never shuts the store."""
+    queue = await desk.queue()
+    async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
+        await book.send(b"t " + b"x" * (12 * MIB))
+        server.call("CONFIG", "SET", "maxmemory", 40 * MIB)
+        try:
+            while await desk.publish(queue, b"y" * 200_000) == []:  # until it is full
+                continue
+            await until(lambda: is_open_again(book))
+        finally:
+            server.call("CONFIG", "SET", "maxmemory", 0)
+
+
+async def is_open_again(book: Logbook) -> bool:
+    await book.log.trim()
+    try:
+        await book.send(b"t small")
+    except StoreFull:
+        return False
+    return True
+
+
+async def test_ids_of_lost_entries_are_not_used_again_though_the_clock_is_behind(
+    server: Server, desk: Desk
+) -> None:
+    """The data goes back by a few eras; a follower that knew the lost ones misses none of the new."""
+    async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
+        figures = book.log.keys.log[1]
+        await book.send(b"t first")
+        server.call("HINCRBY", figures, "era", 3_600_000)  # it began with a clock that was an hour ahead
+        await book.send(b"t kept")
+        copy = {key: server.call("DUMP", key) for key in book.log.keys.log}
+        for _ in range(40):
+            await book.send(b"t " + b"x" * 60_000)
+        lost = {entry.place for entry in await book.entries()}
+        tail = Tail(desk.store.connector, book.log.keys, 0)
+        tail.place = max(lost)
+        try:
+            for key, dump in copy.items():
+                server.call("DEL", key)
+                if dump:
+                    server.call("RESTORE", key, 0, dump)
+            server.call("HSET", figures, "server", "another")
+            await until(lambda: begun_anew(book))
+            for number in range(50):
+                await book.send(b"t new %d" % number)
+            new = [entry for entry in await book.entries() if b"new" in entry.block]
+            assert len(new) == 50
+            assert not {entry.place for entry in new} & lost
+            got: list[Entry] = []
+            while len(got) < 50:
+                got += await tail.next()
+            assert got == new
+        finally:
+            await tail.close()
+
+
+async def begun_anew(book: Logbook) -> bool:
+    """The server's answer is kept for some milliseconds."""
+    before = await book.counter("incarnations")
+    await book.state()
+    return before > 1 or await book.counter("incarnations") > before

@@ -1,0 +1,143 @@
+"""Copies of what comes over a link, for queues that subscribe: no link stands still for one (pubsub.md 5.1)."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.store import Queue
+from services.store.log.replica import Gap, Origin
+from services.store.model import records
+from services.store.model.errors import BindingsChanged
+from services.store.upkeep.stats_poller import copies_lost
+from tests.servers import Server
+from tests.store.desk import Desk
+from tests.store.logbook import Logbook, arrived, logbook
+
+ONE: Origin = (b"one", b"i1")
+
+
+@pytest.fixture
+async def book(desk: Desk) -> AsyncIterator[Logbook]:
+    async with logbook(desk) as book:
+        yield book
+
+
+def lines(count: int) -> list[bytes]:
+    return [b"t %d" % number for number in range(1, count + 1)]
+
+
+def copy(queue: Queue, index: int, body: bytes) -> tuple[int, Queue, bytes]:
+    return index, queue, records.encode(body)
+
+
+async def dead(desk: Desk, queue: Queue) -> list[tuple[str, bytes]]:
+    return [(letter.reason, letter.body) async for letter in desk.dead(queue).matching()]
+
+
+async def test_copies_are_made_of_what_is_new_only(book: Logbook, desk: Desk) -> None:
+    """pubsub.md 5.1"""
+    one, two = await book.bound("one", "t"), await book.bound("two", "t")
+    copies = [copy(one, i, b"%d" % (i + 1)) for i in range(4)] + [copy(two, 2, b"3")]
+    await book.accept(arrived(ONE, 2, b"t 2"))
+    item = arrived(ONE, 1, *lines(4), copies=copies)
+    for taken in (3, 0):
+        assert await book.accept(item) == (taken, 0)
+    assert await desk.drain(one) == [b"1", b"3", b"4"]
+    assert await desk.drain(two) == [b"3"]
+    assert (await desk.stats(one))["added"] == 3
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"max_length": 1}, "rejected_full"),
+        ({"paused": True}, "refused"),
+        ({"max_bytes": 1}, "rejected_full"),
+    ],
+)
+async def test_a_queue_that_cannot_take_its_copy_stops_no_link(
+    book: Logbook, desk: Desk, spec: dict[str, int], reason: str
+) -> None:
+    """pubsub.md 5.1: the copy goes to the queue's dead letters."""
+    queue, other = await book.bound("shut", "t", **spec), await book.bound("other", "t")
+    copies = [copy(q, i, b"%d" % i) for i in range(3) for q in (queue, other)]
+    assert await book.accept(arrived(ONE, 1, *lines(3), copies=copies)) == (3, 0)
+    assert await book.lines() == lines(3)
+    assert await desk.drain(other) == [b"0", b"1", b"2"]
+    taken = [] if spec.get("paused") else [b"0"]
+    assert await dead(desk, queue) == [(reason, b"%d" % i) for i in range(len(taken), 3)]
+    if not spec.get("paused"):
+        assert await desk.drain(queue) == taken
+
+
+async def test_a_reserved_queue_stops_no_link(book: Logbook, desk: Desk) -> None:
+    queue = await book.bound("held", "t")
+    assert await desk.domain.reserve(queue, "somebody", 60_000)
+    assert await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")])) == (1, 0)
+    assert await dead(desk, queue) == [("refused", b"1")]
+
+
+async def test_what_is_too_large_for_the_peers_of_a_queue_stops_no_link(book: Logbook, desk: Desk) -> None:
+    """rqp_mca.md 3.1: it is not put into a transmission queue."""
+    remote = {"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 1}
+    queue = await book.bound("far", "t", remote=remote)
+    copies = [copy(queue, 0, b"12"), copy(queue, 1, b"1")]
+    assert await book.accept(arrived(ONE, 1, *lines(2), copies=copies)) == (2, 0)
+    assert await dead(desk, queue) == [("refused", b"12")]
+    assert await desk.drain(queue) == [b"1"]
+
+
+async def test_copies_make_way_for_each_other(book: Logbook, desk: Desk) -> None:
+    queue = await book.bound("ring", "t", max_length=2, overflow="dead_letter_oldest")
+    copies = [copy(queue, i, b"%d" % i) for i in range(5)]
+    await book.accept(arrived(ONE, 1, *lines(5), copies=copies))
+    assert await desk.drain(queue) == [b"3", b"4"]
+    assert [body for _, body in await dead(desk, queue)] == [b"0", b"1", b"2"]
+
+
+async def test_copies_wake_whoever_waits_for_the_queue(book: Logbook, desk: Desk, server: Server) -> None:
+    queue = await book.bound("one", "t")
+    with server.client() as client:
+        client.call("SUBSCRIBE", desk.domain.keys.wake_channel)
+        await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")]))
+        assert client._connection.read_response(disable_decoding=True)[2] == queue.qid.encode()
+
+
+async def test_other_bindings_than_the_copies_were_made_by(book: Logbook, desk: Desk) -> None:
+    """Nothing is stored: what was left out could never be put in again."""
+    queue = await desk.queue("late", bindings={"text": {"subscribe": ["t"]}})
+    with pytest.raises(BindingsChanged):
+        await book.accept(arrived(ONE, 1, *lines(3)), Gap(*ONE, 4, 5))
+    assert (await book.state()).held == {}
+    assert await book.entries() == []
+    await book.look()
+    assert await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")])) == (1, 0)
+
+
+async def test_what_came_over_a_link_crosses_no_bridge_back(book: Logbook, desk: Desk) -> None:
+    """pubsub.md 5.2"""
+    bindings = {"text": {"subscribe": ["t"], "publish": "back"}}
+    queue = await desk.queue("both", bindings=bindings)
+    await book.look()
+    await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")]))
+    assert await book.lines() == [b"t 1"]
+    assert await desk.drain(queue) == [b"1"]
+
+
+@pytest.mark.parametrize("key", ["s", "q"])
+async def test_a_damaged_queue_stops_no_link_and_harms_no_other(
+    book: Logbook, desk: Desk, server: Server, key: str
+) -> None:
+    """What came is written down, or it would come again and again."""
+    bad, good = await book.bound("bad", "t"), await book.bound("good", "t")
+    damaged = bad.keys["sq".index(key)]
+    server.call("DEL", damaged)
+    server.call("SET", damaged, "damaged")
+    copies = [copy(q, i, b"%d" % i) for i in range(3) for q in (good, bad)]
+    assert await book.accept(arrived(ONE, 1, *lines(3), copies=copies)) == (3, 0)
+    assert await book.accept(arrived(ONE, 1, *lines(4), copies=copies)) == (1, 0)
+    await book.send(b"t 5")
+    assert await book.lines() == [*lines(4), b"t 5"]
+    assert await desk.drain(good) == [b"0", b"1", b"2"]
+    assert await book.counter("copies_lost") == 3
+    assert await copies_lost(desk.store) == 3

@@ -1,0 +1,304 @@
+"""Following the log: each entry once, in order, and not before it is durable (docs/store.md; pubsub.md 3.2, 4.2)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from services.store import PipeSettings
+from services.store.log.log import START, Entry, LogSpec
+from services.store.log.log import replica as replica_module
+from services.store.log.log import tail as tail_module
+from services.store.log.tail import Tail
+from services.store.model.errors import DatasetLost, NotInitialised, OutcomeUnknown, StoreUnavailable
+from services.store.model.keys import DomainKeys
+from services.store.redis.connect import Connector
+from tests.proxy import Proxy
+from tests.servers import PROGRAMS, Server, eventually
+from tests.store.desk import Desk, numbered, until
+from tests.store.logbook import Logbook, arrived, check_numbering, logbook
+
+PATIENT = PipeSettings(patience_s=20.0)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long it waits for entries does not matter here."""
+    monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
+
+
+@pytest.fixture
+def _soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 1.0)
+
+
+@pytest.fixture
+async def book(desk: Desk) -> AsyncIterator[Logbook]:
+    async with logbook(desk) as book:
+        yield book
+
+
+@pytest.fixture
+async def tail(book: Logbook) -> AsyncIterator[Tail]:
+    """At the end of the log as it is."""
+    await book.send(b"t before")
+    tail = Tail(book.desk.store.connector, book.log.keys, 0)
+    assert await tail.next() == []
+    yield tail
+    await tail.close()
+
+
+async def next_of(tail: Tail) -> list[Entry]:
+    """The next entries, through whatever troubles."""
+    found: list[list[Entry]] = []
+
+    async def asked() -> bool:
+        try:
+            found.append(await tail.next())
+        except StoreUnavailable:
+            return False
+        return True
+
+    await until(asked)
+    return found[0]
+
+
+async def all_of(tail: Tail, last: bytes) -> list[Entry]:
+    """Everything up to an entry that ends in this."""
+    found: list[Entry] = []
+    while not (found and found[-1].block.endswith(last + b"\n")):
+        found += await next_of(tail)
+    return found
+
+
+async def test_it_begins_at_the_end(book: Logbook, tail: Tail) -> None:
+    """pubsub.md 3.2: what is older was sent before anybody followed."""
+    assert tail.place == await book.head()
+    await book.send(b"t 1")
+    assert [e.block for e in await tail.next()] == [b"SEND t 1\n"]
+    assert tail.place == await book.head()
+
+
+async def test_of_an_empty_log_it_misses_nothing(book: Logbook) -> None:
+    tail = Tail(book.desk.store.connector, book.log.keys, 0)
+    assert await tail.next() == []
+    assert tail.place == START
+    await book.send(b"t 1")
+    assert await tail.next() == await book.entries()
+    await tail.close()
+
+
+@pytest.fixture
+def _patient(tail: Tail, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits goes on waiting."""
+    monkeypatch.setattr(tail_module, "BLOCK_MS", 20_000)
+    monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 30.0)
+
+
+@pytest.mark.usefixtures("_patient")
+async def test_it_wakes_for_what_comes(book: Logbook, tail: Tail) -> None:
+    waiting = asyncio.create_task(tail.next())
+    await until(lambda: blocked(book))
+    await book.send(b"t 1", b"t 2")
+    assert [e.messages for e in await waiting] == [2]
+
+
+async def blocked(book: Logbook) -> bool:
+    info = await book.desk.domain.link.call("INFO", "clients")
+    return b"blocked_clients:1" in info
+
+
+async def test_it_hands_out_every_entry_once(book: Logbook, tail: Tail) -> None:
+    """Of the size of a line and of a megabyte."""
+    for size in (10, 10, 400_000, 400_000, 2_000_000, 10, 10):
+        await book.send(b"t " + b"x" * size)
+    await asyncio.gather(*(book.sending(b"t " + body) for body in numbered(100)))
+    for _ in range(30):
+        await book.send(b"t y")
+    await book.send(b"t last")
+    found = await all_of(tail, b"last")
+    assert found == (await book.entries())[1:]
+    check_numbering(found, 1)
+
+
+async def test_it_reads_a_mebibyte_at_a_time_at_most(book: Logbook, tail: Tail) -> None:
+    """Whatever came before, also while it waits: one entry, as long as it may be, and what is there by then."""
+    before = await book.head()
+    for size in (10, 200_000):
+        for number in range(30):
+            await book.send(b"t %d " % number + b"x" * size)
+    found, numbers = [], []
+    while not found or found[-1].place < await book.head():
+        part = await next_of(tail)
+        numbers.append(len(part))
+        found += part
+    assert numbers == [1, 34, *([1, 4] * 5)]
+    assert found == await book.entries(before)
+
+
+async def test_it_goes_on_where_it_was_after_a_kill(own_server: Server) -> None:
+    """Nothing twice, nothing left out, over restarts and dropped connections."""
+    async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
+        tail = Tail(desk.store.connector, book.log.keys, 0)
+        assert await tail.next() == []
+        following = asyncio.create_task(all_of(tail, b"last"))
+        for round_ in range(3):
+            for number in range(30):
+                await book.send(b"t %d.%d" % (round_, number))
+            own_server.kill9()
+            own_server.restart()
+            await book.send(b"t again")
+            own_server.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await book.send(b"t last")
+        found = await following
+        assert found == await book.entries()
+        check_numbering(found)
+        await tail.close()
+
+
+async def test_replies_that_are_lost_are_read_again(own_server: Server) -> None:
+    async with Proxy(own_server.port) as proxy, Desk(own_server) as desk, logbook(desk) as book:
+        tail = Tail(Connector(proxy.url), book.log.keys, 0)
+        assert await tail.next() == []
+        for number in range(3):
+            await book.send(b"t %d" % number)
+            proxy.lose_replies_to = b"log:s"  # read in two ways
+            with pytest.raises(StoreUnavailable):
+                await tail.next()
+            proxy.lose_replies_to = b""
+            assert [e.block for e in await tail.next()] == [b"SEND t %d\n" % number]
+        await tail.close()
+
+
+@pytest.mark.usefixtures("_soon_given_up")
+async def test_a_server_that_does_not_answer_is_left(own_server: Server) -> None:
+    async with Desk(own_server) as desk, logbook(desk) as book:
+        tail = Tail(desk.store.connector, book.log.keys, 0)
+        assert await tail.next() == []
+        await book.send(b"t 1")
+        own_server.stop()
+        try:
+            with pytest.raises(StoreUnavailable, match="does not answer"):
+                await tail.next()
+        finally:
+            own_server.cont()
+        assert [e.block for e in await next_of(tail)] == [b"SEND t 1\n"]
+        await tail.close()
+
+
+@pytest.mark.usefixtures("_patient")
+async def test_a_cancelled_reading_takes_nothing_away(book: Logbook, tail: Tail) -> None:
+    for number in range(5):
+        waiting = asyncio.create_task(tail.next())
+        await until(lambda: blocked(book))
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await book.send(b"t %d" % number)
+        assert [e.block for e in await tail.next()] == [b"SEND t %d\n" % number]
+
+
+async def test_an_emptied_store_is_missed(book: Logbook, tail: Tail, server: Server) -> None:
+    """It would tell nothing for ever."""
+    await book.send(b"t 1")
+    assert len(await tail.next()) == 1
+    server.call("FLUSHALL", "SYNC")
+    for _ in range(2):
+        with pytest.raises(DatasetLost):
+            await tail.next()
+
+
+async def test_a_store_that_is_not_set_up_is_told_apart(server: Server) -> None:
+    tail = Tail(Connector(server.url), DomainKeys("main"), 0)
+    with pytest.raises(NotInitialised):
+        await tail.next()
+    await tail.close()
+
+
+async def test_what_was_trimmed_meanwhile_shows_as_a_hole(book: Logbook, tail: Tail) -> None:
+    """pubsub.md 3.6: the difference of serials is the number of messages that are lost."""
+    for number in range(10):
+        await book.send(b"t %d" % number, b"u %d" % number)
+    before = tail.place
+    book.log.spec = LogSpec(max_bytes=120)  # an entry
+    await book.log.declare()
+    lost = await book.log.trim() - 1  # one of them was there before
+    found = await tail.next()
+    assert before is not None
+    assert found[0].place.serial - found[0].messages - before.serial == lost > 10
+    assert found[-1].block == b"SEND t 9\nSEND u 9\n"
+
+
+# replicas
+
+
+def follows(primary: Server) -> bool:
+    """Its replica has what is written now."""
+    with primary.client() as client:
+        client.call("SET", "written", "now")
+        return bool(client.call("WAIT", 1, 100))
+
+
+@pytest.fixture(params=list(PROGRAMS))
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
+    """A primary and its replica."""
+    options = {"repl-diskless-sync-delay": "0", "repl-timeout": "60"}
+    primary, replica = (Server(request.param, tmp_path / name, options) for name in ("primary", "replica"))
+    try:
+        primary.start()
+        replica.start().call("REPLICAOF", "127.0.0.1", primary.port)
+        eventually(lambda: follows(primary))
+        yield primary, replica
+    finally:
+        primary.end()
+        replica.end()
+
+
+@pytest.mark.usefixtures("_soon_given_up")
+async def test_what_the_replicas_do_not_have_yet_is_not_there_yet(pair: tuple[Server, Server]) -> None:
+    """pubsub.md 3.2: only durable entries are delivered."""
+    primary, replica = pair
+    quick = PipeSettings(request_timeout_s=1.5)
+    async with Desk(primary, pipe=quick) as desk, logbook(desk, LogSpec("replicated:1")) as book:
+        tail = Tail(desk.store.connector, book.log.keys, 1)
+        assert await tail.next() == []
+        await book.send(b"t 1")
+        assert [e.block for e in await next_of(tail)] == [b"SEND t 1\n"]
+        replica.stop()
+        try:
+            with pytest.raises(OutcomeUnknown):
+                await book.send(b"t 2")
+            assert await book.lines() == [b"t 1", b"t 2"]  # it is in the log
+            with pytest.raises(StoreUnavailable):
+                await tail.next()
+        finally:
+            replica.cont()
+        assert [e.block for e in await next_of(tail)] == [b"SEND t 2\n"]
+        await tail.close()
+
+
+async def test_what_a_link_needs_is_kept_by_the_replicas_too(
+    pair: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pubsub.md 4.3: the baseline is durable before the first entry is asked for, whoever wrote it down."""
+    monkeypatch.setattr(replica_module, "WAIT_MS", 500)
+    primary, replica = pair
+    item = arrived((b"n1", b"i"), 1, b"t 1")
+    async with Desk(primary) as desk, logbook(desk, LogSpec("replicated:1")) as book:
+        assert await book.replica.baseline(b"n1", {}) == {}
+        replica.stop()
+        try:
+            for _ in range(2):
+                with pytest.raises(OutcomeUnknown):
+                    await book.accept(item)
+            for _ in range(2):
+                with pytest.raises(OutcomeUnknown):
+                    await book.replica.baseline(b"n2", {})
+                await desk.domain.link.close()  # the next one is on another connection
+        finally:
+            replica.cont()
+        monkeypatch.undo()
+        assert await book.replica.baseline(b"n2", {}) == {}
+        assert await book.accept(item) == (0, 0)
+        assert await book.lines() == [b"t 1"]

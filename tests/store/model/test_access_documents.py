@@ -1,0 +1,95 @@
+"""`access` of queue documents: what may stand there, and what a binding makes impossible (docs/operations.md)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from services.store import QueueDocument, QueueSpec
+from services.store.model.access import Access
+from services.store.model.duration import STORED
+from services.store.model.spec import to_document
+
+SHOP = {"edges": ["tmq"], "peers": ["10.0.0.0/8", "fd00::7"], "certificates": ["spiffe://example.org/shop"]}
+
+
+def read(spec: dict[str, Any]) -> QueueSpec:
+    return QueueDocument.model_validate({"metadata": {"name": "orders"}, "spec": spec}).queue
+
+
+def test_a_document_reads_back() -> None:
+    spec = read({"access": SHOP})
+    assert spec.access == Access(**SHOP)
+    assert QueueDocument.model_validate(to_document("orders", spec)).queue == spec
+    kept = spec.model_dump_json(by_alias=True, exclude_defaults=True)
+    assert json.loads(kept) == {"access": SHOP}
+    assert QueueSpec.model_validate_json(kept, context=STORED) == spec
+
+
+def test_nobody_is_kept_out_unless_somebody_says_so() -> None:
+    assert read({}).access == Access()
+    assert Access().lets_in("tmq")
+    assert not Access(edges=("rqp",)).lets_in("tmq")
+
+
+@pytest.mark.parametrize(
+    ("access", "says"),
+    [
+        ({"edges": "tmq"}, "write a list"),
+        ({"edges": ["TMQ"]}, "write an edge as the settings name it: tmq, rqp, ring, pubsub"),
+        ({"peers": "10.0.0.7"}, "write a list"),
+        ({"peers": ["shop.example.org"]}, "write an address or a network, as in 10.0.0.7, 10.0.0.0/8"),
+        ({"peers": ["10.0.0.0/33"]}, "write an address or a network"),
+        ({"peers": ["::ffff:10.0.0.7"]}, "write an address or a network"),
+        ({"peers": ["10.0.0.7/8"]}, "10.0.0.0/8, not 10.0.0.7/8"),
+        ({"certificates": [""]}, "a name in a certificate has 1 to 255 characters"),
+        ({"certificates": ["x" * 256]}, "a name in a certificate has 1 to 255 characters"),
+        ({"clients": []}, "Extra inputs are not permitted"),
+    ],
+)
+def test_what_cannot_be_is_refused(access: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        read({"access": access})
+    assert says in str(caught.value)
+
+
+TEXT = {"text": {"subscribe": ["order.*"]}}
+SHOWN = {"text": {"publish": "order.new"}}
+INBOX = {"ring": {"inbox": 7}}
+
+
+@pytest.mark.parametrize(
+    ("bindings", "access", "says"),
+    [
+        (TEXT, {"peers": ["10.0.0.7"]}, "a line of the text service does not say who sent it"),
+        (SHOWN, {"certificates": ["shop"]}, "a line of the text service does not say who sent it"),
+        (INBOX, {"peers": ["10.0.0.7"]}, "nodes of a ring pass on what others sent"),
+        (INBOX, {"certificates": ["shop"]}, "nodes of a ring pass on what others sent"),
+        ({"rqpCast": {"key": 7}}, {"certificates": ["shop"]}, "RQP/cast has no TLS"),
+        (TEXT, {"edges": ["tmq"]}, "bindings.text is of edge pubsub, which access.edges leaves out"),
+        (SHOWN, {"edges": ["tmq"]}, "bindings.text is of edge pubsub, which access.edges leaves out"),
+        (INBOX, {"edges": ["tmq"]}, "bindings.ring.inbox is of edge ring, which access.edges leaves out"),
+    ],
+)
+def test_what_a_binding_makes_impossible_is_refused(
+    bindings: dict[str, Any], access: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        read({"bindings": bindings, "access": access})
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("bindings", "access"),
+    [
+        (TEXT, {"edges": ["pubsub", "tmq"]}),
+        (INBOX, {"edges": ["ring"]}),
+        ({"ring": {"outbox": 7}}, SHOP),  # nobody asks for what leaves: its document says where it goes
+        ({"rqpMca": {"queueId": 7}}, SHOP),
+    ],
+)
+def test_what_can_be_kept_is_taken(bindings: dict[str, Any], access: dict[str, Any]) -> None:
+    assert read({"bindings": bindings, "access": access}).access == Access(**access)

@@ -1,0 +1,128 @@
+"""The ack level of a queue whose document names none: the table in docs/guarantees.md, "What a yes survives"."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from services.store.model.errors import AckLevelRefused
+from services.store.model.spec import QueueSpec
+from services.store.redis.probe import Promises
+from tests.store.desk import Desk, until
+from tests.topologies import Replicated
+
+SYNCS = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
+LAZY = {**SYNCS, "appendfsync": "everysec"}
+
+
+def promises(mode: str, replicas: int, settings: dict[str, str]) -> Promises:
+    return Promises("redis", "7.4.0", mode, replicas, settings)
+
+
+@pytest.mark.parametrize(
+    ("mode", "replicas", "settings", "level"),
+    [
+        ("single", 0, SYNCS, "fsync"),
+        ("single", 2, SYNCS, "fsync"),
+        ("single", 0, LAZY, "memory"),
+        ("single", 2, LAZY, "memory"),
+        ("single", 0, {}, "memory"),
+        ("sentinel", 1, LAZY, "replicated:1"),
+        ("sentinel", 2, SYNCS, "replicated:1"),
+        ("cluster", 3, SYNCS, "replicated:1"),
+    ],
+)
+def test_unset_level_is_the_strictest_that_the_store_can_keep(
+    mode: str, replicas: int, settings: dict[str, str], level: str
+) -> None:
+    there = promises(mode, replicas, settings)
+    assert there.settled(QueueSpec()).ack_level == level
+    there.check(level)
+
+
+@pytest.mark.parametrize(
+    ("mode", "replicas", "settings", "had", "level"),
+    [
+        ("sentinel", 0, SYNCS, "replicated:1", "replicated:1"),  # its replicas are away just now
+        ("sentinel", 2, SYNCS, "memory", "replicated:1"),  # they were when it was made
+        ("sentinel", 2, SYNCS, "fsync", "replicated:1"),  # it comes from one server
+        ("single", 0, LAZY, "fsync", "fsync"),  # refused, and not weakened
+    ],
+)
+def test_unset_level_is_raised_and_never_weakened(
+    mode: str, replicas: int, settings: dict[str, str], had: str, level: str
+) -> None:
+    assert promises(mode, replicas, settings).settled(QueueSpec(), had).ack_level == level
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings", "advice"),
+    [
+        ("sentinel", SYNCS, "use replicated:1"),
+        ("cluster", SYNCS, "use replicated:1"),
+        ("single", LAZY, "memory"),
+    ],
+)
+def test_explicit_level_that_cannot_be_kept_is_refused(
+    mode: str, settings: dict[str, str], advice: str
+) -> None:
+    there = promises(mode, 1, settings)
+    with pytest.raises(AckLevelRefused, match=advice):
+        there.check(there.settled(QueueSpec(ack_level="fsync"), "replicated:1").ack_level)
+
+
+def test_advice_names_a_level_that_the_store_keeps() -> None:
+    with pytest.raises(AckLevelRefused, match=r"or use replicated:1$"):
+        promises("sentinel", 1, SYNCS).check("replicated:2")
+
+
+async def test_document_without_level_becomes_replicated_under_sentinel(replicated: Replicated) -> None:
+    """Also one that an older version stored, which meant fsync by leaving it out."""
+    async with Desk(replicated.url) as desk:
+        queue, _ = await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+        assert queue.spec.ack_level == (await desk.store.find("orders")).spec.ack_level == "replicated:1"
+        keys = desk.store.registry.keys
+        old = json.loads(await desk.domain.link.call("HGET", keys.queues, "orders"))
+        await desk.domain.link.call("HSET", keys.queues, "orders", json.dumps({**old, "spec": "{}"}))
+        async with desk.another() as other:
+            found = await other.store.find("orders")
+            assert (found.spec.ack_level, found.unkept) == ("fsync", True)
+            await other.store.declare("orders", QueueSpec(), "test", replace=True)
+            found = await other.store.find("orders")
+            assert (found.spec.ack_level, found.unkept) == ("replicated:1", False)
+
+
+@pytest.mark.parametrize("mode", ["sentinel", "cluster"])
+def test_store_that_never_had_a_replica_keeps_memory(mode: str) -> None:
+    there = promises(mode, 0, SYNCS)
+    there.check(there.settled(QueueSpec()).ack_level)
+    assert there.settled(QueueSpec()).ack_level == "memory"
+
+
+async def test_only_new_queues_are_refused_while_replicas_are_away(replicated: Replicated) -> None:
+    """A queue made in a failover would lose what it acknowledged in the next one; others can be changed."""
+    primary = replicated.primary()
+    others = [node for node in replicated.nodes if node is not primary]
+    async with Desk(replicated.url) as desk:
+        before = await desk.queue("before")
+        for node in others:
+            node.kill9()
+        try:
+            await until(lambda: not replicated.replicas(primary))
+            store = desk.store
+            await store.initialise()  # as an operator does after a failover
+            with pytest.raises(AckLevelRefused, match=r"this store has 0 now: add .* wait .* or use memory"):
+                await store.declare("after", QueueSpec(), "test", replace=True)
+            for level in ("", "replicated:1"):
+                paused = QueueSpec(ack_level=level, paused=True)
+                changed, _ = await store.declare("before", paused, "test", replace=True)
+                assert changed.spec == before.spec.model_copy(update={"paused": True})
+            lax, _ = await store.declare("lax", QueueSpec(ack_level="memory"), "test")
+            assert lax.spec.ack_level == "memory"
+        finally:
+            for node in others:
+                node.restart()
+        await until(lambda: replicated.replicas(primary))
+        again, _ = await store.declare("after", QueueSpec(), "test")
+        assert again.spec.ack_level == "replicated:1"

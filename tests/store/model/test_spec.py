@@ -1,0 +1,213 @@
+"""Queue documents: the same fields everywhere, and what cannot be kept is refused, never ignored."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from services.store import QueueDocument, QueueSpec
+from services.store.model.duration import MAX_NUMBER, STORED, UNIT_MS, format_duration
+from services.store.model.keys import DomainKeys, RegistryKeys
+from services.store.model.spec import (
+    DeletionPolicy,
+    Delivery,
+    Overflow,
+    check_name,
+    replicas_of,
+    to_document,
+)
+
+NAME = {"metadata": {"name": "orders"}}
+durations = st.builds(lambda n, unit: f"{n}{unit}", st.integers(0, 10_000), st.sampled_from(sorted(UNIT_MS)))
+specs = st.builds(
+    QueueSpec,
+    domain=st.from_regex(r"[A-Za-z0-9_.-]{1,63}", fullmatch=True),
+    max_length=st.integers(0, 1 << 40),
+    max_bytes=st.integers(0, 1 << 40),
+    overflow=st.sampled_from(Overflow),
+    message_ttl=durations,
+    visibility_timeout=durations.filter(lambda written: int(written.rstrip("dhms")) > 0),
+    max_deliveries=st.integers(0, 1000),
+    ack_level=st.sampled_from(("memory", "fsync", "replicated:1", "replicated:99")),
+    delivery=st.sampled_from(Delivery),
+    paused=st.booleans(),
+)
+
+
+def problem(**spec: Any) -> str:
+    with pytest.raises(ValidationError) as caught:
+        QueueDocument.model_validate({**NAME, "spec": spec})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("0s", 0), ("5ms", 5), ("30s", 30_000), ("2m", 120_000), ("1h", 3_600_000), ("7d", 604_800_000)],
+)
+def test_durations_are_numbers_with_a_unit(text: str, ms: int) -> None:
+    assert QueueSpec(message_ttl=text).message_ttl == ms
+
+
+@pytest.mark.parametrize(
+    "text", ["", "s", "30", "30 s", "-1s", "1.5s", "30S", "1w", "1m30s", "30s\n", "\u0663s"]
+)
+def test_what_is_no_duration_is_refused_and_says_what_to_write(text: str) -> None:
+    assert "write a duration as a whole number and ms, s, m, h or d, as in 30s" in problem(messageTTL=text)
+
+
+@pytest.mark.parametrize("text", [f"{10**15}ms", f"{10**12}s", f"{10**10}m", f"{10**9}h", f"{10**8}d"])
+def test_a_duration_stays_a_number_that_the_store_counts_exactly(text: str) -> None:
+    assert "at most 15 digits of ms, 12 of s, 10 of m, 9 of h, 8 of d" in problem(messageTTL=text)
+
+
+@pytest.mark.parametrize(("digits", "unit"), [(15, "ms"), (12, "s"), (10, "m"), (9, "h"), (8, "d")])
+def test_the_longest_durations_do(digits: int, unit: str) -> None:
+    assert QueueSpec(message_ttl="9" * digits + unit).message_ttl <= MAX_NUMBER
+
+
+@pytest.mark.parametrize("number", [30, 30_000, 1.5, True])
+def test_a_duration_without_its_unit_is_refused(number: object) -> None:
+    assert "write a duration with its unit, as in 30s" in problem(visibilityTimeout=number)
+
+
+@given(st.integers(0, 10**12))
+def test_a_formatted_duration_reads_back(ms: int) -> None:
+    assert QueueSpec(message_ttl=format_duration(ms)).message_ttl == ms
+
+
+@pytest.mark.parametrize(
+    ("level", "replicas"), [("memory", 0), ("fsync", 0), ("replicated:1", 1), ("replicated:12", 12)]
+)
+def test_ack_levels(level: str, replicas: int) -> None:
+    assert replicas_of(level) == replicas
+    assert QueueSpec(ack_level=level).replicas() == replicas
+
+
+@pytest.mark.parametrize(
+    "level", ["disk", "FSYNC", "replicated", "replicated:0", "replicated:-1", "replicated:1 "]
+)
+def test_what_is_no_ack_level_is_refused(level: str) -> None:
+    assert "an ack level is memory, fsync or replicated:<n>" in problem(ackLevel=level)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"maxlength": 5},
+        {"max_bytes_": 5},
+        {"deadLetter": {"queue": "x"}},
+        {"relay": {}},
+    ],
+)
+def test_a_field_that_is_not_kept_is_refused_not_ignored(spec: dict[str, Any]) -> None:
+    assert "Extra inputs are not permitted" in problem(**spec)
+
+
+@pytest.mark.parametrize("policy", ["DeleteIfEmpty", "Delete"])
+def test_a_deletion_policy_that_nobody_carries_out_is_refused(policy: str) -> None:
+    """There is no operator that would see the document go."""
+    assert "must be 'Retain', the only policy that this version keeps" in problem(deletionPolicy=policy)
+    assert QueueSpec(deletion_policy=DeletionPolicy.RETAIN) == QueueSpec()
+    kept = QueueSpec.model_validate_json(json.dumps({"deletionPolicy": policy}), context=STORED)
+    assert kept.deletion_policy == policy  # what a store holds stays legible
+
+
+@pytest.mark.parametrize("name", ["maxLength", "maxBytes", "maxDeliveries"])
+@pytest.mark.parametrize("value", [-1, 1.5, "many", True, MAX_NUMBER + 1])
+def test_bounds_are_whole_numbers(name: str, value: object) -> None:
+    assert name in problem(**{name: value})
+
+
+@pytest.mark.parametrize("domain", ["", "a:b", "a}b", "a b", "x" * 64, "\u00e4"])
+def test_a_domain_cannot_end_its_hash_tag(domain: str) -> None:
+    assert "domain" in problem(domain=domain)
+
+
+def test_the_catalogue_has_its_domain_for_itself() -> None:
+    """docs/kubernetes.md, "Queue": both would have ps:{registry}:epoch."""
+    assert "the domain 'registry' is that of the store's catalogue" in problem(domain="registry")
+    assert DomainKeys("registry").epoch == RegistryKeys().epoch
+    assert QueueSpec(domain="registry.2").domain == "registry.2"
+    kept = QueueSpec.model_validate_json('{"domain": "registry"}', context=STORED)
+    assert kept.domain == "registry"  # what a store holds stays legible
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"metadata": {}},
+        {"metadata": {"name": ""}},
+        {"metadata": {"name": "\u00e4" * 128}},
+        {"kind": "Topic", **NAME},
+        {"apiVersion": "penstock.dev/v2", **NAME},
+        {"status": {}, **NAME},
+    ],
+)
+def test_documents_that_are_none(document: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        QueueDocument.model_validate(document)
+
+
+def test_names_are_counted_in_octets() -> None:
+    """tmq.md 2.1: 1 to 255 octets of any value."""
+    assert check_name("\u00e4" * 127) == "\u00e4" * 127
+    assert check_name("\udcff" * 255) == "\udcff" * 255
+    for bad in ("", "\u00e4" * 128, "x" * 256):
+        with pytest.raises(ValueError, match="1 to 255 octets"):
+            check_name(bad)
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\n", "\t", "\x00", "\x7f"])
+def test_control_characters_in_names_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="no control characters"):
+        check_name(name)
+    assert "no control characters" in problem(queueName=name)
+
+
+def test_visibility_timeout_of_nothing_is_refused_and_read_from_the_store() -> None:
+    assert "0s would give messages back" in problem(visibilityTimeout="0s")
+    assert QueueSpec.model_validate_json('{"visibilityTimeout": 0}', context=STORED).visibility_timeout == 0
+
+
+def test_a_document_may_name_the_queue_as_kubernetes_cannot() -> None:
+    document = QueueDocument.model_validate({**NAME, "spec": {"queueName": "Orders/EU", "maxLength": 5}})
+    assert document.name == "Orders/EU"
+    assert document.queue == QueueSpec(max_length=5)
+    assert QueueDocument.model_validate(NAME).name == "orders"
+
+
+def test_null_is_not_said() -> None:
+    """docs/kubernetes.md, "Queue": as `access:` with nothing behind it. A name that is none is none with null, too."""
+    for document in (
+        {"spec": None, "metadata": {"name": "orders", "labels": None}},
+        NAME | {"spec": {"access": None}},
+    ):
+        assert QueueDocument.model_validate(document).queue == QueueSpec()
+    assert QueueSpec.model_validate_json('{"max_length": null, "ackLevel": null}') == QueueSpec()
+    assert "Extra inputs are not permitted" in problem(maxLenght=None)
+
+
+def test_kubernetes_adds_its_own_metadata() -> None:
+    metadata = {"name": "orders", "uid": "x", "labels": {"team": "a"}, "managedFields": []}
+    assert QueueDocument.model_validate({"metadata": metadata}).metadata.labels == {"team": "a"}
+
+
+@given(specs)
+def test_a_document_written_out_reads_back(spec: QueueSpec) -> None:
+    written = to_document("orders", spec)
+    again = QueueDocument.model_validate(json.loads(json.dumps(written)))
+    assert (again.name, again.queue) == ("orders", spec)
+
+
+@given(specs)
+def test_what_the_store_keeps_reads_back(spec: QueueSpec) -> None:
+    kept = spec.model_dump_json(by_alias=True, exclude_defaults=True)
+    assert QueueSpec.model_validate_json(kept, context=STORED) == spec
+
+
+def test_a_document_of_defaults_says_nothing() -> None:
+    assert to_document("orders", QueueSpec())["spec"] == {}

@@ -1,0 +1,206 @@
+"""Who may put in and take out: asked by every verb, of every edge (docs/operations.md, Who may use a queue)."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+from collections.abc import Callable
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.store import OURSELVES, Client, Part, Queue, QueueSpec, Source, StoreError
+from services.store.model.access import Access
+from services.store.model.client import Admission, admission
+from services.store.model.errors import AccessDenied
+from services.store.model.requests import Nothing
+from services.store.pipeline.verbs import Verbs
+from tests.store.desk import Desk, bodies, encode, until
+
+SHOP = Client("tmq", "10.0.0.7", frozenset({"shop", "shop.example.org"}))
+STRANGER = Client("tmq", "10.0.0.8", frozenset({"else"}))
+ONLY_SHOP = {"peers": ["10.0.0.7"]}
+
+edges = st.sampled_from(["tmq", "rqp", "ring"])
+addresses = st.one_of(
+    st.sampled_from(["", "10.0.0.7", "10.0.1.7", "fd00::7", "not an address"]),
+    st.ip_addresses(v=4, network="10.0.0.0/22").map(str),
+    st.ip_addresses(v=6, network="fd00::/120").map(str),
+)
+networks = st.one_of(
+    st.sampled_from(["10.0.0.7", "10.0.0.0/24", "0.0.0.0/0", "::/0", "fd00::/124", "fd00::7"]),
+    st.builds(
+        lambda address, bits: str(ip_network((address, bits), strict=False)),
+        st.ip_addresses(v=4, network="10.0.0.0/22"),
+        st.integers(20, 32),
+    ),
+)
+names = st.sampled_from(["shop", "depot", "spiffe://example.org/shop"])
+clients = st.builds(Client, edges, addresses, st.frozensets(names, max_size=2))
+accesses = st.builds(
+    Access,
+    edges=st.lists(edges, max_size=2),
+    peers=st.lists(networks, max_size=3),
+    certificates=st.lists(names, max_size=2),
+)
+
+
+def is_within(address: str, network: str) -> bool:
+    """By the bits, as one would do it by hand."""
+    where, _, length = network.partition("/")
+    try:
+        asked, given_ = ip_address(address), ip_address(where)
+    except ValueError:
+        return False
+    bits = given_.max_prefixlen - int(length or given_.max_prefixlen)
+    return asked.version == given_.version and int(asked) >> bits == int(given_) >> bits
+
+
+@given(accesses, clients)
+def test_all_three_must_hold_and_an_empty_list_asks_nothing(access: Access, client: Client) -> None:
+    by_edge = not access.edges or client.edge in access.edges
+    by_peer = not access.peers or any(is_within(client.address, peer) for peer in access.peers)
+    by_name = not access.certificates or any(name in client.names for name in access.certificates)
+    problem = Admission(access).problem(client)
+    assert (problem == "") == (by_edge and by_peer and by_name)
+    wanted = "" if not problem else "edges" if not by_edge else "certificates" if by_peer else "peers"
+    assert problem.startswith(f"access.{wanted}" if wanted else "")
+
+
+@given(accesses)
+def test_what_documents_and_administrators_set_going_is_no_client(access: Access) -> None:
+    assert Admission(access).problem(OURSELVES) == ""
+    assert (admission(access) is None) == (access == Access())
+
+
+def test_a_refusal_says_what_to_look_at() -> None:
+    only = Admission(Access(edges=("rqp",)))
+    assert only.problem(SHOP) == "access.edges does not name tmq"
+    only = Admission(Access(peers=("10.0.0.8",)))
+    assert only.problem(SHOP) == "access.peers does not name 10.0.0.7"
+    assert only.problem(Client("ring")) == "access.peers does not name a client without an address"
+    only = Admission(Access(certificates=("depot",)))
+    assert only.problem(SHOP) == "access.certificates does not name shop, shop.example.org"
+    assert (
+        only.problem(Client("tmq", "::1"))
+        == "access.certificates does not name a client without a certificate"
+    )
+
+
+# every verb
+
+Ask = Callable[[Any, Source, Queue, Callable[..., None]], None]
+RECORD = encode(b"x")[0]
+ID = b"\1" * 16
+VERBS: dict[str, Ask] = {
+    "publish": lambda pipe, source, queue, done: pipe.publish(source, queue, [RECORD], "test", done),
+    "take": lambda pipe, source, queue, done: pipe.take(source, queue, 1, done),
+    "count": lambda pipe, source, queue, done: pipe.count(source, queue, done),
+    "bury": lambda pipe, source, queue, done: pipe.bury(source, queue, RECORD, "test", "refused", "", done),
+    "commit": lambda pipe, source, queue, done: pipe.commit(
+        source, "one", [Part(queue, [], [RECORD], "test")], done
+    ),
+    "publish_once": lambda pipe, source, queue, done: pipe.publish_once(
+        source, "two", queue, RECORD, "test", "", "", 1000, done
+    ),
+    "publish_numbered": lambda pipe, source, queue, done: pipe.publish_numbered(
+        source, "journal", 1, queue, RECORD, "test", done
+    ),
+    "publish_watched": lambda pipe, source, queue, done: pipe.publish_watched(
+        source, "token", queue, RECORD, "test", 1000, done
+    ),
+    "push_once": lambda pipe, source, queue, done: pipe.push_once(
+        source, ID, queue, RECORD, "test", 1000, done
+    ),
+    "pull_once": lambda pipe, source, queue, done: pipe.pull_once(source, ID, queue, 1000, 1000, done),
+}
+ENDS_A_DELIVERY = {"settle", "release", "reject", "note", "settle_once"}  # whoever has it was let in
+OF_THE_LOG = {"send", "head"}  # it is no queue; those that subscribe let the text service, or are refused
+
+
+def test_no_verb_is_forgotten() -> None:
+    """A new one stands here: it asks, or it is said why it need not."""
+    asked_for = {
+        name
+        for name, verb in inspect.getmembers(Verbs, inspect.isfunction)
+        if not name.startswith("_") and "source" in inspect.signature(verb).parameters
+    }
+    assert asked_for == {*VERBS, *ENDS_A_DELIVERY, *OF_THE_LOG}
+
+
+async def ask(desk: Desk, verb: str, client: Client, queue: Queue) -> Any:
+    """What the verb answers."""
+    told: list[Any] = []
+    VERBS[verb](desk.pipe, Source(client), queue, lambda answer=None, *_: told.append(answer))
+    await until(lambda: told)
+    return told[0]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_every_verb_asks_whether_the_client_is_let_in(desk: Desk, verb: str) -> None:
+    queue = await desk.queue(access=ONLY_SHOP)
+    before = await desk.stats(queue)
+    denied = await ask(desk, verb, STRANGER, queue)
+    assert isinstance(denied, AccessDenied)
+    assert "access.peers does not name 10.0.0.8" in str(denied)
+    assert desk.refusals == {"access_denied": 1}
+    assert await desk.stats(queue) == before, "something was done"
+    assert not isinstance(await ask(desk, verb, SHOP, queue), StoreError)
+    assert desk.refusals == {"access_denied": 1}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_the_administrator_is_free(desk: Desk, verb: str) -> None:
+    queue = await desk.queue(access={"edges": ["nobody"]})
+    told = await ask(desk, verb, OURSELVES, queue)
+    assert not isinstance(told, StoreError)
+    assert verb != "pull_once" or told is Nothing.EMPTY
+
+
+async def change(desk: Desk, **spec: Any) -> None:
+    await desk.store.declare("orders", QueueSpec(**spec), "operator", replace=True)
+
+
+async def test_a_document_that_changes_counts_for_who_is_connected(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"1", b"2")
+    async with desk.another() as edge:
+        edge.store.look_after()
+        handle, source = await edge.store.find("orders"), Source(STRANGER)
+        (taken,) = await edge.take(handle, 1, source=source)
+        await change(desk, access=ONLY_SHOP)
+        await until(lambda: handle.admission is not None)
+        with pytest.raises(AccessDenied):
+            await edge.take(handle, 1, source=source)
+        with pytest.raises(AccessDenied):
+            await edge.publish(handle, b"3", source=source)
+        await edge.settle([taken])  # what he has he may finish
+        await change(desk)
+        await until(lambda: handle.admission is None)
+        assert bodies(await edge.take(handle, 1, source=source)) == [b"2"]
+
+
+async def test_a_handle_that_was_forgotten_still_follows(desk: Desk) -> None:
+    """A client may have a queue open since before the store's data began a new generation."""
+    await desk.queue()
+    async with desk.another() as edge:
+        edge.store.look_after()
+        handle = await edge.store.find("orders")
+        edge.store.forget_all()
+        await change(desk, access=ONLY_SHOP)
+        await until(lambda: handle.admission is not None)
+        assert isinstance(handle.refusal(STRANGER), AccessDenied)
+        assert await edge.store.find("orders") is handle
+
+
+async def test_handles_that_nobody_has_are_kept_by_nobody(desk: Desk) -> None:
+    for name in map(str, range(10)):
+        await desk.queue(name)
+        await desk.store.find(name)
+    assert len(desk.store.known()) == 10
+    desk.store.forget_all()
+    gc.collect()
+    assert len(desk.store.known()) <= 1  # the last one that was asked for

@@ -1,0 +1,222 @@
+"""Commits: settles and publishes over several queues, all or nothing, once (tmq.md 5.3)."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from services.store import Delivery, Part, Queue, QueueSpec
+from services.store.model.errors import (
+    BatchDiffers,
+    DomainMismatch,
+    LeaseLost,
+    QueueFull,
+    QueuePaused,
+    QueueReserved,
+    QueueUnknown,
+    StoreError,
+)
+from tests.store.desk import Desk, bodies, encode, numbered
+from tests.store.pipeline.test_returns import singles
+
+
+@dataclass
+class Two:
+    """Two queues, three messages of each leased to a transaction that puts two into each."""
+
+    desk: Desk
+    one: Queue
+    two: Queue
+    held_one: list[Delivery]
+    held_two: list[Delivery]
+
+    def parts(self, *, spoilt: list[Delivery] | None = None) -> list[Part]:
+        return [
+            Part(self.one, self.held_one, encode(b"a", b"b"), "tmq 1"),
+            Part(self.two, [*self.held_two, *(spoilt or [])], encode(b"c", b"d"), "tmq 1"),
+        ]
+
+    async def looks(self) -> list[dict[str, int]]:
+        names = ("ready", "in_flight", "acked", "added", "bytes", "returned_waiting", "dead")
+        stats = [await self.desk.stats(queue) for queue in (self.one, self.two)]
+        return [{name: s[name] for name in names} for s in stats]
+
+
+@pytest.fixture
+async def two(desk: Desk) -> Two:
+    one, other = await desk.queue("one"), await desk.queue("two")
+    for queue in (one, other):
+        await desk.put(queue, *numbered(5))
+    return Two(desk, one, other, singles(await desk.take(one, 3)), singles(await desk.take(other, 3)))
+
+
+async def doomed(two: Two, wanted: type[StoreError], parts: list[Part]) -> None:
+    """The commit is refused and nothing of it is done."""
+    before, told = await two.looks(), two.desk.refusals[wanted.reason]
+    with pytest.raises(wanted):
+        await two.desk.commit("t1", *parts)
+    assert await two.looks() == before
+    assert two.desk.refusals[wanted.reason] == told + 1
+
+
+async def test_everything_is_done_in_one_step(two: Two) -> None:
+    await two.desk.commit("t1", *two.parts())
+    assert [s["acked"] for s in await two.looks()] == [3, 3]
+    assert await two.desk.drain(two.one) == [*numbered(2, 3), b"a", b"b"]
+    assert await two.desk.drain(two.two) == [*numbered(2, 3), b"c", b"d"]
+    assert [s["bytes"] for s in await two.looks()] == [0, 0]
+
+
+async def test_another_commit_of_the_same_identifier_is_told_apart_by_its_digest(two: Two) -> None:
+    await two.desk.commit("batch", Part(two.one, [], encode(b"x"), "t"), digest="d1")
+    await two.desk.commit("batch", Part(two.one, [], encode(b"x"), "t"), digest="d1")
+    with pytest.raises(BatchDiffers):
+        await two.desk.commit("batch", Part(two.one, [], encode(b"y"), "t"), digest="d2")
+    await two.desk.commit("batch", Part(two.one, [], encode(b"y"), "t"))  # nobody asks
+    assert (await two.desk.drain(two.one))[-1:] == [b"x"]
+    assert (await two.desk.stats(two.one))["added"] == 6
+
+
+async def test_the_same_identifier_is_applied_once(two: Two) -> None:
+    await two.desk.commit("t1", *two.parts())
+    before = await two.looks()
+    await two.desk.commit("t1", *two.parts())
+    async with two.desk.another() as other:
+        await other.commit("t1", *two.parts())
+    assert await two.looks() == before
+    assert (await two.desk.stats(two.one))["duplicates"] == 2
+
+
+async def test_a_refused_identifier_may_be_tried_again(two: Two) -> None:
+    await two.desk.store.declare("two", QueueSpec(max_length=5), "test", replace=True)
+    parts = [two.parts()[0], Part(two.two, [], encode(b"c", b"d"), "tmq 1")]
+    with pytest.raises(QueueFull):
+        await two.desk.commit("t1", *parts)
+    await two.desk.store.declare("two", QueueSpec(max_length=7), "test", replace=True)
+    await two.desk.commit("t1", *parts)
+    assert [s["added"] for s in await two.looks()] == [7, 7]
+
+
+async def test_one_lost_lease_dooms_all(two: Two) -> None:
+    async with two.desk.another() as other:
+        await doomed(two, LeaseLost, two.parts(spoilt=await other.take(two.two, 1)))
+
+
+async def test_a_settled_lease_dooms_all(two: Two) -> None:
+    await two.desk.settle(two.held_two[:1])
+    await doomed(two, LeaseLost, two.parts())
+
+
+async def test_the_same_message_twice_dooms_all(two: Two) -> None:
+    await doomed(two, LeaseLost, [*two.parts(), Part(two.two, two.held_two[:1], [], "tmq 1")])
+    await doomed(two, LeaseLost, two.parts(spoilt=two.held_two[:1]))
+
+
+async def test_a_deleted_queue_dooms_all(two: Two) -> None:
+    await two.desk.store.delete(two.two)
+    before = (await two.desk.stats(two.one))["in_flight"]
+    with pytest.raises(QueueUnknown):
+        await two.desk.commit("t1", *two.parts())
+    assert (await two.desk.stats(two.one))["in_flight"] == before
+    newer = await two.desk.queue("two")
+    with pytest.raises(QueueUnknown):  # 5.6: the name is there again, but not this queue
+        await two.desk.commit("t1", *two.parts())
+    assert await two.desk.count(newer) == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        ({"max_length": 3}, QueueFull),
+        ({"max_bytes": 13}, QueueFull),
+        ({"paused": True}, QueuePaused),
+        ({"max_length": 1, "overflow": "dead_letter_oldest"}, QueueFull),
+    ],
+)
+async def test_a_queue_that_takes_nothing_dooms_all(
+    two: Two, spec: dict[str, object], wanted: type[StoreError]
+) -> None:
+    await two.desk.store.declare("two", QueueSpec(**spec), "test", replace=True)
+    await doomed(two, wanted, two.parts())
+
+
+async def test_a_reserved_queue_dooms_all(two: Two) -> None:
+    await two.desk.domain.reserve(two.two, "mca 7", 60_000)
+    await doomed(two, QueueReserved, two.parts())
+
+
+async def test_a_paused_queue_may_still_be_settled(two: Two) -> None:
+    await two.desk.store.declare("two", QueueSpec(paused=True), "test", replace=True)
+    await two.desk.commit("t1", two.parts()[0], Part(two.two, two.held_two, [], "tmq 1"))
+    assert [s["acked"] for s in await two.looks()] == [3, 3]
+
+
+async def test_what_a_transaction_takes_out_makes_room_for_what_it_puts_in(two: Two) -> None:
+    await two.desk.store.declare("one", QueueSpec(max_length=5, max_bytes=29), "test", replace=True)
+    await two.desk.commit("t1", Part(two.one, two.held_one, encode(b"1", b"2", b"3" * 13), "tmq 1"))
+    assert await two.desk.drain(two.one) == [*numbered(2, 3), b"1", b"2", b"3" * 13]
+
+
+async def test_all_parts_for_a_queue_count_together(two: Two) -> None:
+    await two.desk.store.declare("one", QueueSpec(max_length=6), "test", replace=True)
+    await doomed(two, QueueFull, [Part(two.one, [], encode(b"x"), "t"), Part(two.one, [], encode(b"y"), "t")])
+    await two.desk.commit(
+        "t2", Part(two.one, [], encode(b"x"), "t"), Part(two.one, two.held_one[:0], [], "t")
+    )
+
+
+async def test_the_oldest_make_way_for_a_commit(two: Two) -> None:
+    spec = QueueSpec(max_length=5, overflow="dead_letter_oldest")
+    await two.desk.store.declare("one", spec, "test", replace=True)
+    await two.desk.commit("t1", Part(two.one, two.held_one[:1], encode(b"x", b"y", b"z"), "t"))
+    assert bodies(await two.desk.domain.peek(two.one, 10)) == [b"x", b"y", b"z"]
+    assert [d.body async for d in two.desk.dead(two.one).matching()] == numbered(2, 3)
+    assert (await two.looks())[0]["in_flight"] == 2
+
+
+async def test_returned_and_redelivered_messages_are_settled_like_others(two: Two) -> None:
+    await two.desk.release(two.held_one, failed=True)
+    again = await two.desk.take(two.one, 4)
+    await two.desk.commit("t1", Part(two.one, again, [], "t"), Part(two.two, two.held_two, [], "t"))
+    stats = await two.desk.stats(two.one)
+    assert (stats["acked"], stats["ready"], stats["in_flight"], stats["leases"]) == (4, 1, 0, 0)
+
+
+async def test_one_that_was_given_up_meanwhile_dooms_all(two: Two) -> None:
+    """Returned and taken by another, who still has it."""
+    await two.desk.release(two.held_two[1:2])
+    async with two.desk.another() as other:
+        again = await other.take(two.two, 1)
+        await doomed(two, LeaseLost, two.parts())
+        await other.settle(again)
+
+
+async def test_ten_thousand_messages_in_one_commit(desk: Desk) -> None:
+    """More values than Lua can unpack at once."""
+    queue, target = await desk.queue("one"), await desk.queue("two")
+    await desk.put(queue, *numbered(5000))
+    held: list[Delivery] = []
+    while got := await desk.take(queue):
+        held += got
+    await desk.commit("big", Part(queue, held, [], "t"), Part(target, [], encode(*numbered(5000)), "t"))
+    assert (await desk.stats(queue))["acked"] == 5000
+    assert await desk.count(target) == 5000
+
+
+async def test_queues_of_two_domains_cannot_be_committed_together(two: Two) -> None:
+    """tmq.md 5.5"""
+    other, _ = await two.desk.store.declare("far", QueueSpec(domain="other"), "test")
+    with pytest.raises(DomainMismatch):
+        await two.desk.commit("t1", *two.parts(), Part(other, [], encode(b"x"), "t"))
+
+
+async def test_a_commit_comes_after_what_its_connection_asked_before_it(desk: Desk) -> None:
+    queue = await desk.queue(max_length=4)
+    await desk.put(queue, *numbered(3))
+    got = singles(await desk.take(queue))
+    settled = desk.settling(got[:2])
+    published = desk.publishing(queue, b"x")
+    await desk.commit("t1", Part(queue, got[2:], encode(b"y", b"z"), "t"))
+    after = desk.publishing(queue, b"w")
+    await settled
+    assert (await published, await after) == ([], [])
+    assert await desk.drain(queue) == [b"x", b"y", b"z", b"w"]

@@ -1,0 +1,290 @@
+"""Servers that die, stand still or lose answers in the middle of the traffic (docs/store.md; tmq.md 7.2).
+
+An operation is done once, or refused and never done, or - after request_timeout only - of unknown outcome.
+"""
+
+import asyncio
+import time
+
+import pytest
+
+from services.store import OURSELVES, Part, PipeSettings, Source
+from services.store.model.errors import DatasetLost, OutcomeUnknown, StoreFault, StoreUnavailable
+from services.store.redis.library import source
+from tests.proxy import Proxy
+from tests.servers import Server
+from tests.store.desk import Desk, bodies, encode, numbered, until
+from tests.store.traffic import Traffic
+
+HASTY = PipeSettings(patience_s=0.5, reply_timeout_s=0.3, call_deadline_s=20.0, request_timeout_s=30.0)
+
+
+async def busy(traffic: Traffic, more: int) -> None:
+    """Until so many more messages were stored and some taken out."""
+    goal, seen = len(traffic.stored) + more, len(traffic.seen)
+    await until(lambda: len(traffic.stored) >= goal and len(traffic.seen) > seen)
+
+
+async def test_killed_and_started_again_in_the_middle_of_the_traffic(own_server: Server) -> None:
+    """Nothing that was answered is lost, nothing is applied twice."""
+    async with Desk(own_server) as desk:
+        traffic = Traffic(desk, await desk.queue())
+        traffic.start()
+        for _ in range(4):
+            await busy(traffic, 400)
+            own_server.kill9()
+            own_server.restart()
+        await busy(traffic, 200)
+        await traffic.stop()
+        assert traffic.unknown == set()
+        await traffic.check()
+
+
+async def test_standing_still_and_going_on(own_server: Server) -> None:
+    """Calls wait in its sockets and are repeated on new connections; it does each of them once when it wakes."""
+    async with Desk(own_server, pipe=HASTY) as desk:
+        traffic = Traffic(desk, await desk.queue())
+        traffic.start()
+        for _ in range(3):
+            await busy(traffic, 300)
+            own_server.stop()
+            await until(lambda: desk.pipe.trouble is not None)
+            own_server.cont()
+            await until(lambda: desk.pipe.trouble is None)
+        await busy(traffic, 100)
+        await traffic.stop()
+        assert traffic.unknown == set()
+        await traffic.check()
+
+
+async def test_the_outcome_is_unknown_after_the_request_timeout_and_not_before(
+    own_server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=20.0, request_timeout_s=1.5)
+    async with Desk(own_server, pipe=settings) as desk:
+        queue, other = await desk.queue(), await desk.queue("other")
+        await desk.put(queue, b"held", *numbered(3))
+        (held,) = await desk.take(queue, 1)
+        own_server.stop()
+        start = time.monotonic()
+        first = [desk.publishing(queue, b"x"), desk.taking(queue, 2), desk.counting(queue)]
+        commit = desk.committing("t1", Part(other, [], encode(b"y"), "t"))
+        others = [desk.noting(held, "noted"), desk.numbering("journal", 1, other, b"z")]
+        others.append(desk.burying(other, *encode(b"dead"), "refused"))
+        answers = await asyncio.gather(*first, commit, *others, return_exceptions=True)
+        assert {type(a) for a in answers} == {OutcomeUnknown}
+        assert 1.4 <= time.monotonic() - start < 10
+        assert desk.refusals["outcome_unknown"] >= 1
+        with pytest.raises(StoreUnavailable):
+            await desk.publish(queue, b"never")
+        own_server.cont()
+        await until(lambda: desk.pipe.trouble is None)
+        assert await desk.count(other) == 2  # it was done, once
+        assert sorted(await desk.drain(queue)) == [*numbered(3), b"x"]  # what was taken came back by itself
+        await desk.release([held])
+        (again,) = await desk.take(queue)
+        assert again.note == "noted"
+    assert "an answer could not be handed out" not in caplog.text  # nobody was told twice
+
+
+async def test_a_note_waits_no_longer_for_a_store_than_other_requests(own_server: Server) -> None:
+    """It settles nothing: whoever asked must know."""
+    async with Desk(own_server, pipe=HASTY) as desk:
+        queue = await desk.queue()
+        await desk.put(queue, b"a")
+        (held,) = await desk.take(queue)
+        own_server.kill9()
+        await until(lambda: desk.pipe.trouble is not None)
+        with pytest.raises(StoreUnavailable):
+            await asyncio.wait_for(desk.noting(held, "noted"), 10)
+        own_server.restart()
+
+
+async def test_a_call_that_never_began_in_time_is_refused_for_good(own_server: Server) -> None:
+    """tmq.md 7.2: failed, and nothing of it is stored later."""
+    settings = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=0.5, request_timeout_s=30.0)
+    async with Desk(own_server, pipe=settings) as desk:
+        queue = await desk.queue()
+        await desk.put(queue, b"a")
+        (held,) = await desk.take(queue)
+        own_server.stop()
+        late = desk.publishing(queue, b"late")
+        settled = desk.settling([held])
+        start = time.monotonic()
+        await until(lambda: time.monotonic() > start + 0.8)
+        own_server.cont()
+        with pytest.raises(StoreUnavailable):
+            await late
+        await settled  # a settle is tried again: the lease lives
+        assert await desk.drain(queue) == []
+        assert (await desk.stats(queue))["acked"] == 1
+        assert desk.refusals["too_late"] >= 1
+
+
+async def test_replies_that_are_lost_are_asked_for_again(own_server: Server) -> None:
+    async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url) as desk:
+        traffic = Traffic(desk, await desk.queue())
+        traffic.start()
+        for _ in range(6):
+            await busy(traffic, 100)
+            before = proxy.lost
+            proxy.lose_replies_to = b"ps1_work"
+            await until(lambda before=before: proxy.lost > before)
+            proxy.lose_replies_to = b""
+        await busy(traffic, 100)
+        await traffic.stop()
+        assert traffic.unknown == traffic.refused == set()
+        await traffic.check()
+        assert (await desk.stats(traffic.queue))["duplicates"] >= 6
+
+
+async def test_a_commit_whose_reply_is_lost_is_done_once(own_server: Server) -> None:
+    """tmq.md 5.3"""
+    async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url) as desk:
+        queue, other = await desk.queue(), await desk.queue("other")
+        await desk.put(queue, *numbered(50))
+        got = await desk.take(queue, 40)
+        proxy.lose_replies_to = b"ps1_work"
+        commit = asyncio.create_task(
+            desk.commit("t1", Part(queue, got, [], "t"), Part(other, [], encode(*numbered(5)), "t"))
+        )
+        await until(lambda: proxy.lost)
+        proxy.lose_replies_to = b""
+        await commit
+        assert await desk.drain(other) == numbered(5)
+        assert await desk.drain(queue) == numbered(10, 40)
+        assert (await desk.stats(queue))["acked"] == 50
+
+
+async def test_a_connection_that_goes_silent_is_given_up(own_server: Server) -> None:
+    """Its peer is gone without a word, megabytes are unsent: a new connection must not wait for the old one."""
+    async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url, pipe=HASTY) as desk:
+        queue = await desk.queue()
+        await desk.put(queue, b"first")
+        assert proxy.freeze() >= 1
+        large = [b"%d" % i + b"x" * (6 << 20) for i in range(3)]
+        runs = [desk.publishing(queue, body, source=Source(OURSELVES)) for body in large]
+        async with asyncio.timeout(15):
+            assert await asyncio.gather(*runs) == [[]] * 3
+        assert await desk.drain(queue) == [b"first", *large]
+
+
+async def test_connections_closed_by_the_server(own_server: Server) -> None:
+    async with Desk(own_server) as desk:
+        traffic = Traffic(desk, await desk.queue())
+        traffic.start()
+        for _ in range(5):
+            await busy(traffic, 100)
+            own_server.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await busy(traffic, 100)
+        await traffic.stop()
+        assert traffic.unknown == traffic.refused == set()
+        await traffic.check()
+
+
+async def test_a_server_that_became_a_replica_is_written_to_no_more(own_server: Server) -> None:
+    async with Desk(own_server, pipe=HASTY) as desk:
+        traffic = Traffic(desk, await desk.queue())
+        traffic.start()
+        await busy(traffic, 100)
+        own_server.call("REPLICAOF", "127.0.0.1", "1")
+        await until(lambda: traffic.refused)
+        own_server.call("REPLICAOF", "NO", "ONE")
+        await busy(traffic, 100)
+        await traffic.stop()
+        assert traffic.unknown == set()
+        await traffic.check()
+
+
+async def test_while_it_is_away_everybody_is_refused_at_once_and_settles_are_kept(own_server: Server) -> None:
+    async with Desk(own_server, pipe=HASTY) as desk:
+        queue = await desk.queue()
+        await desk.put(queue, *numbered(3))
+        held = await desk.take(queue, 2)
+        own_server.kill9()
+        await until(lambda: desk.pipe.trouble is not None)  # though nobody asked for anything
+        start = time.monotonic()
+        with pytest.raises(StoreUnavailable):
+            await desk.publish(queue, b"x")
+        assert time.monotonic() - start < 5
+        await until(lambda: desk.pipe.refuses() is not None)
+        start = time.monotonic()
+        for ask in (desk.publish(queue, b"y"), desk.take(queue), desk.count(queue)):
+            with pytest.raises(StoreUnavailable):
+                await ask
+        assert time.monotonic() - start < 0.1
+        assert desk.refusals["store_unavailable"] >= 4
+        settled = desk.settling(held[:1])
+        own_server.restart()
+        await settled
+        assert await desk.drain(queue) == numbered(1, 2)
+        assert desk.pipe.waiting.pending_bytes == 0
+
+
+async def test_data_that_vanish_under_an_idle_process_are_missed(own_server: Server) -> None:
+    """docs/architecture.md: readiness goes by the dataset, though the connection lives and nobody asks for anything."""
+    async with Desk(own_server, pipe=HASTY) as desk:
+        own_server.call("FLUSHALL")
+        await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))
+        assert desk.store.fault_of() == str(desk.pipe.trouble)
+
+
+async def test_other_data_raises_an_alarm(own_server: Server) -> None:
+    """docs/store.md, "When the store has lost data": somebody set the empty store up, and edges serve it."""
+    async with Desk(own_server, pipe=HASTY) as desk:
+        own_server.call("FLUSHALL")
+        await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))
+        assert desk.refusals["dataset_changed"] == 0
+        await desk.store.initialise()
+        await until(lambda: desk.pipe.trouble is None)
+        assert desk.refusals["dataset_changed"] == 1
+        assert desk.refusals["new_generation"] == 0
+
+
+async def test_functions_that_are_gone_are_missed(own_server: Server) -> None:
+    async with Desk(own_server, pipe=HASTY) as desk:
+        queue = await desk.queue()
+        own_server.call("FUNCTION", "FLUSH")
+        with pytest.raises(StoreUnavailable, match="no functions of this version"):
+            await desk.publish(queue, b"x")
+        await desk.store.initialise()
+        await until(lambda: desk.pipe.trouble is None)
+        assert await desk.publish(queue, b"y") == []
+        assert await desk.drain(queue) == [b"y"]
+
+
+async def test_functions_of_an_older_version_write_nothing(own_server: Server) -> None:
+    """An edge that is newer than the store's functions waits for `penstock store init`."""
+    async with Desk(own_server, pipe=HASTY) as desk:
+        queue = await desk.queue()
+        assert "offer('work_timed'" in source()
+        older = source().replace("offer('work_timed'", "offer('unknown_then'")
+        own_server.call("FUNCTION", "LOAD", "REPLACE", older)
+        with pytest.raises(StoreUnavailable, match="no functions of this version"):
+            await desk.publish(queue, b"x")
+        assert own_server.call("XLEN", queue.keys[0]) == 0
+        await desk.store.initialise()
+        await until(lambda: desk.pipe.trouble is None)
+        assert await desk.publish(queue, b"y") == []
+        assert await desk.drain(queue) == [b"y"]
+
+
+async def test_a_fault_in_the_store_is_told_and_does_not_go_round_for_ever(own_server: Server) -> None:
+    """Damage that our functions trip over: the askers of that call hear of it, others go on."""
+    async with Desk(own_server) as desk:
+        queue, other = await desk.queue(), await desk.queue("other")
+        await desk.put(queue, *numbered(3))
+        held = await desk.take(queue, 2)
+        await desk.put(other, b"a")
+        mine = await desk.take(other)
+        own_server.call("DEL", queue.keys[2])
+        own_server.call("SET", queue.keys[2], "damaged")
+        before = desk.pipe.calls
+        bad, good = desk.settling(held), desk.settling(mine)
+        async with asyncio.timeout(5):
+            with pytest.raises(StoreFault):
+                await bad
+            await good
+            assert await desk.publish(other, b"b") == []
+        assert desk.pipe.calls - before < 10
+        assert bodies(await desk.take(other)) == [b"b"]

@@ -1,0 +1,185 @@
+"""Late, double, foreign and overlapping settles do nothing, are answered with LeaseLost and are counted (store.md)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from services.store import Delivery, Queue
+from services.store.model.errors import LeaseLost, QueueUnknown
+from tests.store.desk import Desk, bodies, numbered
+from tests.store.pipeline.test_returns import singles
+
+Ending = Callable[[Desk, list[Delivery]], Awaitable[None]]
+ENDINGS: dict[str, Ending] = {
+    "settle": lambda desk, d: desk.settle(d),
+    "release": lambda desk, d: desk.release(d, failed=True),
+    "release to the end": lambda desk, d: desk.release(d, to_end=True),
+    "reject": lambda desk, d: desk.reject(d),
+}
+endings = pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+seconds = pytest.mark.parametrize("second", ENDINGS.values(), ids=ENDINGS)
+WATCHED = ("ready", "in_flight", "bytes", "acked", "returned", "dead", "dead_letters", "leases")
+
+
+async def looks(desk: Desk, queue: Queue) -> dict[str, int]:
+    stats = await desk.stats(queue)
+    return {name: stats[name] for name in WATCHED}
+
+
+async def lost(desk: Desk, queue: Queue, ending: Ending, deliveries: list[Delivery]) -> None:
+    """The ending is refused and changes nothing, but is counted: here and in the store."""
+    before, told = await looks(desk, queue), desk.refusals["lease_lost"]
+    fenced = (await desk.stats(queue))["fenced"]
+    with pytest.raises(LeaseLost):
+        await ending(desk, deliveries)
+    assert await looks(desk, queue) == before
+    assert desk.refusals["lease_lost"] > told
+    assert (await desk.stats(queue))["fenced"] == fenced + sum(d.count for d in deliveries)
+
+
+@endings
+@seconds
+async def test_whatever_ended_cannot_end_again(desk: Desk, ending: Ending, second: Ending) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    got = singles(await desk.take(queue, 4))
+    await ending(desk, got[1:2])
+    await lost(desk, queue, second, got[1:2])
+    await desk.settle([got[0], *got[2:]])
+
+
+@endings
+async def test_a_whole_lot_that_ended_is_forgotten(desk: Desk, ending: Ending) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(64))
+    got = await desk.take(queue)
+    await desk.settle(got)
+    await lost(desk, queue, ending, got[:1])
+
+
+@endings
+async def test_another_process_cannot_end_it(desk: Desk, ending: Ending) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    got = await desk.take(queue, 3)
+    async with desk.another() as other:
+        await lost(other, queue, ending, got)
+        held = await other.take(queue)
+        await lost(desk, queue, ending, held)
+        await other.settle(held)
+    await desk.settle(got)
+
+
+@endings
+async def test_who_returned_it_cannot_end_it_while_another_has_it(desk: Desk, ending: Ending) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    got = singles(await desk.take(queue))
+    await desk.release([got[1]])
+    async with desk.another() as other:
+        (again,) = await other.take(queue)
+        await lost(desk, queue, ending, [got[1]])
+        await other.release([again])
+        await lost(desk, queue, ending, [got[1]])
+        (third,) = await other.take(queue)
+        await lost(other, queue, ending, [again])
+        await other.settle([third])
+    await desk.settle([got[0], got[2]])
+
+
+@endings
+async def test_a_lease_of_its_own_from_before_does_not_count(desk: Desk, ending: Ending) -> None:
+    """The same process returned it and has it again: only the newer lease holds."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    first = singles(await desk.take(queue))
+    await desk.release([first[2]])
+    (second,) = await desk.take(queue)
+    await lost(desk, queue, ending, [first[2]])
+    await ending(desk, [second])
+
+
+async def test_an_overlapping_mask_ends_nothing(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(32))
+    (whole,) = await desk.take(queue)
+    head, tail = whole.cut(10)
+    await desk.settle([head])
+    await lost(desk, queue, ENDINGS["settle"], [whole])
+    await desk.settle([tail])
+
+
+async def test_the_same_delivery_twice_in_one_call_counts_once(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(40))
+    first, _ = await desk.take(queue)
+    again = await asyncio.gather(desk.settling([first]), desk.settling([first]), return_exceptions=True)
+    assert [type(answer) for answer in again] == [type(None), LeaseLost]
+    stats = await desk.stats(queue)
+    assert (stats["acked"], stats["bytes"], stats["fenced"]) == (32, 8 * 6, 32)
+
+
+async def test_one_settle_may_span_queues_and_name_messages_twice(desk: Desk) -> None:
+    one, two = await desk.queue("one"), await desk.queue("two")
+    await desk.put(one, *numbered(40))
+    await desk.put(two, *numbered(40))
+    held = [*await desk.take(one), *await desk.take(two)]
+    await desk.settle(held[1:])
+    with pytest.raises(LeaseLost):
+        await desk.settle([held[0], held[0]])
+    assert [(await desk.stats(q))["acked"] for q in (one, two)] == [40, 40]
+    assert [(await desk.stats(q))["bytes"] for q in (one, two)] == [0, 0]
+    assert [(await desk.stats(q))["fenced"] for q in (one, two)] == [32, 0]
+
+
+async def test_one_connections_late_settle_is_not_its_neighbours_fault(desk: Desk) -> None:
+    """Several connections' settles go in one call; each is told about its own (tmq.md 1.2)."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(100))
+    late, *good = await desk.take(queue)
+    await desk.settle([late])
+    ends = [desk.settling([late]), *(desk.settling([d]) for d in good)]
+    answers = await asyncio.gather(*ends, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LeaseLost, type(None), type(None), type(None)]
+
+
+@pytest.mark.parametrize("kind", ["releasing", "rejecting"])
+async def test_one_connections_late_return_is_not_its_neighbours_fault(desk: Desk, kind: str) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(100))
+    late, *good = await desk.take(queue)
+    await desk.settle([late])
+    how = {"reason": "refused"} if kind == "rejecting" else {}
+    ends = [getattr(desk, kind)([d], **how) for d in (good[0], late, good[1], good[2])]
+    answers = await asyncio.gather(*ends, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [type(None), LeaseLost, type(None), type(None)]
+
+
+@pytest.mark.parametrize("kind", ["releasing", "rejecting"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_a_lost_lease_among_several_is_told(desk: Desk, kind: str, place: int) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(96))
+    got = await desk.take(queue)
+    await desk.settle([got[place]])
+    how = {"reason": "refused"} if kind == "rejecting" else {}
+    with pytest.raises(LeaseLost):
+        await getattr(desk, kind)(got, **how)
+    assert (await desk.stats(queue))["in_flight"] == 0
+
+
+@endings
+async def test_a_deleted_queues_leases_are_void(desk: Desk, ending: Ending) -> None:
+    """tmq.md 5.6: older handles and returns are dropped, also after a CREATE of the same name."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    got = await desk.take(queue)
+    await desk.store.delete(queue)
+    with pytest.raises(QueueUnknown):
+        await ending(desk, got)
+    newer = await desk.queue()
+    await desk.put(newer, b"new")
+    with pytest.raises(QueueUnknown):
+        await ending(desk, got)
+    assert bodies(await desk.take(newer)) == [b"new"]

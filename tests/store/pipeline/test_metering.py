@@ -1,0 +1,207 @@
+"""What is told of each queue for metrics is what samples tell, neither more nor less, whoever reads first."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from services.kit.measures import WAIT_BUCKETS
+from services.store import Queue, StoreUnavailable
+from services.store.model.buckets import WAIT_S
+from services.store.model.spec import Overflow
+from services.store.pipeline.domain import Timing
+from services.store.pipeline.metering import Done, Hear
+from services.store.pipeline.tallies import NUMBERS
+from services.store.upkeep.stats_poller import keep_looking, standings
+from tests.servers import Server
+from tests.store.desk import Desk
+from tests.store.pipeline.test_returns import singles
+
+
+class Meter:
+    """An observer that hears of queues."""
+
+    def __init__(self) -> None:
+        self.ask: Callable[[], None] = lambda: None
+        self.sums: dict[str, Counter[str]] = {}
+
+    def __call__(self, reason: str, number: int) -> None:
+        pass
+
+    def meter(self, ask: Callable[[], None]) -> Hear:
+        self.ask = ask
+        return self.hear
+
+    def hear(self, name: str, done: Done) -> None:
+        found = self.sums.setdefault(name, Counter())
+        found.update(dict(zip(NUMBERS, done.numbers, strict=True)))
+        found.update({f"refused {reason}": number for reason, number in done.refused.items()})
+        found.update({"put": sum(done.put), "wait": sum(done.wait)})
+
+    def of(self, name: str) -> dict[str, int]:
+        self.ask()
+        return {what: number for what, number in self.sums.get(name, Counter()).items() if number}
+
+
+@pytest.fixture
+def meter() -> Meter:
+    return Meter()
+
+
+@pytest.fixture
+async def desk(server: Server, meter: Meter, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+    """A process that meters its queues and tells samples, when a test wants it."""
+    monkeypatch.setattr(Desk, "_observe", meter)
+    async with Desk(server, timing=Timing(sample_s=3600.0)) as desk:
+        desk.store.look_after()
+        yield desk
+
+
+async def work(desk: Desk, queue: Queue) -> None:
+    await desk.publish(queue, b"aa", b"bb", b"cc")
+    first, second = singles(await desk.take(queue, 2))
+    await desk.settle([first])
+    await desk.reject([second])
+
+
+DONE = {
+    **{"accepted": 3, "accepted_octets": 6, "given": 2, "given_octets": 4, "acked": 1, "rejected": 1},
+    **{"put": 3, "wait": 2},
+}
+
+
+def test_the_classes_of_waits_are_those_of_the_metrics() -> None:
+    assert WAIT_S == WAIT_BUCKETS
+
+
+async def test_each_thing_is_told_once(desk: Desk, meter: Meter) -> None:
+    queue = await desk.queue()
+    await work(desk, queue)
+    assert meter.of(queue.name) == DONE
+    assert meter.of(queue.name) == DONE
+    await work(desk, queue)
+    assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
+
+
+async def test_what_samples_take_away_was_told(desk: Desk, meter: Meter) -> None:
+    queue = await desk.queue()
+    await work(desk, queue)
+    desk.domain.tallies.read(time.monotonic())
+    assert meter.of(queue.name) == DONE
+    await work(desk, queue)
+    assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+async def test_what_samples_read_in_vain_is_told_once(desk: Desk, meter: Meter, is_told: bool) -> None:
+    """Also if more has been counted meanwhile, and was told by then or not."""
+    queue = await desk.queue()
+    await work(desk, queue)
+    read = desk.domain.tallies.read(time.monotonic())
+    await work(desk, queue)
+    if is_told:
+        desk.domain.tallies.tell()
+    desk.domain.tallies.put_back(read)
+    assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
+    await work(desk, queue)
+    assert meter.of(queue.name) == {what: 3 * number for what, number in DONE.items()}
+    (tally,) = desk.domain.tallies.read(time.monotonic())
+    assert tally.accepted == 9
+
+
+async def test_refusals_are_told(desk: Desk, meter: Meter) -> None:
+    queue = await desk.queue(max_length=1)
+    await desk.publish(queue, b"a", b"b", b"c")
+    assert meter.of(queue.name)["refused queue_full"] == 2
+
+
+async def test_where_nobody_reads_samples_nothing_is_kept(
+    server: Server, meter: Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Desk, "_observe", meter)
+    async with Desk(server, timing=Timing(samples_kept=0)) as desk:
+        desk.store.look_after()
+        queue = await desk.queue()
+        await work(desk, queue)
+        assert meter.of(queue.name) == DONE
+        await work(desk, queue)
+        assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
+        assert desk.domain.tallies.read(time.monotonic()) == []
+
+
+async def test_how_all_queues_stand(desk: Desk) -> None:
+    one, two = await desk.queue("one"), await desk.queue("two")
+    await work(desk, one)
+    await desk.publish(two, b"x")
+    await desk.take(two, 1)
+    found = (await standings(desk.store)).read
+    assert found.keys() == {one.name, two.name}
+    told = found[one.name]
+    assert (told.ready, told.in_flight, told.dead, told.died) == (1, 0, 1, 1)
+    assert told.octets > 0
+    assert 0 < told.oldest_age_s < 60
+    assert (found[two.name].ready, found[two.name].in_flight) == (0, 1)
+
+
+async def test_how_much_of_its_bounds_a_queue_has_used(desk: Desk) -> None:
+    """What is out counts, too, and whichever is nearer; where the oldest make way nobody will be refused."""
+    queues = [
+        await desk.queue("long", max_length=4, max_bytes=1000),
+        await desk.queue("large", max_length=100, max_bytes=40),
+        await desk.queue("free"),
+        await desk.queue("rolling", max_length=3, overflow=Overflow.DEAD_LETTER_OLDEST),
+        await desk.queue("empty", max_length=4),
+    ]
+    for queue in queues[:4]:
+        await desk.put(queue, b"0123456789", b"0123456789", b"0123456789")
+    await desk.take(queues[0], 2)
+    found = {name: told.used for name, told in (await standings(desk.store)).read.items()}
+    assert found["long"] == 3 / 4
+    assert found["large"] == (await desk.stats(queues[1]))["bytes"] / 40 > 3 / 100
+    assert (found["free"], found["rolling"], found["empty"]) == (0, 0, 0)
+
+
+async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
+    """As of a newer version, while one process after the other is replaced; one of which not even the id can be read is
+    told as one that nobody sees."""
+    readable, newer = await desk.queue("readable"), await desk.queue("newer")
+    await desk.put(newer, b"x")
+    registry = desk.store.registry
+    kept = json.loads(await registry.link.call("HGET", registry.keys.queues, newer.name))
+    kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
+    await registry.link.call("HSET", registry.keys.queues, newer.name, json.dumps(kept))
+    await registry.link.call("HSET", registry.keys.queues, "broken", "{")
+    found = await standings(desk.store)
+    assert (found.read.keys(), set(found.unread)) == ({readable.name, newer.name}, {"broken"})
+    assert found.read[newer.name].ready == 1
+
+
+async def test_a_look_that_fails_is_not_the_last() -> None:
+    """Whatever it was: what was found before would be told for ever."""
+    told, looks = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2, *[3] * 100])
+    is_told = asyncio.Event()
+
+    async def look() -> int:
+        found = next(looks)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def tell(found: int | None) -> None:
+        told.append(found)
+        if len(told) == 6:
+            is_told.set()
+        if len(told) in (4, 5):
+            raise KeyError("a fault of whoever is told")
+
+    looking = asyncio.create_task(keep_looking(look, tell, 0.0))
+    waiting = asyncio.create_task(is_told.wait())
+    await asyncio.wait([looking, waiting], return_when=asyncio.FIRST_COMPLETED)
+    looking.cancel()
+    waiting.cancel()
+    assert told[:6] == [1, None, None, 2, None, 3]

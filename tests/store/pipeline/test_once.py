@@ -1,0 +1,213 @@
+"""What is put in once: under an identifier, or a number of a journal (docs/store.md, rqp_cast.md 5.4, sysv.md)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from services.store import Outcome, Part, QueueSpec, StoreError
+from services.store.model import records
+from services.store.model.errors import (
+    BatchDiffers,
+    MessageTooLarge,
+    QueueFull,
+    QueuePaused,
+    QueueReserved,
+    QueueUnknown,
+    ReservationLost,
+)
+from tests.servers import Client
+from tests.store.desk import Desk, bodies, encode, numbered, until
+from tests.store.pipeline.test_notes import begun
+from tests.store.pipeline.test_replays import Answers
+
+STORED, AGAIN = Outcome.STORED, Outcome.AGAIN
+
+
+async def test_an_identifier_is_stored_once(desk: Desk) -> None:
+    queue = await desk.queue()
+    assert await desk.publish_once("cast 1", queue, b"a") is STORED
+    assert await desk.publish_once("cast 1", queue, b"a") is AGAIN
+    async with desk.another() as other:
+        assert await other.publish_once("cast 1", queue, b"a") is AGAIN
+        assert await other.publish_once("cast 2", queue, b"b") is STORED
+    assert await desk.drain(queue) == [b"a", b"b"]
+    assert await desk.publish_once("cast 1", queue, b"a") is AGAIN, "also when it has been taken out"
+    assert (await desk.stats(queue))["duplicates"] == 3
+
+
+async def test_another_message_under_the_same_identifier_is_told_apart(desk: Desk) -> None:
+    """rqp_cast.md 2.3: equal address and id with other content."""
+    queue = await desk.queue()
+    assert await desk.publish_once("cast 1", queue, b"a", digest="one") is STORED
+    assert await desk.publish_once("cast 1", queue, b"a", digest="one") is AGAIN
+    with pytest.raises(BatchDiffers):
+        await desk.publish_once("cast 1", queue, b"b", digest="two")
+    assert await desk.drain(queue) == [b"a"]
+
+
+async def test_an_identifier_is_forgotten_in_time(desk: Desk) -> None:
+    queue = await desk.queue()
+    assert await desk.publish_once("cast 1", queue, b"a", keep_ms=1) is STORED
+
+    async def stored() -> bool:
+        return await desk.publish_once("cast 1", queue, b"a") is STORED
+
+    await until(stored)
+
+
+async def test_only_the_holder_puts_in_and_a_duplicate_needs_no_reservation(desk: Desk) -> None:
+    """rqp_cast.md 3.2: looked at again by the insertion."""
+    queue = await desk.queue()
+    with pytest.raises(ReservationLost):
+        await desk.publish_once("cast 1", queue, b"a", holder="cast 7")
+    fence = await desk.domain.reserve(queue, "cast 7", 60_000)
+    for holder, wanted in (("", QueueReserved), ("?cast 8", QueueReserved), ("cast 8", ReservationLost)):
+        with pytest.raises(wanted):
+            await desk.publish_once("cast 1", queue, b"a", holder=holder)
+    assert await desk.publish_once("cast 1", queue, b"a", holder="cast 7") is STORED
+    assert await desk.publish_once("cast 2", queue, b"b", holder="?cast 7") is STORED
+    await desk.domain.release_reservation(queue, "cast 7", fence)
+    assert await desk.publish_once("cast 1", queue, b"a", holder="cast 7") is AGAIN
+
+
+async def test_a_part_of_a_commit_may_have_a_holder(desk: Desk) -> None:
+    queue, other = await desk.queue(), await desk.queue("other")
+    await desk.domain.reserve(queue, "cast 7", 60_000)
+    with pytest.raises(QueueReserved):
+        await desk.commit("t1", Part(queue, [], encode(b"a"), "t"), Part(other, [], encode(b"b"), "t"))
+    await desk.commit("t1", Part(queue, [], encode(b"a"), "t", "cast 7"), Part(other, [], encode(b"b"), "t"))
+    assert [await desk.count(one) for one in (queue, other)] == [1, 1]
+
+
+REFUSED: list[tuple[dict[str, Any], type[StoreError]]] = [
+    ({"max_length": 1}, QueueFull),
+    ({"paused": True}, QueuePaused),
+    ({"remote": {"protocol": "rqp-cast", "key": 1, "maxMessageBytes": 3}}, MessageTooLarge),
+]
+
+
+@pytest.mark.parametrize(("spec", "wanted"), REFUSED)
+async def test_what_is_refused_may_be_tried_again(
+    desk: Desk, spec: dict[str, Any], wanted: type[StoreError]
+) -> None:
+    """Neither the identifier nor the number counts as applied."""
+    queue = await desk.queue()
+    await desk.put(queue, b"in the way")
+    await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
+    with pytest.raises(wanted):
+        await desk.publish_once("cast 1", queue, b"once")
+    with pytest.raises(wanted):
+        await desk.numbering("a", 1, queue, b"numbered")
+    await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+    assert await desk.publish_once("cast 1", queue, b"once") is STORED
+    assert await desk.numbering("a", 1, queue, b"numbered") is STORED
+    assert await desk.drain(queue) == [b"in the way", b"once", b"numbered"]
+
+
+# journals
+
+
+async def test_a_number_that_is_not_higher_does_nothing(desk: Desk) -> None:
+    queue = await desk.queue()
+    for journal, number, wanted in [
+        ("a", 1, STORED),
+        ("a", 1, AGAIN),
+        ("b", 1, STORED),
+        ("a", 5, STORED),
+        ("a", 3, AGAIN),
+        ("a", 1 << 53, STORED),
+        ("a", (1 << 53) - 1, AGAIN),
+    ]:
+        assert await desk.numbering(journal, number, queue, b"%s %d" % (journal.encode(), number)) is wanted
+    assert await desk.drain(queue) == [b"a 1", b"b 1", b"a 5", b"a %d" % (1 << 53)]
+    assert (await desk.stats(queue))["duplicates"] == 3
+
+
+async def test_a_journal_is_remembered_for_ever(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.numbering("host 1", 7, queue, b"x")
+    key = desk.domain.keys.journal("host 1")
+    assert await desk.domain.link.call("PTTL", key) == -1
+    await desk.store.delete(queue)
+    assert await desk.numbering("host 1", 7, queue, b"x") is AGAIN, "whatever became of the queue"
+    with pytest.raises(QueueUnknown):
+        await desk.numbering("host 1", 8, queue, b"x")
+
+
+async def test_numbers_that_are_asked_for_together_are_applied_in_their_order(desk: Desk) -> None:
+    queue, other = await desk.queue(), await desk.queue("other")
+    asked = [
+        desk.numbering("a", number, queue if number % 3 else other, b"%d" % number) for number in range(1, 40)
+    ]
+    assert set(await asyncio.gather(*asked)) == {STORED}
+    assert await desk.drain(queue) == [b"%d" % n for n in range(1, 40) if n % 3]
+    assert await desk.drain(other) == [b"%d" % n for n in range(1, 40) if not n % 3]
+
+
+async def test_what_cannot_be_read_goes_to_the_dead_letters_under_its_number(desk: Desk) -> None:
+    queue = await desk.queue()
+    how = {"reason": "injured", "error": "no t_msg"}
+    assert await desk.numbering("a", 1, queue, b"bad", **how) is STORED
+    assert await desk.numbering("a", 1, queue, b"bad", **how) is AGAIN
+    (letter,) = [letter async for letter in desk.dead(queue).matching()]
+    assert (letter.reason, letter.error, letter.body, letter.origin) == (
+        "injured",
+        "no t_msg",
+        b"bad",
+        "sysv",
+    )
+    assert await desk.count(queue) == 0
+
+
+@pytest.mark.parametrize("number", [0, -1, (1 << 53) + 1])
+async def test_what_is_no_number_of_a_journal_is_refused(desk: Desk, number: int) -> None:
+    queue = await desk.queue()
+    with pytest.raises(ValueError, match="numbers of a journal"):
+        desk.numbering("a", number, queue, b"x")
+
+
+async def test_a_reserved_queue_takes_nothing_from_a_journal(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.domain.reserve(queue, "mca 7", 60_000)
+    with pytest.raises(QueueReserved):
+        await desk.numbering("a", 1, queue, b"x")
+
+
+def test_a_lost_answer_is_given_again(client: Client) -> None:
+    """The call under its own sequence: what was stored then is STORED still."""
+    lane, queue = begun(client)
+    told = Answers()
+    (record,) = encode(b"x")
+    lane.publish_once(lane.source, "cast 1", queue, record, "t", "", "", 60_000, told)
+    lane.publish_numbered(lane.source, "a", 1, queue, record, "t", told)
+    assert lane.send() == lane.again() == [[b"DONE"], [b"DONE"]]
+    lane.publish_once(lane.source, "cast 1", queue, record, "t", "", "", 60_000, told)
+    lane.publish_numbered(lane.source, "a", 1, queue, record, "t", told)
+    assert lane.send() == [[b"AGAIN"], [b"AGAIN"]]
+    assert told == [STORED, STORED, AGAIN, AGAIN]
+    lane.count(lane.source, queue, told)
+    lane.send()
+    assert told[-1] == 5
+
+
+async def test_attributes_and_order_with_what_the_connection_asked_before(desk: Desk) -> None:
+    queue = await desk.queue()
+    answers: list[Any] = []
+    record = records.encode(b"1", {"type": 3})
+    first = desk.publishing(queue, b"0")
+    desk.pipe.publish_numbered(desk.source, "a", 1, queue, record, "sysv", answers.append)
+    last = desk.publishing(queue, b"2")
+    assert (await first, await last, answers) == ([], [], [STORED])
+    got = await desk.take(queue)
+    assert bodies(got) == [b"0", b"1", b"2"]
+    found = [records.decode(one) for d in got for one in d.records()]
+    assert found[1].attributes == {"type": 3}
+
+
+async def test_a_full_queue_of_many(desk: Desk) -> None:
+    queue = await desk.queue(max_length=2)
+    asked = [desk.numbering("a", number, queue, body) for number, body in enumerate(numbered(3), 1)]
+    told = await asyncio.gather(*asked, return_exceptions=True)
+    assert told[:2] == [STORED, STORED]
+    assert isinstance(told[2], QueueFull)

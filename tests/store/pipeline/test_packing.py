@@ -1,0 +1,153 @@
+"""What many connections ask for goes in few calls; each one's own requests keep their order (docs/decisions/0005)."""
+
+import asyncio
+
+import pytest
+
+from services.store import OURSELVES, Part, PipeSettings, Queue, Source
+from services.store.pipeline.call import MAX_BYTES, MAX_QUEUES
+from tests.servers import Server
+from tests.store.desk import Desk, bodies, encode, numbered
+
+
+async def test_what_many_ask_for_while_a_call_is_under_way_goes_with_the_next(desk: Desk) -> None:
+    queue = await desk.queue()
+    before = desk.pipe.calls
+    runs = [desk.publishing(queue, b"%d" % i, source=Source(OURSELVES)) for i in range(500)]
+    assert await asyncio.gather(*runs) == [[]] * 500
+    assert desk.pipe.calls - before <= 2
+    assert bodies(await desk.take(queue)) == [b"%d" % i for i in range(500)]
+    assert len(await desk.domain.peek(queue, 1)) == 0
+
+
+async def test_neighbours_of_the_same_origin_share_entries(desk: Desk) -> None:
+    queue = await desk.queue()
+    await asyncio.gather(
+        *(desk.publishing(queue, b"%d" % i, origin="same", source=Source(OURSELVES)) for i in range(64))
+    )
+    assert [d.count for d in await desk.take(queue)] == [32, 32]
+    await asyncio.gather(
+        *(desk.publishing(queue, b"%d" % i, origin=f"t {i % 2}", source=Source(OURSELVES)) for i in range(4))
+    )
+    assert [(d.count, d.origin) for d in await desk.take(queue)] == [(1, "t 0"), (1, "t 1")] * 2
+
+
+async def test_a_dequeue_before_an_enqueue_does_not_see_it(desk: Desk) -> None:
+    """tmq.md 1.2: pipelined on one connection, on an empty queue, in one call."""
+    queue = await desk.queue()
+    before = desk.pipe.calls
+    empty = desk.taking(queue, 10)
+    put = desk.publishing(queue, b"a", b"b")
+    count = desk.counting(queue)
+    some = desk.taking(queue, 1)
+    rest = desk.counting(queue)
+    assert bodies(await empty) == []
+    assert (await put, await count) == ([], 2)
+    assert (bodies(await some), await rest) == ([b"a"], 1)
+    assert desk.pipe.calls - before == 1
+
+
+async def test_answers_come_in_the_order_of_the_questions(desk: Desk) -> None:
+    queue = await desk.queue()
+    order: list[int] = []
+    for i in range(50):
+        kind = i % 3
+        if kind == 0:
+            desk.pipe.publish(desk.source, queue, encode(b"x"), "t", lambda _e, i=i: order.append(i))
+        elif kind == 1:
+            desk.pipe.take(desk.source, queue, 1, lambda _d, _m, i=i: order.append(i))
+        else:
+            desk.pipe.count(desk.source, queue, lambda _n, i=i: order.append(i))
+    await desk.count(queue)
+    assert order == list(range(50))
+
+
+async def test_connections_do_not_wait_for_each_others_order(desk: Desk) -> None:
+    """Takes of others see what a connection put in with the same call: only its own order matters."""
+    queue = await desk.queue()
+    other = Source(OURSELVES)
+    taken = desk.taking(queue, 5, source=other)
+    put = desk.publishing(queue, b"a")
+    assert (bodies(await taken), await put) == ([b"a"], [])
+
+
+async def test_settling_makes_room_before_publishing(desk: Desk) -> None:
+    queue = await desk.queue(max_length=1)
+    await desk.put(queue, b"a")
+    got = await desk.take(queue)
+    put = desk.publishing(queue, b"b", source=Source(OURSELVES))
+    settled = desk.settling(got)
+    assert (await put, await settled) == ([], None)
+
+
+async def test_calls_are_bounded_in_messages_octets_and_queues(desk: Desk) -> None:
+    queue = await desk.queue()
+    before = desk.pipe.calls
+    await asyncio.gather(
+        *(desk.publishing(queue, *numbered(600), source=Source(OURSELVES)) for _ in range(4))
+    )
+    assert desk.pipe.calls - before >= 4
+    before = desk.pipe.calls
+    await asyncio.gather(
+        *(desk.publishing(queue, b"x" * (MAX_BYTES // 2 + 1), source=Source(OURSELVES)) for _ in range(3))
+    )
+    assert desk.pipe.calls - before == 3
+    assert await desk.count(queue) == 2403
+
+
+async def test_more_queues_than_a_call_may_carry(desk: Desk) -> None:
+    queues = [Queue(f"n{i}", f"none{i}", "main", "test", (await desk.queue(f"n{i}")).spec) for i in range(2)]
+    many = [queues[i % 2] for i in range(MAX_QUEUES + 10)]
+    real = [await desk.queue(f"r{i}") for i in range(MAX_QUEUES + 10)]
+    assert await asyncio.gather(*(desk.publishing(q, b"x", source=Source(OURSELVES)) for q in real)) == [
+        []
+    ] * len(real)
+    assert [len(r) for r in await asyncio.gather(*(desk.publishing(q, b"x") for q in many))] == [1] * len(
+        many
+    )
+    assert await asyncio.gather(*(desk.counting(q) for q in real)) == [1] * len(real)
+
+
+async def test_a_commit_of_many_parts_shares_its_call(desk: Desk) -> None:
+    queues = [await desk.queue(f"q{i}") for i in range(20)]
+    before = desk.pipe.calls
+    put = desk.publishing(queues[0], b"before")
+    await desk.commit("t", *(Part(q, [], encode(b"x"), "t") for q in queues))
+    assert await put == []
+    assert desk.pipe.calls - before <= 2
+    assert await asyncio.gather(*(desk.counting(q) for q in queues)) == [2] + [1] * 19
+
+
+async def test_what_waits_is_counted_and_whoever_waits_for_room_is_called(server: Server) -> None:
+    async with Desk(server, pipe=PipeSettings(max_pending_bytes=1 << 20)) as desk:
+        queue, waiting = await desk.queue(), desk.pipe.waiting
+        runs = [desk.publishing(queue, b"x" * (1 << 19), source=Source(OURSELVES)) for _ in range(4)]
+        assert waiting.congested
+        called: list[bool] = []
+        waiting.when_clear(lambda: called.append(waiting.congested))
+        assert called == []
+        await asyncio.gather(*runs)
+        assert called == [False]
+        assert waiting.pending_bytes == 0
+
+
+async def test_a_callback_that_fails_harms_nobody_else(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """It is our bug, in one connection; the neighbours' answers in the same call come all the same."""
+    queue = await desk.queue()
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    first = desk.publishing(queue, b"a", source=Source(OURSELVES))
+    desk.pipe.publish(Source(OURSELVES), queue, encode(b"b"), "t", fails)
+    second = desk.publishing(queue, b"c", source=Source(OURSELVES))
+    desk.pipe.take(Source(OURSELVES), queue, 1, fails)
+    third = desk.taking(queue, 1, source=Source(OURSELVES))
+    desk.pipe.count(Source(OURSELVES), queue, fails)
+    fourth = desk.counting(queue)
+    async with asyncio.timeout(5):
+        assert (await first, await second) == ([], [])
+        assert len(await third) == 1
+        assert await fourth == 1
+        assert await desk.publish(queue, b"d") == []
+    assert "a bug" in caplog.text

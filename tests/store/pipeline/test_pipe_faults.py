@@ -1,0 +1,70 @@
+"""A call that cannot be made fails alone: the pipe of a process goes on for everybody else."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services.store.model.errors import StoreFault
+from tests.store.desk import Desk, bodies
+
+HALF = "half a character: \ud800"  # no octets stand for it
+
+
+async def test_one_that_cannot_be_written(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"before")
+    session, (held,) = desk.pipe.session, await desk.take(queue, 1)
+    with pytest.raises(StoreFault):
+        await desk.publish(queue, b"never", origin=HALF)
+    await desk.put(queue, b"behind")
+    await desk.settle([held])  # what was leased is leased still
+    assert desk.pipe.session == session
+    assert bodies(await desk.take(queue)) == [b"behind"]
+    faults = [line for line in caplog.records if getattr(line, "action", "") == "pipe_fault"]
+    assert [line.levelname for line in faults] == ["CRITICAL"]
+    assert desk.refusals["store_fault"] >= 1
+
+
+async def test_settles_of_others_in_it_are_done(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"before")
+    (held,) = await desk.take(queue, 1)
+    spoilt, settled = desk.publishing(queue, b"never", origin=HALF), desk.settling([held])
+    assert type((await asyncio.gather(spoilt, return_exceptions=True))[0]) is StoreFault
+    await settled
+    stats = await desk.stats(queue)
+    assert (stats["ready"], stats["in_flight"]) == (0, 0)
+
+
+async def test_who_waits_for_room_and_fails_then_keeps_no_answer_from_others(desk: Desk) -> None:
+    """What is called back when there is room is the work of other connections."""
+    queue, went_on = await desk.queue(), list[str]()
+
+    def fail() -> None:
+        raise ValueError("a bug of one edge")
+
+    desk.pipe.waiting.when_clear(fail)
+    desk.pipe.waiting.when_clear(lambda: went_on.append("another"))
+    session = desk.pipe.session
+    assert await desk.publish(queue, b"a") == []
+    assert (went_on, desk.pipe.session) == (["another"], session)
+
+
+async def test_again_and_again_between_others(desk: Desk) -> None:
+    """Neither their order nor the numbers of calls suffer."""
+    queue = await desk.queue()
+    for number in range(5):
+        await desk.put(queue, b"%d" % number)
+        spoilt = [desk.publishing(queue, b"never", origin=HALF), desk.publishing(queue, b"nor this")]
+        assert {type(each) for each in await asyncio.gather(*spoilt, return_exceptions=True)} == {StoreFault}
+    assert bodies(await desk.take(queue)) == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_an_origin_of_any_octets(desk: Desk) -> None:
+    """A name that is no UTF-8 spoils no call."""
+    queue = await desk.queue()
+    assert await desk.publish(queue, b"a", origin="console \udcff") == []
+    (delivery,) = await desk.domain.peek(queue, 10, 1 << 20)
+    assert delivery.origin == "console \ufffd"  # as whoever looks is told

@@ -1,0 +1,274 @@
+"""A call made again under its sequence answers what it answered and does nothing (docs/store.md)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from redis.exceptions import ResponseError
+
+from services.store import Delivery, Part, Queue, QueueSpec
+from services.store.model.errors import LeaseLost, QueueFull
+from tests.servers import Client
+from tests.store.desk import bodies, encode, numbered
+from tests.store.lane import Lane, begin
+from tests.store.pipeline.test_returns import singles
+
+RING = 64  # answers kept (lua/schema.lua)
+
+
+@pytest.fixture
+def queue(client: Client) -> Queue:
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync", max_length=500))
+    begin(client, queue)
+    return queue
+
+
+@pytest.fixture
+def lane(client: Client, queue: Queue) -> Lane:
+    return Lane(client, "one")
+
+
+class Answers(list[Any]):
+    """Callbacks that keep what they are told."""
+
+    def __call__(self, answer: Any, *_more: Any) -> None:
+        self.append(answer)
+
+
+def put(lane: Lane, queue: Queue, *messages: bytes) -> None:
+    told = Answers()
+    lane.publish(lane.source, queue, encode(*messages), "t", told)
+    lane.send()
+    assert told == [[]]
+
+
+def take(lane: Lane, queue: Queue, want: int = 1000) -> list[Delivery]:
+    told = Answers()
+    lane.take(lane.source, queue, want, told)
+    lane.send()
+    return singles(told[0])
+
+
+def counters(lane: Lane, queue: Queue) -> dict[bytes, bytes]:
+    flat = lane.client.call("HGETALL", queue.keys[1])
+    return {k: v for k, v in zip(flat[::2], flat[1::2], strict=True) if k != b"duplicates"}
+
+
+def repeated(lane: Lane, queue: Queue, answer: Any) -> None:
+    """The last call once more: the same answer, and nothing changed but the count of repeats."""
+    before = counters(lane, queue)
+    assert lane.again() == answer
+    assert lane.again() == answer
+    assert counters(lane, queue) == before
+
+
+def test_every_operation_answers_the_same_again(lane: Lane, queue: Queue) -> None:
+    put(lane, queue, *numbered(100))
+    got = take(lane, queue, 50)
+    told = Answers()
+    lane.settle(lane.source, got[:10], told)
+    lane.release(lane.source, got[10:20], failed=True, done=told)
+    lane.reject(lane.source, got[20:22], "refused", "no", told)
+    lane.bury(lane.source, queue, encode(b"x")[0], "t", "injured", "", told)
+    lane.publish(lane.source, queue, encode(*numbered(5)), "t", told)
+    lane.take(lane.source, queue, 30, told)
+    lane.count(lane.source, queue, told)
+    lane.commit(lane.source, "t1", [Part(queue, got[22:30], encode(b"y"), "t")], told)
+    repeated(lane, queue, lane.send())
+    assert len(told) == 8
+    assert counters(lane, queue)[b"acked"] == b"18"
+    assert int(lane.client.call("HGET", queue.keys[1], "duplicates")) == 2
+
+
+@pytest.mark.parametrize("want", [1, 31, 32, 33, 70, 100])
+def test_a_take_gives_the_same_messages_again(lane: Lane, queue: Queue, want: int) -> None:
+    """tmq.md 6.2: returned and new ones, parts of entries, counts and all."""
+    put(lane, queue, *numbered(100))
+    got = take(lane, queue, 20)
+    told = Answers()
+    lane.release(lane.source, [got[3], got[17]], failed=True, done=told)
+    lane.release(lane.source, [got[9]], failed=True, to_end=True, done=told)
+    lane.send()
+    lane.take(lane.source, queue, want, told)
+    answer = lane.send()
+    repeated(lane, queue, answer)
+    assert len(bodies(told[-1])) == min(want, 83)
+
+
+def test_a_take_of_what_was_at_the_end_gives_its_counts_again(lane: Lane, queue: Queue) -> None:
+    put(lane, queue, *numbered(3))
+    told = Answers()
+    lane.release(lane.source, take(lane, queue), failed=True, to_end=True, done=told)
+    lane.take(lane.source, queue, 10, told)
+    repeated(lane, queue, lane.send())
+    assert [(d.acquired, d.failed) for d in told[1]] == [(2, 1)] * 3
+
+
+def test_others_may_work_between_a_call_and_its_repetition(lane: Lane, queue: Queue, client: Client) -> None:
+    put(lane, queue, *numbered(64))
+    other = Lane(client, "two")
+    told = Answers()
+    lane.take(lane.source, queue, 20, told)
+    answer = lane.send()
+    theirs = take(other, queue, 30)
+    other.settle(other.source, theirs[:25], told)
+    other.release(other.source, theirs[25:], failed=False, done=told)
+    other.publish(other.source, queue, encode(b"more"), "t", told)
+    other.send()
+    repeated(lane, queue, answer)
+
+
+def test_a_take_is_repeated_whole_when_its_neighbours_were_thinned_out(
+    lane: Lane, queue: Queue, client: Client
+) -> None:
+    """Upkeep moved the entry, because all that others held of it is settled."""
+    put(lane, queue, *numbered(32))
+    other = Lane(client, "two")
+    theirs = take(other, queue, 28)
+    told = Answers()
+    lane.take(lane.source, queue, 10, told)
+    answer = lane.send()
+    other.settle(other.source, theirs, told)
+    other.send()
+    lane.function("upkeep", queue.keys, -1000, 500, 0)
+    assert client.call("HLEN", queue.keys[7]) == 1
+    repeated(lane, queue, answer)
+    assert bodies(told[0]) == numbered(4, 28)
+
+
+def test_refusals_are_repeated_too(lane: Lane, queue: Queue) -> None:
+    put(lane, queue, *numbered(490))
+    got = take(lane, queue, 1)
+    told = Answers()
+    lane.publish(lane.source, queue, encode(*numbered(50)), "t", told)
+    lane.settle(lane.source, got, told)
+    lane.settle(lane.source, got, told)
+    answer = lane.send()
+    repeated(lane, queue, answer)
+    assert {type(why) for _, why in told[0]} == {QueueFull}
+    assert [type(why) for why in told[1:]] == [type(None), LeaseLost]
+
+
+def test_the_deadline_passed_and_nothing_is_done(lane: Lane, queue: Queue) -> None:
+    """tmq.md 7.2: failed, so nothing of it is stored later."""
+    told = Answers()
+    lane.publish(lane.source, queue, encode(b"x"), "t", told)
+    with pytest.raises(ResponseError, match=r"^LATE"):
+        lane.send(deadline_ms=1)
+    for _ in range(2):
+        with pytest.raises(ResponseError, match=r"^LATE"):
+            lane.again()
+    assert told == []
+    assert take(lane, queue) == []  # the sequence goes on behind it
+
+
+def test_a_repetition_is_answered_after_its_deadline(lane: Lane, queue: Queue) -> None:
+    """It was in time when it was done: only calls that were never begun are late."""
+    seconds, micros = lane.client.call("TIME")
+    now = int(seconds) * 1000 + int(micros) // 1000
+    told = Answers()
+    lane.publish(lane.source, queue, encode(b"x"), "t", told)
+    answer = lane.send(deadline_ms=now + 200)
+    while (at := lane.client.call("TIME")) and int(at[0]) * 1000 + int(at[1]) // 1000 <= now + 200:
+        pass
+    repeated(lane, queue, answer)
+
+
+def test_a_gap_is_refused(lane: Lane, queue: Queue) -> None:
+    put(lane, queue, b"a")
+    lane.sequence += 1
+    told = Answers()
+    lane.publish(lane.source, queue, encode(b"x"), "t", told)
+    with pytest.raises(ResponseError, match=r"^GAP 1"):
+        lane.send()
+    assert told == []
+
+
+def test_answers_are_kept_for_a_while_only(lane: Lane, queue: Queue) -> None:
+    put(lane, queue, b"first")
+    first = lane.command
+    for _ in range(RING - 1):
+        put(lane, queue, b"x")
+    assert lane.client.call(*first)[:-1] == [1]
+    put(lane, queue, b"x")
+    with pytest.raises(ResponseError, match=r"^TOOOLD 65"):
+        lane.client.call(*first)
+    assert len(take(lane, queue)) == 65
+
+
+def test_a_swept_sessions_last_call_is_still_answered_but_gives_nothing_out(
+    lane: Lane, queue: Queue, client: Client
+) -> None:
+    """What it took has gone back: it must not be given out twice."""
+    other = Lane(client, "two")
+    put(lane, queue, *numbered(10))
+    told = Answers()
+    lane.publish(lane.source, queue, encode(b"x"), "t", told)
+    lane.take(lane.source, queue, 5, told)
+    lane.send()
+    lane.die()
+    assert other.fence() == ["one"]
+    fenced = lane.again()
+    assert fenced[0] == 1
+    assert len(fenced[1]) > 1
+    assert other.sweep("one", [queue]) == (5, 0, 0)
+    assert lane.again() == [1, [0]]
+    lane.count(lane.source, queue, told)
+    with pytest.raises(ResponseError, match=r"^SESSION"):
+        lane.send()
+    assert bodies(take(other, queue)) == [*numbered(10), b"x"]
+
+
+def test_a_deleted_queue_does_not_keep_a_repetition_from_being_answered(lane: Lane, queue: Queue) -> None:
+    put(lane, queue, *numbered(3))
+    told = Answers()
+    lane.take(lane.source, queue, 2, told)
+    lane.send()
+    lane.function("delete", [*queue.keys, *lane.keys.bindings], queue.qid, "Delete")
+    assert lane.again() == [[0]]
+
+
+def test_another_generation_answers_what_an_earlier_one_did(lane: Lane, queue: Queue) -> None:
+    put(lane, queue, *numbered(40))
+    told = Answers()
+    lane.publish(lane.source, queue, encode(*numbered(40, 40)), "t", told)
+    lane.take(lane.source, queue, 50, told)
+    answer = lane.send()
+    lane.client.call("SET", lane.keys.epoch, "dataset.2")
+    with pytest.raises(ResponseError, match=r"^EPOCH dataset.2"):
+        lane.again()
+    old, lane.epoch = lane.epoch, "dataset.2"
+    lane.command = tuple("dataset.2" if word == old else word for word in lane.command)
+    repeated(lane, queue, answer)
+    put(lane, queue, b"new")
+    lane.settle(lane.source, told[1], told)
+    lane.send()
+    assert bodies(take(lane, queue)) == [*numbered(30, 50), b"new"]
+
+
+@pytest.mark.parametrize("epoch", ["", "other.1"])
+def test_nothing_is_done_to_other_data(lane: Lane, queue: Queue, epoch: str) -> None:
+    """The epoch is compared inside every function."""
+    lane.client.call("SET", lane.keys.epoch, epoch) if epoch else lane.client.call("DEL", lane.keys.epoch)
+    calls: list[Callable[[], Any]] = [
+        lambda: put(lane, queue, b"x"),
+        lambda: lane.control("open"),
+        lambda: lane.control("beat"),
+        lambda: lane.fence(),
+        lambda: lane.function("declare", [queue.keys[1], *lane.keys.bindings], "q1", "m", ""),
+        lambda: lane.function("delete", [*queue.keys, *lane.keys.bindings], "q1", "Delete"),
+        lambda: lane.function("upkeep", queue.keys, 0, 1, 0),
+        lambda: lane.function("reserve", [queue.keys[1]], "me", 1000),
+        lambda: lane.function("release", [queue.keys[1]], "me", 1),
+        lambda: lane.function("redrive", [*queue.keys, *queue.keys], "", "1-1"),
+        lambda: lane.function("purge", [queue.keys[1], queue.keys[6]], "1-1"),
+        lambda: lane.function("log_declare", [lane.keys.log[1]], "fsync", 1, 1),
+        lambda: lane.function("log_state", lane.keys.log),
+        lambda: lane.function("log_accept", lane.keys.log, "0", "", 0),
+        lambda: lane.function("log_trim", lane.keys.log),
+        lambda: lane.function("log_lease", [lane.keys.log_lease("s")], "me", 1),
+    ]
+    for call in calls:
+        with pytest.raises(ResponseError, match=rf"^EPOCH {epoch or 'none'}"):
+            call()
+    assert lane.client.call("EXISTS", queue.keys[0]) == 0

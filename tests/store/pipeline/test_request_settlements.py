@@ -1,0 +1,117 @@
+"""What settles a pull under its id (ring.md 5.4, docs/store.md)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from services.store import Outcome
+from services.store.model.errors import (
+    LeaseLost,
+)
+from services.store.model.requests import Nothing, Pulled, Settlement
+from tests.store.desk import Desk, numbered
+from tests.store.requesting import Node, given, looks, request_id
+
+STORED, AGAIN = Outcome.STORED, Outcome.AGAIN
+A, B, C = request_id(1), request_id(2), request_id(3)
+
+
+@pytest.fixture
+def node(desk: Desk) -> Node:
+    return Node(desk)
+
+
+async def test_the_id_settles_whoever_leases(desk: Desk, node: Node) -> None:
+    """The settlement comes to whichever process of the store is first in the ring."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    told = await node.pull(A, queue)
+    await node.pull(B, queue)
+    assert isinstance(told, Pulled)
+    async with desk.another() as other:
+        stranger = Node(other)
+        assert await stranger.settle(A, queue) is Settlement.SETTLED
+        assert await stranger.settle(A, queue) is Settlement.AGAIN
+        assert await node.settle(A, queue) is Settlement.AGAIN
+        assert await stranger.settle(C, queue) is Settlement.UNKNOWN
+        assert await stranger.pull(A, queue) is Nothing.EXPIRED
+        held = await desk.domain.link.call("SMEMBERS", desk.domain.keys.lots(desk.pipe.session))
+        assert len(held) == 1, "what another one settled is not among ours any more"
+        assert await looks(desk, queue) == (1, 1, 1)
+        assert await node.settle(B, queue) is Settlement.SETTLED
+    with pytest.raises(LeaseLost):
+        await desk.settle([told.delivery])
+    assert await desk.domain.link.call("EXISTS", desk.domain.keys.lots(desk.pipe.session)) == 0
+    assert not any((await desk.reconcile(queue)).values())
+    assert await desk.drain(queue) == [b"m00002"]
+
+
+async def test_what_was_settled_stays_known_no_longer_than_its_pull(desk: Desk, node: Node) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"x")
+    await node.pull(A, queue, keep_ms=50_000)
+    await node.settle(A, queue)
+    assert 0 < await desk.domain.link.call("PTTL", desk.domain.keys.request(A)) <= 50_000
+
+
+async def test_one_of_many_in_an_entry_is_settled_alone(desk: Desk, node: Node) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(40))
+    ids = [request_id(100 + n) for n in range(40)]
+    pulled = [given(await node.pull(one, queue))[0] for one in ids]
+    assert pulled == numbered(40)
+    for one in ids[1::2]:
+        assert await node.settle(one, queue) is Settlement.SETTLED
+    assert await looks(desk, queue) == (0, 20, 20)
+    for n, one in enumerate(ids):
+        told = await node.pull(one, queue)
+        assert told is Nothing.EXPIRED if n % 2 else given(told) == (b"m%05d" % n, True)
+    await desk.reconcile(queue, straggler_ms=-1000)
+    assert given(await node.pull(ids[0], queue)) == (b"m00000", True), "also when the entry was thinned out"
+    for one in ids[::2]:
+        assert await node.settle(one, queue) is Settlement.SETTLED
+    assert not any((await desk.reconcile(queue)).values())
+    assert (await desk.stats(queue))["bytes"] == 0
+
+
+async def test_at_most_once_is_settled_before_it_is_shown(desk: Desk, node: Node) -> None:
+    """docs/guarantees.md: of those who repeat, nobody sees it a second time."""
+    queue = await desk.queue(delivery="at-most-once")
+    await desk.put(queue, b"x")
+    told = await node.pull(A, queue)
+    assert isinstance(told, Pulled)
+    assert told.delivery.settled
+    assert await looks(desk, queue) == (0, 0, 1)
+    assert await node.pull(A, queue) is Nothing.EXPIRED
+    assert await node.settle(A, queue) is Settlement.AGAIN
+    await desk.put(queue, b"y")
+    async with desk.another() as other:
+        both = await asyncio.gather(
+            node.pull(B, queue), Node(other).pull(B, queue), Node(other).pull(B, queue)
+        )
+    assert sorted(type(one).__name__ for one in both) == ["Nothing", "Nothing", "Pulled"]
+
+
+async def test_requests_keep_their_place_among_what_was_asked_before(desk: Desk) -> None:
+    """tmq.md 1.2: one source's requests are done in sequence."""
+    queue = await desk.queue()
+    node = Node(desk, desk.source)
+    put = desk.publishing(queue, b"0")
+    told = await asyncio.gather(node.push(A, queue, b"1"), node.pull(B, queue), node.push(C, queue, b"2"))
+    assert (await put, told[0], told[2]) == ([], STORED, STORED)
+    assert given(told[1]) == (b"0", False)
+    assert await desk.drain(queue) == [b"1", b"2"]
+
+
+async def test_many_pulls_of_one_call_get_each_their_own(desk: Desk, node: Node) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(150))
+    ids = [request_id(1000 + n) for n in range(200)]
+    told = await asyncio.gather(*(node.pull(one, queue) for one in ids))
+    assert [given(one)[0] for one in told[:150]] == numbered(150)
+    assert set(told[150:]) == {Nothing.EMPTY}
+    settled = await asyncio.gather(*(node.settle(one, queue) for one in ids))
+    assert settled == [Settlement.SETTLED] * 150 + [Settlement.UNKNOWN] * 50
+    assert await looks(desk, queue) == (0, 0, 150)

@@ -1,0 +1,273 @@
+"""Requests of a ring while answers are lost, servers die and stand still (ring.md 5.4, docs/store.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from redis.exceptions import ResponseError
+
+from services.store import OURSELVES, Outcome, Part, PipeSettings, Queue, QueueSpec, Source
+from services.store.model.errors import LeaseLost, OutcomeUnknown, QueueFull, StoreUnavailable
+from services.store.model.requests import Nothing, Pulled, Settlement
+from tests.proxy import Proxy
+from tests.servers import Client, Server
+from tests.store.desk import Desk, bodies, encode, numbered, until
+from tests.store.lane import Lane, begin
+from tests.store.pipeline.test_replays import Answers, put, repeated
+from tests.store.requesting import KEEP_MS, LARGEST, Node, request_id
+
+A, B, C, D = (request_id(number) for number in range(1, 5))
+
+
+@pytest.fixture
+def queue(client: Client) -> Queue:
+    queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync", max_length=4))
+    begin(client, queue)
+    return queue
+
+
+@pytest.fixture
+def lane(client: Client, queue: Queue) -> Lane:
+    return Lane(client, "one")
+
+
+def push(lane: Lane, request: bytes, queue: Queue, body: bytes, told: Answers) -> None:
+    lane.push_once(lane.source, request, queue, *encode(body), "t", KEEP_MS, told)
+
+
+def pull(lane: Lane, request: bytes, queue: Queue, told: Answers) -> None:
+    lane.pull_once(lane.source, request, queue, LARGEST, KEEP_MS, told)
+
+
+# the same call, because its answer was lost
+
+
+def test_every_request_answers_the_same_again(lane: Lane, queue: Queue) -> None:
+    """What was done then is told as done now, not as done before."""
+    put(lane, queue, b"0", b"1")
+    told = Answers()
+    push(lane, A, queue, b"2", told)
+    pull(lane, B, queue, told)
+    pull(lane, B, queue, told)
+    lane.settle_once(lane.source, C, queue, told)
+    push(lane, D, queue, b"3", told)
+    push(lane, request_id(5), queue, b"4", told)
+    repeated(lane, queue, lane.send())
+    assert told[0] is Outcome.STORED
+    assert [(one.again, bodies([one.delivery])) for one in told[1:3]] == [(False, [b"0"]), (True, [b"0"])]
+    assert told[3:5] == [Settlement.UNKNOWN, Outcome.STORED]
+    assert isinstance(told[5], QueueFull)
+    lane.settle_once(lane.source, B, queue, told)
+    repeated(lane, queue, lane.send())
+    assert told[-1] is Settlement.SETTLED
+
+
+def test_what_was_pulled_and_went_back_is_not_given_out_by_a_repetition(
+    lane: Lane, queue: Queue, client: Client
+) -> None:
+    other = Lane(client, "two")
+    put(lane, queue, b"0", b"1")
+    told = Answers()
+    pull(lane, A, queue, told)
+    lane.send()
+    lane.die()
+    assert other.fence() == ["one"]
+    assert lane.again()[0][0] == b"DONE"
+    assert other.sweep("one", [queue]) == (1, 0, 0)
+    assert lane.again() == [[b"EXPIRED"]]
+    pull(other, A, queue, told)
+    pull(other, B, queue, told)
+    other.send()
+    assert told[1] is Nothing.EXPIRED
+    assert bodies([told[2].delivery]) == [b"0"]
+
+
+def test_a_call_that_came_too_late_leaves_nothing_under_its_ids(
+    lane: Lane, queue: Queue, client: Client
+) -> None:
+    told = Answers()
+    push(lane, A, queue, b"x", told)
+    pull(lane, B, queue, told)
+    with pytest.raises(ResponseError, match=r"^LATE"):
+        lane.send(deadline_ms=1)
+    assert client.call("KEYS", lane.keys.prefix + "r:*") == []
+    push(lane, A, queue, b"x", told)
+    lane.send()
+    assert told == [Outcome.STORED]
+
+
+def test_a_settlement_of_anothers_lease_takes_two_calls(lane: Lane, queue: Queue, client: Client) -> None:
+    """The second one names what the other session holds: a function changes no key that it was not given."""
+    other, told = Lane(client, "two"), Answers()
+    put(lane, queue, b"0")
+    pull(lane, A, queue, told)
+    lane.send()
+    other.settle_once(other.source, A, queue, told)
+    assert other.send() == [[b"HELD", b"one"]]
+    assert len(told) == 1
+    assert lane.keys.lots("one") not in other.command
+    assert other.send() == [[b"DONE"]]
+    assert lane.keys.lots("one") in other.command
+    assert other.again() == [[b"DONE"]]
+    assert told[1] is Settlement.SETTLED
+    assert client.call("EXISTS", lane.keys.lots("one")) == 0
+
+
+def test_to_read_anothers_lease_again_gives_no_right_to_it(lane: Lane, queue: Queue, client: Client) -> None:
+    """Not in the same call either, where lots are remembered."""
+    other, told = Lane(client, "two"), Answers()
+    put(lane, queue, b"0")
+    pull(lane, A, queue, told)
+    lane.send()
+    pull(other, A, queue, told)
+    other.release(Source(OURSELVES), [told[0].delivery], failed=False, done=told)
+    other.send()
+    assert isinstance(told[1], LeaseLost), "settles come before"
+    pull(other, A, queue, told)
+    after = Part(queue, [told[0].delivery], [], "t")
+    other.commit(other.source, "t1", [after], told)
+    other.send()
+    assert (told[2].again, told[3].again, type(told[4])) == (True, True, LeaseLost)
+
+
+def test_a_damaged_entry_is_told_to_its_asker_alone(lane: Lane, queue: Queue, client: Client) -> None:
+    told, fine = Answers(), Answers()
+    put(lane, queue, b"0", b"1")
+    pull(lane, A, queue, told)
+    lane.send()
+    client.call("HSET", queue.keys[2], told[0].delivery.lot, "nonsense")
+    pull(lane, A, queue, told)
+    push(lane, B, queue, b"2", fine)
+    lane.send()
+    assert told[1].reason == "store_fault"
+    assert fine == [Outcome.STORED]
+
+
+# servers
+
+HASTY = PipeSettings(patience_s=0.5, reply_timeout_s=0.3, call_deadline_s=20.0, request_timeout_s=30.0)
+
+
+class Requesters:
+    """Requests of numbered ids, each repeated by several processes until one says what came of it."""
+
+    def __init__(self, queue: Queue, serial: int, *nodes: Node) -> None:
+        """serial: after which its ids are counted; it needs some thousand."""
+        self.queue = queue
+        self.nodes = nodes
+        self.pushed: list[bytes] = []
+        self.pulled: list[bytes] = []
+        self._serial = serial
+
+    async def _until_told(self, verb: str, request: bytes, *args: Any) -> tuple[Any, bool]:
+        """The first answer of anybody, and whether it was asked more than once."""
+        asked = 0
+        while True:
+            node = self.nodes[asked % len(self.nodes)]
+            asked += 1
+            try:
+                return await getattr(node, verb)(request, self.queue, *args), asked > 1
+            except StoreUnavailable:
+                await asyncio.sleep(0.02)
+
+    async def push(self) -> None:
+        self._serial += 1
+        body = b"%06d" % self._serial
+        told, repeated = await self._until_told("push", request_id(2 * self._serial), body)
+        assert told is Outcome.STORED or repeated, "AGAIN of what was asked once"
+        self.pushed.append(body)
+        again = await self._until_told("push", request_id(2 * self._serial), b"never")
+        assert again[0] is Outcome.AGAIN
+
+    async def pull(self) -> None:
+        self._serial += 1
+        request = request_id(2 * self._serial + 1)
+        told, _ = await self._until_told("pull", request)
+        if isinstance(told, Pulled):
+            settled, repeated = await self._until_told("settle", request)
+            assert settled is Settlement.SETTLED or (repeated and settled is Settlement.AGAIN)
+            self.pulled += bodies([told.delivery])
+
+    async def run(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            await self.push()
+            await self.pull()
+
+
+async def test_killed_in_the_middle_each_is_done_once(own_server: Server) -> None:
+    """Repeats go to another process of the store, as a ring sends them on another link."""
+    async with Desk(own_server) as desk, desk.another() as other:
+        nodes = (Node(desk), Node(other))
+        traffic = [Requesters(await desk.queue(f"q{n}"), n * 1_000_000, *nodes) for n in range(4)]
+        stop = asyncio.Event()
+        tasks = [asyncio.create_task(one.run(stop)) for one in traffic]
+        for _ in range(3):
+            goal = sum(len(one.pulled) for one in traffic) + 60
+            await until(lambda goal=goal: sum(len(one.pulled) for one in traffic) >= goal)
+            own_server.kill9()
+            own_server.restart()
+        stop.set()
+        await asyncio.gather(*tasks)
+        for one in traffic:
+            left = await desk.drain(one.queue)
+            assert sorted(one.pulled + left) == sorted(set(one.pushed))
+            assert one.pulled + left == one.pushed, "in their order, each once"
+            assert not any((await desk.reconcile(one.queue)).values())
+
+
+async def test_answers_that_are_lost_are_asked_for_again(own_server: Server) -> None:
+    """By the pipe itself, under the call's own number: STORED is told, not AGAIN."""
+    async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url) as desk:
+        queue, node = await desk.queue(), Node(desk)
+        await desk.put(queue, b"0")
+        for number, (asked, wanted) in enumerate(
+            (
+                (lambda: node.push(A, queue, b"1"), Outcome.STORED),
+                (lambda: node.pull(B, queue), Pulled),
+                (lambda: node.settle(B, queue), Settlement.SETTLED),
+            )
+        ):
+            proxy.lose_replies_to = b"ps1_work"
+            task = asyncio.ensure_future(asked())
+            await until(lambda number=number: proxy.lost > number)
+            proxy.lose_replies_to = b""
+            told = await task
+            assert isinstance(told, Pulled) and not told.again if wanted is Pulled else told is wanted
+            await until(lambda: desk.pipe.trouble is None)
+        assert await desk.drain(queue) == [b"1"]
+
+
+async def test_a_pull_whose_asker_was_told_that_nobody_knows_gives_back(own_server: Server) -> None:
+    settings = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=20.0, request_timeout_s=1.0)
+    async with Desk(own_server, pipe=settings) as desk:
+        queue, node = await desk.queue(), Node(desk)
+        await desk.put(queue, *numbered(1))
+        own_server.stop()
+        asked = [node.push(A, queue, b"x"), node.pull(B, queue), node.settle(C, queue)]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        assert {type(one) for one in told} == {OutcomeUnknown}
+        own_server.cont()
+        await until(lambda: desk.pipe.trouble is None)
+
+        async def back() -> bool:
+            return (await desk.stats(queue))["ready"] == 2
+
+        await until(back)
+        assert await node.pull(B, queue) is Nothing.EXPIRED
+        assert await node.push(A, queue, b"x") is Outcome.AGAIN
+        assert await desk.drain(queue) == [*numbered(1), b"x"]
+
+
+async def test_what_is_asked_of_a_store_that_is_away_is_refused(own_server: Server) -> None:
+    async with Desk(own_server, pipe=HASTY) as desk:
+        queue, node = await desk.queue(), Node(desk)
+        own_server.kill9()
+        await until(lambda: desk.pipe.refuses() is not None)
+        for asked in (node.push(A, queue, b"x"), node.pull(B, queue), node.settle(C, queue)):
+            with pytest.raises(StoreUnavailable):
+                await asyncio.wait_for(asked, 10)
+        own_server.restart()
+        await until(lambda: desk.pipe.trouble is None)
+        assert await node.push(A, queue, b"x") is Outcome.STORED

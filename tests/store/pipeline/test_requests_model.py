@@ -1,0 +1,159 @@
+"""Requests of a ring among everything else that sessions do, against the plain model (test_model.py; ring.md 5.4).
+
+What an id was told is told again, by whichever session is asked; nothing is done twice; whoever settles by the id
+settles what it leased, and only as long as that is the same lease.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import rule, run_state_machine_as_test
+
+from services.store import Outcome
+from services.store.model.errors import MessageTooLarge, QueueFull
+from services.store.model.requests import Nothing, Pulled, Settlement
+from tests.servers import Server
+from tests.store.desk import bodies, encode
+from tests.store.lane import Lane
+from tests.store.modelled import Held
+from tests.store.pipeline.test_model import EXAMPLES, SEED, STEPS, StoreMachine, queues, randoms, sessions
+from tests.store.requesting import KEEP_MS, request_id
+
+
+@dataclass
+class Known:
+    """What was asked under an id, and what it was told: of a pull, the lease that it got."""
+
+    queue: int
+    told: Any
+    owner: Lane | None = None
+    held: Held | None = None
+
+
+class RequestMachine(StoreMachine):
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self.pushes: dict[bytes, Known] = {}
+        self.pulls: dict[bytes, Known] = {}
+
+    def new_id(self) -> bytes:
+        self.serial += 1
+        return request_id(self.serial)
+
+    def ask(self, lane: Lane, verb: str, *args: Any) -> Any:
+        """What the verb tells; it may take two calls."""
+        told: list[Any] = []
+        getattr(lane, verb)(lane.source, *args, told.append)
+        while lane.waiting:
+            self.send(lane)
+        (answer,) = told
+        return answer
+
+    def is_leased(self, known: Known) -> bool:
+        """Still the same lease: not one of another take."""
+        if known.owner is None or known.held is None:
+            return False
+        return self.held.get(known.owner.session, {}).get(known.held.body) is known.held
+
+    @rule(number=sessions, queue=queues, rnd=randoms)
+    def push(self, number: int, queue: int, rnd: random.Random) -> None:
+        lane, request = self.lanes[number], self.new_id()
+        (body,) = self.fresh(rnd, 1)
+        fit = self.models[queue].publish([body])
+        told = self.ask(lane, "push_once", request, self.queues[queue], *encode(body), "ring", KEEP_MS)
+        assert told is Outcome.STORED if fit else isinstance(told, QueueFull)
+        self.pushes[request] = Known(queue, told)
+
+    @rule(number=sessions, rnd=randoms)
+    def push_again(self, number: int, rnd: random.Random) -> None:
+        if not self.pushes:
+            return
+        request, known = rnd.choice(list(self.pushes.items()))
+        args = (self.queues[known.queue], *encode(b"never"), "ring", KEEP_MS)
+        told = self.ask(self.lanes[number], "push_once", request, *args)
+        assert told is Outcome.AGAIN if known.told is Outcome.STORED else isinstance(told, QueueFull)
+
+    @rule(number=sessions, queue=queues, rnd=randoms)
+    def pull(self, number: int, queue: int, rnd: random.Random) -> None:
+        lane, request, model = self.lanes[number], self.new_id(), self.models[queue]
+        largest = rnd.choice((10, 2000))
+        taken = model.take(lane.session, 1)
+        told = self.ask(lane, "pull_once", request, self.queues[queue], largest, KEEP_MS)
+        known = self.pulls[request] = Known(queue, told)
+        if not taken:
+            assert told is Nothing.EMPTY
+        elif len(taken[0].body) > largest:
+            assert isinstance(told, MessageTooLarge)
+            model.give_back(taken[0].body, failed=False, to_end=False)
+            model.counts.subtract(("delivered", "returned"))  # nobody has seen it
+        else:
+            self.check(told, taken[0], again=False)
+            known.owner, known.held = lane, Held(queue, told.delivery)
+            self.held[lane.session][taken[0].body] = known.held
+
+    def check(self, told: Any, message: Any, *, again: bool) -> None:
+        assert isinstance(told, Pulled)
+        d = told.delivery
+        assert (told.again, bodies([d]), d.acquired, d.failed, d.note) == (
+            again,
+            [message.body],
+            message.acquired,
+            message.failed,
+            message.note,
+        )
+
+    @rule(number=sessions, rnd=randoms)
+    def pull_again(self, number: int, rnd: random.Random) -> None:
+        if not self.pulls:
+            return
+        request, known = rnd.choice(list(self.pulls.items()))
+        told = self.ask(self.lanes[number], "pull_once", request, self.queues[known.queue], 2000, KEEP_MS)
+        if known.held is None:
+            assert told is known.told or type(told) is type(known.told)
+        elif self.is_leased(known):
+            _, message = self.models[known.queue].leased[known.held.body]
+            self.check(told, message, again=True)
+            if known.owner is not self.lanes[number]:  # its last answer names what another may let go of
+                self.last.pop(self.lanes[number].session, None)
+        else:
+            assert told is Nothing.EXPIRED
+
+    @rule(number=sessions, rnd=randoms)
+    def settle(self, number: int, rnd: random.Random) -> None:
+        if not self.pulls:
+            return
+        request, known = rnd.choice(list(self.pulls.items()))
+        leased = self.is_leased(known)
+        told = self.ask(self.lanes[number], "settle_once", request, self.queues[known.queue])
+        if known.held is None:
+            assert told is Settlement.UNKNOWN
+        elif not leased:
+            settled = known.told is Settlement.SETTLED
+            assert told is (Settlement.AGAIN if settled else Settlement.EXPIRED)
+        else:
+            assert told is Settlement.SETTLED
+            assert known.owner is not None
+            known.told = told
+            self.let_go(known.owner, [known.held])
+            self.models[known.queue].settle([known.held.body])
+            if known.owner is not self.lanes[number]:  # its last answer named what it has no more
+                self.last.pop(known.owner.session, None)
+
+
+def test_requests_do_what_the_model_does(server: Server) -> None:
+    print(f"PENSTOCK_MODEL_SEED={SEED} PENSTOCK_MODEL_EXAMPLES={EXAMPLES}")
+    run_state_machine_as_test(
+        seed(SEED)(lambda: RequestMachine(server)),
+        settings=settings(
+            max_examples=max(1, EXAMPLES // 2),  # all of the other machine is in this one, too
+            stateful_step_count=STEPS,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=(Phase.generate,),
+            database=None,
+        ),
+    )

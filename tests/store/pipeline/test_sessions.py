@@ -1,0 +1,271 @@
+"""Sessions: heartbeats, and what becomes of the leases of those who stop (docs/store.md, Sessions and leases)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from redis.exceptions import ResponseError
+
+from services.store import QueueSpec
+from services.store.model.errors import LeaseLost, StoreUnavailable
+from services.store.pipeline.domain import Timing
+from tests.servers import Client, Server
+from tests.store.desk import Desk, bodies, encode, numbered, until
+from tests.store.lane import Lane
+from tests.store.pipeline.test_replays import Answers, take
+
+SHORT = Timing(session_timeout_ms=300, beat_s=0.05, sweep_s=0.1)
+VISIBLE = "1ms"  # the session's own timeout decides
+
+
+@pytest.fixture
+async def desk(server: Server) -> AsyncIterator[Desk]:
+    async with Desk(server, timing=SHORT) as desk:
+        yield desk
+
+
+@pytest.fixture
+def mute(client: Client, desk: Desk) -> Lane:
+    """A session that never sends a heartbeat."""
+    return Lane(client, "mute", desk.pipe.epoch)
+
+
+async def swept(desk: Desk, session: str) -> bool:
+    """Looks once more; whether the session is gone altogether."""
+    await desk.domain.sweep()
+    keys = desk.domain.keys
+    scores = [await desk.domain.link.call("ZSCORE", key, session) for key in (keys.sessions, keys.dying)]
+    return scores == [None, None]
+
+
+async def passed(desk: Desk, ms: int) -> None:
+    start = await desk.store.now_ms()
+
+    async def over() -> bool:
+        return await desk.store.now_ms() > start + ms
+
+    await until(over)
+
+
+async def test_a_silent_sessions_messages_go_back_to_their_places_as_failed(desk: Desk, mute: Lane) -> None:
+    queue = await desk.queue(visibility_timeout=VISIBLE)
+    await desk.put(queue, *numbered(100))
+    got = take(mute, queue, 50)
+    told = Answers()
+    mute.settle(mute.source, got[:5], told)
+    mute.release(mute.source, got[5:8], failed=False, done=told)
+    mute.send()
+    assert len(take(mute, queue, 1)) == 1
+    await until(lambda: swept(desk, "mute"))
+    again = await desk.take(queue)
+    assert bodies(again) == numbered(95, 5)
+    counts = [(d.acquired, d.failed) for d in again for _ in range(d.count)]
+    assert counts == [(2, 1), (1, 0), (1, 0), *[(1, 1)] * 42, *[(1, 0)] * 50] or counts[:3] == [
+        (3, 1),
+        (2, 0),
+        (2, 0),
+    ]
+    stats = await desk.stats(queue)
+    assert (stats["in_flight"], stats["fenced"], stats["acked"]) == (95, 0, 5)
+    await desk.settle(again)
+    assert (await desk.stats(queue))["leases"] == 0
+
+
+async def test_a_fenced_session_can_do_nothing_any_more(desk: Desk, mute: Lane) -> None:
+    queue = await desk.queue(visibility_timeout="1h")
+    await desk.put(queue, *numbered(3))
+    got = take(mute, queue)
+
+    async def fenced() -> bool:
+        await desk.domain.sweep()
+        return await desk.domain.link.call("ZSCORE", desk.domain.keys.dying, "mute") is not None
+
+    await until(fenced)
+    told = Answers()
+    mute.settle(mute.source, got, told)
+    with pytest.raises(ResponseError, match=r"^SESSION"):
+        mute.send()
+    with pytest.raises(ResponseError, match=r"^SESSION"):
+        mute.control("beat")
+    assert (await desk.stats(queue))["in_flight"] == 3
+
+
+async def test_heartbeats_keep_everything(desk: Desk) -> None:
+    queue = await desk.queue(visibility_timeout=VISIBLE)
+    await desk.put(queue, *numbered(3))
+    got = await desk.take(queue)
+    session = desk.pipe.session
+    async with desk.another() as other:
+        start = await desk.store.now_ms()
+        while await desk.store.now_ms() < start + 4 * SHORT.session_timeout_ms:
+            assert await other.domain.sweep() == 0
+    assert desk.pipe.session == session
+    await desk.settle(got)
+
+
+async def test_every_queue_has_its_own_visibility_timeout(desk: Desk, mute: Lane) -> None:
+    soon, late = (
+        await desk.queue("soon", visibility_timeout="1s"),
+        await desk.queue("late", visibility_timeout="1h"),
+    )
+    for queue in (soon, late):
+        await desk.put(queue, *numbered(2))
+        take(mute, queue)
+
+    async def back() -> bool:
+        await desk.domain.sweep()
+        return await desk.count(soon) == 2
+
+    start = await desk.store.now_ms()
+    await until(back)
+    assert await desk.store.now_ms() >= start + 900
+    assert await desk.count(late) == 0
+    assert not await swept(desk, "mute")
+    await desk.store.declare("late", QueueSpec(visibility_timeout="1s"), "test", replace=True)
+    await until(lambda: swept(desk, "mute"))
+    assert await desk.count(late) == 2
+
+
+async def test_what_kills_its_consumers_dies_itself(desk: Desk, client: Client) -> None:
+    queue = await desk.queue(visibility_timeout=VISIBLE, max_deliveries=2)
+    await desk.put(queue, b"poison")
+    for session in ("first", "second"):
+        assert len(take(Lane(client, session, desk.pipe.epoch), queue)) == 1
+        await until(lambda name=session: swept(desk, name))
+    assert await desk.take(queue) == []
+    (letter,) = [d async for d in desk.dead(queue).matching()]
+    assert (letter.reason, letter.failed, letter.acquired) == ("max_deliveries", 2, 2)
+    assert letter.error == "the edge that held it died"
+
+
+async def test_no_message_dies_of_sending_agents_that_do(desk: Desk, client: Client) -> None:
+    """rqp_mca.md 3.1: what is in a transmission queue is never dropped, whoever held it dies."""
+    remote = {"protocol": "rqp-mca", "queueId": 7}
+    queue = await desk.queue(visibility_timeout=VISIBLE, max_deliveries=1, remote=remote)
+    await desk.put(queue, b"precious")
+    for session in ("first", "second"):
+        assert len(take(Lane(client, session, desk.pipe.epoch), queue)) == 1
+        await until(lambda name=session: swept(desk, name))
+    (again,) = await desk.take(queue)
+    assert (again.acquired, again.failed) == (3, 0)
+    assert [d async for d in desk.dead(queue).matching()] == []
+
+
+async def test_a_queue_deleted_meanwhile_does_not_hold_up_the_others(desk: Desk, mute: Lane) -> None:
+    gone, kept = [await desk.queue(name, visibility_timeout=VISIBLE) for name in ("gone", "kept")]
+    for queue in (gone, kept):
+        await desk.put(queue, *numbered(2))
+        take(mute, queue)
+    await desk.store.delete(gone)
+    await until(lambda: swept(desk, "mute"))
+    assert await desk.count(kept) == 2
+
+
+async def test_very_many_lots_are_swept_one_by_one(desk: Desk, mute: Lane) -> None:
+    queue = await desk.queue(visibility_timeout=VISIBLE)
+    await desk.put(queue, *numbered(300))
+    for _ in range(100):
+        take(mute, queue, 3)
+    await until(lambda: swept(desk, "mute"))
+    assert bodies(await desk.take(queue)) == numbered(300)
+
+
+async def test_what_a_closed_session_still_held_goes_back_at_once(desk: Desk) -> None:
+    queue = await desk.queue(visibility_timeout="1h")
+    await desk.put(queue, *numbered(3))
+    async with desk.another() as other:
+        await other.take(queue, 2)
+    assert await desk.domain.sweep() == 2
+    assert bodies(await desk.take(queue)) == numbered(3)
+
+
+async def test_a_closed_session_leaves_nothing_behind(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"a")
+    async with desk.another() as other:
+        await other.settle(await other.take(queue))
+        keys = (desk.domain.keys.lane(other.pipe.session), desk.domain.keys.lots(other.pipe.session))
+    assert [await desk.domain.link.call("EXISTS", key) for key in keys] == [0, 0]
+
+
+async def test_a_process_that_lost_its_session_gets_another(desk: Desk) -> None:
+    """It was stopped for too long. What it asked for is refused: nothing of it was stored, nor will be."""
+    queue = await desk.queue(visibility_timeout=VISIBLE)
+    await desk.put(queue, *numbered(2))
+    async with desk.another(timing=Timing(beat_s=3600)) as slow:
+        held = await slow.take(queue, 1)
+        session = slow.pipe.session
+        await until(lambda: swept(desk, session))
+        with pytest.raises(StoreUnavailable, match="given up; nothing was stored"):
+            await slow.publish(queue, b"x")
+        assert slow.refusals["store_unavailable"] == 1
+        await until(lambda: slow.pipe.session != session and slow.pipe.trouble is None)
+        with pytest.raises(LeaseLost):
+            await slow.settle(held)
+        assert await slow.publish(queue, b"y") == []
+    assert await desk.drain(queue) == [*numbered(2), b"y"]
+
+
+async def test_nobody_is_fenced_because_the_store_was_away(desk: Desk, mute: Lane) -> None:
+    """Heartbeats cannot be told from silence while the store stands still: one timeout is given from its return on."""
+    long = desk.another(timing=Timing(session_timeout_ms=30_000, beat_s=10.0, sweep_s=5.0))
+    keys = desk.domain.keys
+    await long.domain.pipe.ready()
+    await long.domain.sweep()
+    now = await desk.store.now_ms()
+    for looked in (now - 20_000, now - 3_600_000):
+        await desk.domain.link.call("HSET", keys.state, "looked", looked, "up_since", 1)
+        await desk.domain.link.call("ZADD", keys.sessions, now - 35_000, "mute")
+        assert await long.domain.sweep() == 0
+        assert await desk.domain.link.call("ZSCORE", keys.sessions, "mute") is not None
+
+
+async def test_after_a_restart_one_timeout_passes_before_anybody_is_fenced(own_server: Server) -> None:
+    async with Desk(own_server, timing=SHORT) as desk:
+        queue = await desk.queue(visibility_timeout=VISIBLE)
+        await desk.put(queue, *numbered(2))
+        with own_server.client() as client:
+            take(Lane(client, "mute", desk.pipe.epoch), queue)
+        await desk.domain.sweep()
+        await passed(desk, SHORT.session_timeout_ms)
+        own_server.kill9()
+        own_server.restart()
+        start = await desk.store.now_ms()
+        assert not await swept(desk, "mute")
+        await until(lambda: swept(desk, "mute"))
+        assert await desk.store.now_ms() >= start + SHORT.session_timeout_ms
+        assert await desk.count(queue) == 2
+
+
+async def test_several_processes_look_after_the_same_sessions(desk: Desk, mute: Lane) -> None:
+    queue = await desk.queue(visibility_timeout=VISIBLE)
+    await desk.put(queue, *numbered(200))
+    for _ in range(20):
+        take(mute, queue, 10)
+    others = [desk.another() for _ in range(3)]
+    for other in others:
+        await other.domain.pipe.ready()
+
+    async def all_look() -> bool:
+        await asyncio.gather(*(other.domain.sweep() for other in others), return_exceptions=True)
+        return await desk.count(queue) == 200
+
+    await until(all_look)
+    assert bodies(await desk.take(queue)) == numbered(200)
+    assert (await desk.stats(queue))["returned"] == 200
+
+
+async def test_work_alone_is_no_heartbeat_but_looking_after_runs_by_itself(desk: Desk, mute: Lane) -> None:
+    desk.store.look_after()
+    queue = await desk.queue(visibility_timeout=VISIBLE)
+    await desk.put(queue, *numbered(2))
+    take(mute, queue)
+
+    async def back() -> bool:
+        return await desk.count(queue) == 2
+
+    await until(back)
+    told = Answers()
+    mute.publish(mute.source, queue, encode(b"x"), "t", told)
+    with pytest.raises(ResponseError, match=r"^SESSION"):
+        mute.send()

@@ -1,0 +1,188 @@
+"""Taking and settling: what is given out, to whom, in which order (docs/store.md, tmq.md 6)."""
+
+import asyncio
+
+import pytest
+
+from services.store import OURSELVES, QueueSpec, Source
+from services.store.model.operations import TAKE_BYTES
+from tests.store.desk import Desk, bodies, numbered
+
+
+async def test_messages_come_out_once_in_the_order_in_which_they_came_in(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(100))
+    got = await desk.take(queue, 40)
+    assert bodies(got) == numbered(40)
+    assert bodies(await desk.take(queue)) == numbered(60, 40)
+    assert await desk.take(queue) == []
+    assert await desk.count(queue) == 0
+
+
+@pytest.mark.parametrize("want", [0, 1001])
+async def test_a_take_wants_1_to_1000(desk: Desk, want: int) -> None:
+    queue = await desk.queue()
+    with pytest.raises(ValueError, match="1 to 1000 messages"):
+        await desk.take(queue, want)
+
+
+async def test_the_cursor_stops_inside_entries(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(200))
+    found = []
+    for want in (1, 30, 1, 32, 33, 5, 64, 100):
+        got = await desk.take(queue, want)
+        found += bodies(got)
+        await desk.settle(got)
+    assert found == numbered(200)
+    assert (await desk.stats(queue))["acked"] == 200
+
+
+async def test_entries_of_one_message_each_come_in_one_take(desk: Desk) -> None:
+    queue = await desk.queue()
+    for body in numbered(150):
+        await desk.put(queue, body)
+    assert bodies(await desk.take(queue, 120)) == numbered(120)
+    assert bodies(await desk.take(queue)) == numbered(30, 120)
+
+
+async def test_origin_and_time_come_with_the_message(desk: Desk) -> None:
+    queue = await desk.queue()
+    before = await desk.store.now_ms()
+    await desk.publish(queue, b"a", origin="tmq 10.0.0.1")
+    (got,) = await desk.take(queue)
+    assert got.origin == "tmq 10.0.0.1"
+    assert before <= got.enqueued_ms <= await desk.store.now_ms()
+    assert (got.acquired, got.failed) == (1, 0)
+
+
+async def test_takers_share_what_there_is_in_the_order_in_which_they_asked(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(50))
+    shares = await asyncio.gather(*(desk.taking(queue, 20, source=Source(OURSELVES)) for _ in range(4)))
+    assert [bodies(share) for share in shares] == [numbered(20), numbered(20, 20), numbered(10, 40), []]
+    for share in shares[:3]:
+        await desk.settle(share)
+    assert (await desk.stats(queue))["in_flight"] == 0
+
+
+async def test_a_take_of_large_messages_says_that_there_is_more(desk: Desk) -> None:
+    """One answer is bounded; whoever wants the rest asks again."""
+    queue = await desk.queue()
+    size = TAKE_BYTES // 4
+    for _ in range(6):
+        await desk.put(queue, b"x" * size)
+    answers = []
+    desk.pipe.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
+    desk.pipe.take(Source(OURSELVES), queue, 1, lambda got, more: answers.append((len(got), more)))
+    await desk.count(queue)
+    assert answers == [(4, True), (0, True)]
+    desk.pipe.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
+    await desk.count(queue)
+    assert answers[-1] == (2, False)
+
+
+async def test_a_take_of_large_messages_that_came_back_is_bounded_too(desk: Desk) -> None:
+    """However small most of the others are: the mean says nothing of those that are first."""
+    queue = await desk.queue()
+    large = [b"%d" % number * (TAKE_BYTES // 4) for number in range(6)]
+    await desk.put(queue, *large)
+    taken = await desk.take(queue) + await desk.take(queue)
+    await desk.put(queue, *numbered(2000))
+    await desk.release(taken)
+    first, second = await desk.take(queue), await desk.take(queue)
+    assert bodies(first) == large[:4]
+    assert bodies(second)[:3] == [*large[4:], *numbered(1)]
+    await desk.settle([*first, *second])
+    assert bodies(second)[2:] + await desk.drain(queue) == numbered(2000)
+    assert await desk.reconcile(queue) == {"len": 0, "bytes": 0, "leased": 0}
+
+
+async def test_settled_messages_are_gone_and_counted(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"", b"ab", b"cde")
+    got = await desk.take(queue)
+    assert (await desk.stats(queue))["in_flight"] == 3
+    await desk.settle(got)
+    stats = await desk.stats(queue)
+    assert (stats["ready"], stats["in_flight"], stats["bytes"], stats["leases"]) == (0, 0, 0, 0)
+    assert (stats["delivered"], stats["acked"], stats["bytes_out"]) == (3, 3, 5)
+
+
+async def test_parts_of_an_entry_are_settled_by_those_who_hold_them(desk: Desk) -> None:
+    """Every bit of the mask, the 32nd included, in any order."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(32))
+    (whole,) = await desk.take(queue)
+    singles = []
+    for _ in range(31):
+        one, whole = whole.cut(1)
+        singles.append(one)
+    singles.append(whole)
+    for index in (31, 0, 30, 15, *range(1, 15), *range(16, 30)):
+        await desk.settle([singles[index]])
+    stats = await desk.stats(queue)
+    assert (stats["acked"], stats["bytes"], stats["leases"]) == (32, 0, 0)
+
+
+async def test_a_session_may_hold_very_many_leases(desk: Desk) -> None:
+    """Nine thousand lots settled in one go: more values than Lua can unpack at once."""
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(9000))
+    takes = []
+    for _ in range(9000):
+        takes.append(desk.taking(queue, 1))
+        desk.counting(queue)  # so that the next take is not one with this
+    held = [(await take)[0] for take in takes]
+    assert (await desk.stats(queue))["leases"] == 9000
+    await asyncio.gather(*(desk.settling([d]) for d in held))
+    stats = await desk.stats(queue)
+    assert (stats["acked"], stats["leases"], stats["in_flight"]) == (9000, 0, 0)
+
+
+async def test_at_most_once_is_settled_before_anybody_sees_it(desk: Desk) -> None:
+    """tmq.md 6.1"""
+    queue = await desk.queue(delivery="at-most-once")
+    await desk.put(queue, *numbered(10))
+    got = await desk.take(queue, 4)
+    assert bodies(got) == numbered(4)
+    stats = await desk.stats(queue)
+    assert (stats["acked"], stats["in_flight"], stats["ready"]) == (4, 0, 6)
+
+
+async def test_at_most_once_may_be_leased_all_the_same(desk: Desk) -> None:
+    """tmq.md 5.4: what a transaction takes is leased until it ends, whatever the queue's document says."""
+    queue = await desk.queue(delivery="at-most-once")
+    await desk.put(queue, *numbered(3))
+    got = await desk.take(queue, 2, leased=True)
+    assert [d.settled for d in got] == [False]
+    await desk.release(got)
+    assert bodies(await desk.take(queue)) == numbered(3)
+
+
+@pytest.mark.parametrize("first", ["at-most-once", "at-least-once"])
+async def test_a_take_is_what_it_was_when_it_was_asked_for(desk: Desk, first: str) -> None:
+    """tmq.md 6.1: the document changes while the store works on it; whoever gets it is told which it was."""
+    queue = await desk.queue(delivery=first)
+    await desk.put(queue, b"x")
+    handle = await desk.store.find("orders")
+    taking = desk.taking(handle)
+    other = "at-least-once" if first == "at-most-once" else "at-most-once"
+    handle.follow(QueueSpec(delivery=other, ack_level="fsync"), handle.owner)
+    (got,) = await taking
+    assert got.settled is (first == "at-most-once")
+    stats = await desk.stats(queue)
+    assert (stats["acked"], stats["in_flight"]) == ((1, 0) if got.settled else (0, 1))
+
+
+async def test_a_handle_follows_its_document(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"a")
+    handle = await desk.store.find("orders")
+    await desk.store.declare("orders", QueueSpec(delivery="at-most-once"), "test", replace=True)
+    assert (await desk.store.find("orders")) is handle
+    assert handle.at_most_once
+    await desk.store.declare("orders", QueueSpec(delivery="at-most-once"), "file", replace=True)
+    assert (await desk.store.find("orders")).owner == handle.owner == "file"
+    await desk.take(handle)
+    assert (await desk.stats(queue))["acked"] == 1

@@ -1,0 +1,207 @@
+"""What a process counts of its own work is what the queue's counters say of it (docs/store.md, Samples)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from services.kit.measure import SECONDS_BUCKETS
+from services.store import Part, PipeSettings, Queue, Source
+from services.store.model import records
+from services.store.model.buckets import CLASSES, PUT_S
+from services.store.model.client import OURSELVES
+from services.store.model.clock import Clock, now
+from services.store.model.errors import StoreError
+from services.store.model.operations import Send
+from services.store.pipeline.tallies import Tally
+from tests.servers import Server
+from tests.store.desk import Desk, encode, numbered, until
+from tests.store.logbook import arrived, logbook
+from tests.store.pipeline.test_returns import singles
+
+COUNTED = ("accepted", "given", "acked", "returned", "accepted_octets")
+COUNTERS = ("added", "delivered", "acked", "returned", "bytes_in")
+
+
+@pytest.fixture
+async def desk(server: Server) -> AsyncIterator[Desk]:
+    """One that keeps its tallies."""
+    async with Desk(server) as desk:
+        desk.domain.tallies.keep()
+        yield desk
+
+
+def look(desk: Desk) -> dict[str, Tally]:
+    """All that was counted since the last look, by queue."""
+    return {tally.name: tally for tally in desk.domain.tallies.read(time.monotonic())}
+
+
+async def agree(desk: Desk, *queues: Queue) -> dict[str, Tally]:
+    seen = look(desk)
+    for queue in queues:
+        stats = await desk.stats(queue)
+        tally = seen[queue.name]
+        assert [getattr(tally, name) for name in COUNTED] == [stats[name] for name in COUNTERS]
+        assert sum(tally.put) == tally.accepted
+    return seen
+
+
+def test_the_classes_of_times_are_those_of_the_metrics() -> None:
+    assert PUT_S == SECONDS_BUCKETS
+    assert len(PUT_S) + 1 == CLASSES
+
+
+async def test_every_verb_counts_as_the_queue_does(desk: Desk, chance: random.Random) -> None:
+    spec: dict[str, Any] = {"max_length": 300, "max_deliveries": 3}
+    queues = [await desk.queue("one", **spec), await desk.queue("two", **spec)]
+    asks: list[asyncio.Future[Any]] = []
+    for step in range(300):
+        queue, other = chance.sample(queues, 2)
+        run = [b"x" * chance.choice((0, 1, 40, 900)) for _ in range(chance.choice((1, 2, 33, 70)))]
+        held = singles(await desk.take(queue, chance.choice((1, 5, 40))))
+        asks.append(desk.publishing(queue, *run, source=Source(OURSELVES), in_order=chance.random() < 0.3))
+        match chance.randrange(8):
+            case 0 if held:
+                asks.append(desk.releasing(held, failed=chance.random() < 0.5, to_end=chance.random() < 0.5))
+            case 1 if held:
+                asks.append(desk.rejecting(held, "refused"))
+            case 2:
+                parts = (Part(queue, held, encode(b"c"), "t"), Part(other, [], encode(b"d", b"ee"), "t"))
+                asks.append(desk.committing(f"t{step}", *parts))
+            case 3:
+                asks.append(desk.burying(queue, *encode(b"gone"), "injured"))
+            case 4:
+                asks.append(desk.numbering("journal", step + 1, queue, b"numbered"))
+                asks.append(desk.numbering("journal", step + 1, queue, b"numbered"))
+            case 5:
+                asks += [desk.settling(held[:2]), desk.settling(held[:2])] if held else []
+            case 6:
+                await ring(desk, queue, b"%016d" % (step + 1))
+            case _:
+                asks += [desk.settling(held)] if held else []
+        if step % 10 == 0:
+            await asyncio.gather(*asks, return_exceptions=True)
+    await asyncio.gather(*asks, return_exceptions=True)
+    seen = await agree(desk, *queues)
+    refused: Counter[str] = sum((tally.refused for tally in seen.values()), Counter())
+    assert refused == desk.refusals
+    assert {"queue_full", "lease_lost"} <= set(refused)
+
+
+async def ring(desk: Desk, queue: Queue, request: bytes) -> None:
+    """A push and a pull, each asked twice, and the settlement; and one that is too large to be pulled."""
+    told: list[Any] = []
+    source, other, third = Source(OURSELVES), b"p" + request[1:], b"l" + request[1:]
+    for _ in range(2):
+        desk.pipe.push_once(source, request, queue, *encode(b"pushed"), "t", 60_000, told.append)
+        desk.pipe.pull_once(source, other, queue, 1000, 60_000, told.append)
+        desk.pipe.settle_once(source, other, queue, told.append)
+    desk.pipe.push_once(source, b"q" + request[1:], queue, *encode(b"pushed"), "t", 60_000, told.append)
+    desk.pipe.pull_once(source, third, queue, -1, 60_000, told.append)
+    await until(lambda: len(told) == 8)
+
+
+async def test_copies_of_the_log_count_with_their_queues(desk: Desk) -> None:
+    """Whether they come with a SEND or over a link; what is refused of a SEND is no queue's fault."""
+    async with logbook(desk) as book:
+        queue, full = await book.bound("copies", "t"), await book.bound("full", "t", max_length=1)
+        known = await book.log.subscriptions()
+        told: list[object] = []
+        for _ in range(2):
+            copies = [(q, records.encode(b"body")) for q in (queue, full)]
+            send = Send(b"SEND t x\n", 1, copies, "test", known.version, told.append)
+            book.log.send(Source(OURSELVES), send)
+            await until(lambda: told)
+            told.clear()
+        item = arrived(
+            (b"one", b"i1"), 1, b"t 1", b"t 2", copies=[(0, queue, records.encode(b"over a link"))]
+        )
+        assert await book.accept(item) == (2, 0)
+        seen = await agree(desk, queue, full)
+    assert (seen["copies"].accepted, seen["full"].accepted) == (2, 1)
+    assert seen[""].refused == {"queue_full": 1}
+
+
+async def test_what_an_owner_takes_back_counts(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(5))
+    await desk.take(queue, 3)
+    fence = await desk.domain.own(queue, "me", 60_000)
+    assert fence is not None
+    assert await desk.domain.reclaim(queue, fence) == 3
+    assert (await agree(desk, queue))["orders"].returned == 3
+
+
+async def test_octets_that_are_given_out_count_and_each_first_wait_once(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, b"aa", b"bbb", b"")
+    got = await desk.take(queue)
+    await desk.release(got)
+    await desk.take(queue)
+    seen = look(desk)["orders"]
+    assert (seen.given, seen.given_octets) == (6, 10)
+    assert sum(seen.wait) == 3
+
+
+async def test_a_wait_is_the_age_on_the_stores_clock(desk: Desk) -> None:
+    queue = await desk.queue()
+    await desk.put(queue, *numbered(3))
+    desk.domain.tallies.clock = await ahead(desk, 7_000_000)
+    await desk.take(queue, 1)
+    desk.domain.tallies.clock = await ahead(desk, 107_000_000)
+    await desk.take(queue, 2)
+    wait = look(desk)["orders"].wait
+    assert (wait[-3], wait[-1]) == (1, 2)  # above 1 h, above 1 day
+
+
+async def ahead(desk: Desk, ms: int) -> Clock:
+    """A store's clock that has gone on for so long."""
+    clock, asked = Clock(), now()
+    clock.heard(await desk.store.now_ms() + ms, asked)
+    return clock
+
+
+async def test_a_store_that_is_away_refuses_the_messages_of_each_queue(own_server: Server) -> None:
+    """Those that waited for it, and those that come later."""
+    async with Desk(own_server, pipe=PipeSettings(patience_s=0.2)) as desk:
+        queue = await desk.queue()
+        desk.domain.tallies.keep()
+        own_server.kill9()
+        await until(lambda: desk.pipe.trouble)
+        waits = desk.publishing(queue, *numbered(3))
+        taking = desk.taking(queue)
+        for ask in (waits, taking):
+            with pytest.raises(StoreError):
+                await ask
+        with pytest.raises(StoreError):
+            await desk.publish(queue, *numbered(2))
+        assert look(desk)["orders"].refused == {"store_unavailable": 6}
+
+
+async def test_what_nobody_reads_is_not_kept(server: Server) -> None:
+    async with Desk(server) as desk:
+        for number in range(3):
+            queue = await desk.queue(f"q{number}")
+            await desk.put(queue, b"x")
+        assert look(desk) == {}
+        desk.domain.tallies.keep()
+        await desk.put(queue, b"x")
+        assert list(look(desk)) == ["q2"]
+        assert look(desk) == {}
+
+
+async def test_what_was_read_in_vain_is_counted_with_what_came_since(desk: Desk) -> None:
+    queue, other = await desk.queue(), await desk.queue("other")
+    await desk.put(queue, b"x")
+    await desk.put(other, b"y")
+    first = look(desk)
+    await desk.put(queue, b"z")
+    desk.domain.tallies.put_back(first.values())
+    seen = await agree(desk, queue, other)
+    assert (seen["orders"].accepted, seen["orders"].since) == (2, first["orders"].since)

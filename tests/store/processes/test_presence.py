@@ -1,0 +1,185 @@
+"""The directory of running processes (docs/store.md, Processes)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.store import Store
+from services.store.model.errors import StoreUnavailable
+from services.store.model.keys import RegistryKeys
+from services.store.processes import presence as presence_module
+from services.store.processes import rpc_server as reception_module
+from services.store.processes.presence import SILENT_MS
+from tests.servers import Server
+from tests.store.desk import Desk, until
+from tests.store.member import Member, Program, member
+
+KEY = RegistryKeys().processes
+
+
+@pytest.fixture
+async def asker(desk: Desk) -> AsyncIterator[Store]:
+    """Looks, and is in no directory: nobody said that it can be asked."""
+    yield desk.store
+    assert not [one for one in await desk.store.processes() if one.edge == "asker"]
+
+
+async def test_a_process_says_what_it_is(asker: Store, server: Server) -> None:
+    before = await asker.now_ms()
+    assert await asker.processes() == []
+    async with member(server.url, "tmq") as (one, _), member(server.url, "rqp"):
+        first, second = await asker.processes()
+        assert (first.edge, second.edge) == ("rqp", "tmq")
+        assert second.name.startswith(f"tmq-{socket.gethostname()}-")
+        assert second.name.rsplit("-", 2)[1] == str(os.getpid())
+        assert (second.host, second.pid) == (socket.gethostname(), os.getpid())
+        assert before <= second.seen_ms <= await asker.now_ms()
+        assert second.topics == {"numbers"}
+        assert (second.listeners, second.health, second.unready, second.connections) == ((), None, None, 0)
+        one.told = {
+            "listeners": [{"name": "ü", "address": "[::1]:80"}],
+            "health": "h:1",
+            "unready": "draining",
+        }
+        await until(lambda: _says(asker, "draining"))
+        second = (await asker.processes())[1]
+        assert (second.listeners, second.health) == ((("ü", "[::1]:80"),), "h:1")
+    assert await asker.processes() == [], "a process that ends in order is gone at once"
+
+
+async def _says(asker: Store, unready: str) -> bool:
+    return [one.unready for one in await asker.processes()][1] == unready
+
+
+async def test_it_says_that_it_can_be_asked_once_it_hears_questions(
+    asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is asked before is lost; whoever asked then would wait in vain."""
+    refused = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def subscribed(*_: object) -> AsyncIterator[None]:
+        refused.set()
+        raise OSError("not yet")
+        yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reception_module, "subscribed", subscribed)
+        store = Store(server.url, "tmq", observe=Member("tmq"))
+        store.look_after()
+        await refused.wait()
+
+        async def topics() -> list[frozenset[str]]:
+            return [one.topics for one in await asker.processes()]
+
+        assert await until(topics) == [frozenset()]
+        assert (await asker.inquire("numbers", wait_s=60.0)).silent == []
+    try:
+
+        async def can_be_asked() -> bool:
+            return await topics() == [frozenset({"numbers"})]
+
+        await until(can_be_asked)
+        assert len((await asker.inquire("numbers", wait_s=60.0)).answers) == 1
+    finally:
+        await store.close()
+
+
+async def test_it_renews_its_entry(asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presence_module, "RENEW_S", 0.05)
+    monkeypatch.setattr(presence_module, "LOOK_S", 0.02)
+    async with member(server.url) as (one, _):
+        (first,) = await asker.processes()
+        one.told = {"connections": 7}
+
+        async def renewed() -> bool:
+            (now,) = await asker.processes()
+            return now.seen_ms > first.seen_ms and now.connections == 7
+
+        await until(renewed)
+
+
+async def test_who_is_silent_is_gone_and_forgotten_by_the_next_who_writes(
+    asker: Store, server: Server
+) -> None:
+    """As after `kill -9`: so the directory is no longer than what ran in the last half minute."""
+    program = Program(server.url, "tmq")
+    try:
+        found = await program.known(asker)
+        program.signal(signal.SIGKILL)
+        program.process.wait()
+        assert [one.name for one in await asker.processes()] == [found.name]
+        text = server.call("HGET", KEY, found.name).partition(b" ")[2]
+        server.call("HSET", KEY, found.name, b"%d %b" % (await asker.now_ms() - SILENT_MS - 1, text))
+        assert await asker.processes() == []
+        async with member(server.url):
+            assert server.call("HEXISTS", KEY, found.name) == 0
+    finally:
+        program.end()
+
+
+async def test_one_that_ends_on_sigterm_takes_its_entry_away(asker: Store, server: Server) -> None:
+    program = Program(server.url, "tmq")
+    try:
+        await program.known(asker)
+        program.signal(signal.SIGTERM)
+        program.process.wait()
+        assert await asker.processes() == []
+    finally:
+        program.end()
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"nonsense", b"1e3 {}", b"%d []", b"%d {}", b"%d \xff", b"%d " + b"[" * 10_000]
+)
+async def test_what_cannot_be_read_hides_nobody(asker: Store, server: Server, value: bytes) -> None:
+    async with member(server.url):
+        server.call("HSET", KEY, b"other \xff", value.replace(b"%d", b"%d" % await asker.now_ms()))
+        assert [one.edge for one in await asker.processes()] == ["test"]
+
+
+async def test_a_process_that_cannot_say_what_it_is_goes_on(
+    asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fault of ours: it is in the log, and the entry is renewed once it is over."""
+    monkeypatch.setattr(presence_module, "LOOK_S", 0.02)
+    async with member(server.url) as (one, _):
+        one.told = {"health": object()}
+        await until(lambda: "not JSON serializable" in caplog.text)
+        one.told = {"health": "h:1"}
+
+        async def renewed() -> bool:
+            return [process.health for process in await asker.processes()] == ["h:1"]
+
+        await until(renewed)
+
+
+async def test_it_comes_back_with_the_store(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the directory was lost: each process writes its entry anew every 10 s, here sooner."""
+    monkeypatch.setattr(presence_module, "RENEW_S", 0.1)
+    async with Desk(own_server) as desk, member(own_server.url):
+        own_server.kill9()
+        with pytest.raises(StoreUnavailable):
+            await desk.store.processes()
+        own_server.restart()
+        own_server.call("DEL", KEY)
+
+        async def is_back() -> bool:
+            try:
+                return [one.edge for one in await desk.store.processes()] == ["test"]
+            except StoreUnavailable:
+                return False
+
+        await until(is_back)
+
+
+async def test_a_process_ends_though_the_store_is_away(own_server: Server) -> None:
+    async with Desk(own_server), member(own_server.url):
+        own_server.kill9()

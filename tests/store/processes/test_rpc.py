@@ -1,0 +1,239 @@
+"""Running processes are asked through the store (docs/store.md, Processes)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+
+import pytest
+
+from services.store.model.errors import StoreUnavailable
+from services.store.model.keys import RegistryKeys
+from services.store.processes.rpc_client import MOST_ARGUMENTS, MOST_ITEMS, Wanted
+from tests.proxy import Proxy
+from tests.servers import Server
+from tests.store.desk import Desk, until
+from tests.store.member import Program, member
+
+KEYS = RegistryKeys()
+
+
+async def test_each_process_answers(desk: Desk, server: Server) -> None:
+    async with member(server.url, "tmq") as (one, _), member(server.url, "rqp") as (two, _):
+        found = await desk.store.inquire("numbers", {"count": 2, "octets": 1}, 30.0)
+        assert found.silent == []
+        assert sorted(answer.edge for answer in found.answers) == ["rqp", "tmq"]
+        assert {answer.process for answer in found.answers} == {p.name for p in await desk.store.processes()}
+        items = [{"number": 0, "text": "x"}, {"number": 1, "text": "x"}]
+        assert [(a.items, a.more, a.problem) for a in found.answers] == [(items, False, "")] * 2
+        assert one.asked[-1] == two.asked[-1] == {"count": 2, "octets": 1}
+    assert server.call("KEYS", "*answers*") == [], "nothing is left behind"
+
+
+async def test_one_edge_or_one_process_is_asked(desk: Desk, server: Server) -> None:
+    async with member(server.url, "tmq") as (one, _), member(server.url, "rqp") as (two, _):
+        asked = len(one.asked)
+        (answer,) = (await desk.store.inquire("numbers", wait_s=30.0, edge="rqp")).answers
+        assert answer.edge == "rqp"
+        (again,) = (await desk.store.inquire("numbers", wait_s=30.0, process=answer.process)).answers
+        assert again.process == answer.process
+        assert len(one.asked) == asked
+        assert two.asked[-1] == {}
+
+
+async def test_what_nobody_knows_is_answered_at_once(desk: Desk, server: Server) -> None:
+    """There is nobody to wait for."""
+    began = time.monotonic()
+    for how in ({}, {"edge": "other"}, {"process": "gone"}):
+        assert (await desk.store.inquire("numbers", wait_s=60.0, **how)).answers == []
+    async with member(server.url):
+        found = await desk.store.inquire("weather", wait_s=60.0)
+    assert (found.answers, found.silent) == ([], [])
+    assert time.monotonic() - began < 60.0
+
+
+async def test_there_is_more_than_was_asked_for(desk: Desk, server: Server) -> None:
+    async with member(server.url):
+        for limit, more in ((0, True), (4, True), (5, False), (6, False)):
+            (answer,) = (await desk.store.inquire("numbers", {"count": 5, "limit": limit}, 30.0)).answers
+            assert (len(answer.items), answer.more) == (min(limit, 5), more)
+
+
+async def test_an_answer_has_a_bound(desk: Desk, server: Server) -> None:
+    """And what comes behind it is not even made."""
+    async with member(server.url):
+        (answer,) = (await desk.store.inquire("numbers", {"count": 10**12, "octets": 200}, 60.0)).answers
+        assert answer.more
+        octets = len(json.dumps(answer.items, separators=(",", ":")))
+        assert MOST_ITEMS - 300 < octets <= MOST_ITEMS + 2
+
+
+async def test_the_process_goes_on_while_it_writes_a_long_answer(desk: Desk, server: Server) -> None:
+    """Its loop has a turn every 25 items."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with member(server.url) as (one, _):
+        at = {}
+        counted = one.topics["numbers"]
+
+        def noted(args: dict[str, int]):  # type: ignore[no-untyped-def]
+            for item in counted(args):
+                at[item["number"]] = turns
+                yield item
+
+        one.topics["numbers"] = noted
+        other = asyncio.create_task(others())
+        await desk.store.inquire("numbers", {"count": 3000}, 60.0)
+        other.cancel()
+        assert len(at) == 3000
+        assert at[2999] - at[0] >= 119
+
+
+async def test_what_is_wrong_is_said(desk: Desk, server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """A bad argument to whoever asked, a fault of ours in the log; the next question is answered."""
+    async with member(server.url):
+        (answer,) = (await desk.store.inquire("numbers", {"wrong": True}, 30.0)).answers
+        assert (answer.items, answer.problem) == ([], "that is wrong")
+        (answer,) = (await desk.store.inquire("numbers", {"count": 3, "bug": 2}, 30.0)).answers
+        assert (answer.items, answer.problem) == ([], "it failed: its log says why")
+        assert "a fault of ours" in caplog.text
+        (answer,) = (await desk.store.inquire("numbers", {"count": 3}, 30.0)).answers
+        assert len(answer.items) == 3
+    with pytest.raises(ValueError, match="octets"):
+        await desk.store.inquire("numbers", {"text": "x" * MOST_ARGUMENTS})
+    with pytest.raises(ValueError, match="wait"):
+        await desk.store.inquire("numbers", wait_s=0)
+
+
+@pytest.mark.parametrize("limit", [-1, "1", True, 1.0])
+async def test_a_limit_that_is_none_is_refused(desk: Desk, server: Server, limit: object) -> None:
+    async with member(server.url):
+        (answer,) = (await desk.store.inquire("numbers", {"limit": limit}, 30.0)).answers
+        assert answer.problem == "limit is a number, 0 or more"
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"nonsense", b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"id":1,"args":1}']
+)
+async def test_what_is_no_question_and_no_answer_is_passed_over(
+    desk: Desk, server: Server, text: bytes
+) -> None:
+    async with member(server.url) as (one, _):
+        server.call("PUBLISH", KEYS.questions, text)
+        before = one.topics["numbers"]
+
+        def disturbed(args: dict[str, int]):  # type: ignore[no-untyped-def]
+            for channel in server.call("PUBSUB", "CHANNELS", "*answers*"):
+                server.call("PUBLISH", channel, text)
+            return before(args)
+
+        one.topics["numbers"] = disturbed
+        found = await desk.store.inquire("numbers", wait_s=30.0)
+        assert (len(found.answers), found.silent) == (1, [])
+
+
+# faults
+
+
+async def test_who_does_not_answer_in_time_is_named(desk: Desk, server: Server) -> None:
+    """Stopped, and killed while it is asked; the others are heard."""
+    program = Program(server.url, "rqp")
+    try:
+        process = await program.known(desk.store)
+        async with member(server.url, "tmq"):
+            program.signal(signal.SIGSTOP)
+            found = await desk.store.inquire("numbers", wait_s=0.5)
+            assert [answer.edge for answer in found.answers] == ["tmq"]
+            assert [one.name for one in found.silent] == [process.name]
+            asking = asyncio.create_task(desk.store.inquire("numbers", wait_s=1.0))
+            await until(lambda: server.call("PUBSUB", "CHANNELS", "*answers*"))
+            program.signal(signal.SIGKILL)
+            found = await asking
+            assert [one.name for one in found.silent] == [process.name]
+            assert [answer.edge for answer in found.answers] == ["tmq"]
+    finally:
+        program.end()
+
+
+async def test_an_answer_that_comes_late_is_nobodys(desk: Desk, server: Server) -> None:
+    """Whoever asks next is not told what another one had asked; and nothing of it stays."""
+    program = Program(server.url, "rqp")
+    try:
+        process = await program.known(desk.store)
+        program.signal(signal.SIGSTOP)
+        found = await desk.store.inquire("numbers", {"count": 9}, 0.2)
+        assert [one.name for one in found.silent] == [process.name]
+        asking = asyncio.create_task(desk.store.inquire("numbers", {"count": 2}, 30.0))
+        await until(lambda: server.call("PUBSUB", "CHANNELS", "*answers*"))
+        program.signal(signal.SIGCONT)
+        (answer,) = (await asking).answers
+        assert len(answer.items) == 2
+        assert server.call("KEYS", "*answers*") == []
+    finally:
+        program.end()
+
+
+async def test_what_nobody_waits_for_any_more_is_not_even_looked_at(desk: Desk, server: Server) -> None:
+    """A process that was stopped for a while answers the questions of now first."""
+    async with member(server.url) as (one, _):
+        asked = len(one.asked)
+        past = await desk.store.now_ms() - 1
+        wanted = Wanted("numbers", {"late": 1})
+        for until_ms in (past, past + 60_000):
+            question = {"id": "x", "until": until_ms, "topic": wanted.topic, "args": {"until": until_ms}}
+            server.call("PUBLISH", KEYS.questions, json.dumps({**question, "edge": "", "process": ""}))
+        await until(lambda: len(one.asked) > asked)
+        assert one.asked[asked:] == [{"until": past + 60_000}]
+
+
+async def test_a_store_that_is_away_says_so(own_server: Server) -> None:
+    async with Desk(own_server) as desk, member(own_server.url) as (_, store):
+        own_server.kill9()
+        with pytest.raises(StoreUnavailable):
+            await desk.store.inquire("numbers")
+        own_server.restart()
+
+        async def answers() -> bool:
+            try:
+                return bool((await store.inquire("numbers", wait_s=0.5)).answers)
+            except StoreUnavailable:
+                return False
+
+        await until(answers)
+
+
+async def test_a_store_that_goes_while_somebody_waits_says_so(own_server: Server) -> None:
+    async with Desk(own_server) as desk:
+        program = Program(own_server.url, "tmq")
+        try:
+            await program.known(desk.store)
+            program.signal(signal.SIGSTOP)
+            asking = asyncio.create_task(desk.store.inquire("numbers", wait_s=60.0))
+            await until(lambda: own_server.call("PUBSUB", "CHANNELS", "*answers*"))
+            own_server.kill9()
+            with pytest.raises(StoreUnavailable):
+                await asking
+        finally:
+            program.end()
+
+
+async def test_a_connection_that_is_dead_is_noticed(
+    desk: Desk, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody told so: no FIN, no reset. The process asks the store whether it is there, and listens anew."""
+    monkeypatch.setattr("services.store.processes.rpc_server.QUIET_S", 0.2)
+    async with Proxy(server.port) as proxy, member(proxy.url):
+        proxy.freeze()
+
+        async def heard() -> bool:
+            return bool((await desk.store.inquire("numbers", wait_s=0.3)).answers)
+
+        await until(heard)

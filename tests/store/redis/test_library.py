@@ -1,0 +1,60 @@
+"""The function library: what it is made of, and that edges may run all of it."""
+
+import re
+from pathlib import Path
+
+from services.store.redis import library
+from services.store.redis.library import FILES, LIBRARY, source
+from services.store.redis.rights import COMMANDS
+from tests.servers import Server
+from tests.store.desk import Desk
+
+LUA = Path(library.__file__).parents[1] / "lua"
+CALLED = re.compile(r"\b(?:call|redis\.call|in_parts)\('([A-Z]+)'")
+
+
+def test_every_lua_file_is_part_of_it() -> None:
+    assert sorted(path.stem for path in LUA.glob("*.lua")) == sorted(FILES)
+
+
+def test_edges_may_run_every_command_on_every_path() -> None:
+    """Functions run with the caller's rights: a command that is missing fails on some rare day."""
+    used = {command.lower() for command in CALLED.findall(source())}
+    allowed = {command.partition("|")[0] for command in COMMANDS}
+    assert used - allowed == set()
+
+
+def test_functions_have_versioned_names_and_survive_being_loaded_again(server: Server) -> None:
+    for _ in range(2):
+        assert server.call("FUNCTION", "LOAD", "REPLACE", source()) == LIBRARY.encode()
+    (found,) = server.call("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY)
+    fields = dict(zip(found[::2], found[1::2], strict=True))
+    names = {dict(zip(f[::2], f[1::2], strict=True))[b"name"] for f in fields[b"functions"]}
+    assert b"ps1_work" in names
+    assert all(name.startswith(b"ps1_") for name in names)
+
+
+async def test_what_is_loaded_already_is_not_written_again(own_server: Server) -> None:
+    """docs/operations.md, "A store of your own": loaded where they are not: a load is written to the disk."""
+    async with Desk(own_server) as desk:
+        await desk.store.initialise()
+        assert loads(own_server) == 1
+        own_server.call("FUNCTION", "LOAD", "REPLACE", source() + "\n-- of another version")
+        await desk.store.initialise()
+        assert loads(own_server) == 3
+        assert source().encode() in own_server.call("FUNCTION", "LIST", "WITHCODE")[0]
+        own_server.call("FUNCTION", "FLUSH")
+        await desk.store.initialise()
+        assert loads(own_server) == 4
+
+
+def loads(server: Server) -> int:
+    found = re.search(rb"cmdstat_function\|load:calls=(\d+)", server.call("INFO", "commandstats"))
+    assert found
+    return int(found[1])
+
+
+def test_no_global_is_left_behind() -> None:
+    """Every name at the top is local: two libraries on one server do not meet."""
+    top = [line for line in source().splitlines() if re.match(r"(function|[A-Za-z_]\w*\s*=[^=])", line)]
+    assert [line for line in top if not line.startswith("evict =")] == []

@@ -1,0 +1,233 @@
+"""The edges' user needs no more rights than services/store/redis/rights.py says (architecture: security)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from redis.exceptions import ResponseError
+
+from services.store import OURSELVES, DeadLetters, Outcome, Part, Queue, QueueSpec, Source, Store
+from services.store.catalogue.audit import Entry
+from services.store.log.log import Log, LogSpec
+from services.store.log.log import tail as tail_module
+from services.store.log.replica import Arrived, Gap, Replica
+from services.store.log.tail import Tail
+from services.store.model import records
+from services.store.model.errors import StoreUnavailable
+from services.store.model.operations import Send
+from services.store.model.peer import PeerSpec
+from services.store.model.requests import Pulled, Settlement
+from services.store.pipeline.async_client import Asker
+from services.store.redis.connect import Connector
+from services.store.redis.rights import acl_rules
+from tests.servers import Server
+from tests.store.desk import until
+from tests.store.member import Member
+
+PASSWORD = "not secret"
+
+
+async def test_an_edge_works_with_the_rights_of_its_user(server: Server) -> None:
+    administrator = Store(server.url, "admin")
+    await administrator.initialise()
+    await administrator.close()
+    server.call("ACL", "SETUSER", "edge", *acl_rules(), f">{PASSWORD}")
+    try:
+        url = f"redis://edge:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{server.port}"
+        await work_with(Store(url, "test", observe=Member("test")), Store(url, "other"))
+    finally:
+        server.call("ACL", "DELUSER", "edge")
+
+
+async def work_with(store: Store, other: Store) -> None:
+    """Every verb once; `other` is another process."""
+    spec = QueueSpec(max_deliveries=1)
+    queue, _ = await store.declare("rights", spec, "test")
+    store.look_after()
+    domain = store.domain()
+    await domain.pipe.ready()
+    ask = Asker(domain.pipe)
+    assert await ask.publish(queue, [records.encode(b"%d" % n) for n in range(40)], "test") == []
+    first = await ask.take(queue, 3)
+    await ask.settle(first)
+    back = await ask.take(queue, 2)
+    await ask.release(back)
+    both = await ask.take(queue, 1)
+    await ask.commit("rights-1", [Part(queue, both, [records.encode(b"in its place")], "test")])
+    domain.pipe.release(Source(OURSELVES), await ask.take(queue, 1), failed=True)
+    assert len(await domain.peek(queue, 5)) > 0
+    letters = DeadLetters(domain, queue)
+    dead = [letter.id async for letter in letters.matching()]
+    assert (await letters.redrive(dead)).moved == 1
+    assert await letters.purge(dead) == 0
+    fence = await domain.reserve(queue, "me", 60_000)
+    assert fence
+    assert await domain.release_reservation(queue, "me", fence)
+    await domain.available(queue, "me")
+    owned = await domain.own(queue, "me", 60_000)
+    assert owned is not None
+    assert await domain.reclaim(queue, owned) == 0
+    assert await domain.set_condition(queue, "bad", owned)
+    assert await domain.set_condition(queue, "", owned)
+    assert await domain.disown(queue, "me", owned)
+    await ask.publish(queue, [records.encode(b"for a sample")], "test")
+    await ask.settle(await ask.take(queue, 1000))
+    await store._sampler.look()
+    assert await domain.tidy(queue) == {"len": 0, "bytes": 0, "leased": 0}
+    await domain.sweep()
+    assert (await store.stats(queue))["dead"] == 1
+    assert [q.name async for q in store.queues()] == ["rights"]
+    await work_with_company(store, queue)
+    await work_with_rqp(store, queue)
+    await work_with_a_ring(store, other, await store.find("rights"))
+    await store.delete(await store.find("rights"))
+    await work_with_the_log(store)
+    await store.close()
+
+
+async def work_with_company(store: Store, queue: Queue) -> None:
+    """What the console asks, and those that it asks."""
+
+    async def answered() -> bool:
+        return bool((await store.inquire("numbers")).answers)
+
+    await until(answered)
+    assert [one.edge for one in await store.processes()] == ["test"]
+    assert list((await store.stats_of([queue])).told) == ["rights"]
+    await store.audit.append(Entry("eve", "admin", "", "delete", "rights", "done"))
+    assert len((await store.audit.page()).lines) == 1
+    assert await store.following("main", 60_000).earlier()
+    assert await store.following("main", 60_000).next() is not None
+
+
+async def work_with_rqp(store: Store, queue: Queue) -> None:
+    """What the edges of RQP and the System V bridge ask beside that."""
+    ask, record = Asker(store.domain().pipe), records.encode(b"x")
+    assert await ask.publish_once("once", queue, record, "test") is Outcome.STORED
+    assert await ask.publish_numbered("host", 1, queue, record, "test") is Outcome.STORED
+    assert (await ask.publish_numbered("host", 2, queue, record, "test", reason="injured")) is Outcome.STORED
+    held = await ask.take(queue, 1)
+    await ask.note(held[0], "noted")
+    await ask.settle(held)
+    letters = DeadLetters(store.domain(), queue)
+    assert await letters.purge([letter.id async for letter in letters.matching()]) == 1
+    number = {"bindings": {"rqpMca": {"queueId": 7}}}
+    await store.declare("rights", QueueSpec(max_deliveries=1, **number), "test", replace=True)
+    assert (await store.numbered("rqp-mca", 7)).qid == queue.qid
+    assert await store.registry.numbers() == {"rqp-mca 7": "rights"}
+    remote = {"protocol": "rqp-mca", "queueId": 7}
+    await store.declare("rights", QueueSpec(max_deliveries=1, remote=remote), "test", replace=True)
+    assert [q.name for q in await store.remotes()] == ["rights"]
+    assert await store.registry.next_ids(10) < await store.registry.next_ids(1)
+    await store.peers.apply("shop", PeerSpec(protocol="rqp-mca", addresses=["10.0.0.7"]), "cli")
+    assert [peer.name for peer in await store.peers.all()] == ["shop"]
+    assert await store.peers.find("shop")
+    assert await store.peers.delete("shop")
+    event = store.wakes().event(queue)
+    event.clear()
+    await event.wait()
+
+
+async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
+    """What the edge of rings asks beside that (docs/store.md)."""
+    pipe, told, (first, second) = store.domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
+    for _ in range(2):
+        pipe.push_once(Source(OURSELVES), first, queue, records.encode(b"x"), "test", 60_000, told.append)
+    pipe.pull_once(Source(OURSELVES), second, queue, 0, 60_000, told.append)  # too large: it goes back
+    await until(lambda: len(told) == 3)
+    assert told[:2] == [Outcome.STORED, Outcome.AGAIN]
+    await work_with_a_lease(store, other, queue)
+    await store.ring_nodes.put(7, "node", {"leader": "node"})
+    assert [node.name for node in await store.ring_nodes.all()] == ["node"]
+    assert await store.ring_nodes.remove(7, "node")
+    assert await store.registry.remember_reply(first, "done", 60_000) == "done"
+    assert await store.registry.reply_of(first) == "done"
+
+
+async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
+    """A pull, read again and settled by another process."""
+    pipes = (store.domain().pipe, other.domain().pipe)
+    told: list[object] = []
+    for number, pipe in enumerate(pipes, 1):
+        await pipe.ready()
+        pipe.pull_once(Source(OURSELVES), b"c" * 16, queue, 100, 60_000, told.append)
+        await until(lambda number=number: len(told) == number)
+    pipes[1].settle_once(Source(OURSELVES), b"c" * 16, queue, told.append)
+    await until(lambda: len(told) == 3)
+    assert [type(one) for one in told] == [Pulled, Pulled, Settlement]
+    await other.close()
+
+
+async def work_with_the_log(store: Store) -> None:
+    """Every verb of the text service once."""
+    spec = QueueSpec(bindings={"text": {"subscribe": ["t"], "publish": "u"}})
+    queue, _ = await store.declare("bridged", spec, "test")
+    domain = store.domain()
+    log = Log(domain, LogSpec(max_bytes=0))
+    await log.declare()
+    known = await log.subscriptions()
+    told: list[object] = []
+    copies = [(queue, records.encode(b"x"))]
+    log.send(Source(OURSELVES), Send(b"SEND t x\n", 1, copies, "test", known.version, told.append))
+    await Asker(domain.pipe).publish(queue, [records.encode(b"y")], "test")
+    head: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+    log.head(Source(OURSELVES), head.set_result)
+    assert str(await head).endswith("-2")
+    replica, tail = Replica(log), Tail(store.connector, domain.keys, 0)
+    arrived = Arrived(b"s", b"i", 1, 1, False, b"SEND t z\n", [(0, *copies[0])])
+    assert await replica.accept([arrived, Gap(b"s", b"i", 2, 3)], known) == (1, 2)
+    assert told == [None]
+    state = await replica.state()
+    found = await log.read(state.trimmed)
+    assert len(found + await log.read(found[-1].place)) == 3
+    await replica.baseline(b"n", state.held)
+    await replica.note_seen(b"n", b"i", b"1-2")
+    assert (await replica.neighbours(), await replica.seen(b"n", b"i")) == ([b"n"], "1-2")
+    assert await replica.lease(b"n", "me", 60_000)
+    assert await tail.next() == []
+    assert await log.trim() == 2  # the newest stays
+    assert (await log.figures())["trimmed_messages"] == "2"
+    await tail.close()
+    await log.close()
+
+
+async def test_a_follower_of_a_replicated_log_needs_no_more(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It makes a write, to wait for the replicas behind it."""
+    monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
+    administrator = Store(server.url, "admin")
+    await administrator.initialise()
+    log = Log(administrator.domain(), LogSpec())
+    server.call("ACL", "SETUSER", "edge", *acl_rules(), f">{PASSWORD}")
+    try:
+        url = f"redis://edge:{PASSWORD.replace(' ', '%20')}@127.0.0.1:{server.port}"
+        tail = Tail(Connector(url), log.keys, 1)
+        assert await tail.next() == []
+        told: list[object] = []
+        log.send(Source(OURSELVES), Send(b"SEND t x\n", 1, [], "test", "0", told.append))
+        with pytest.raises(StoreUnavailable, match="does not answer"):  # there are no replicas
+            await tail.next()
+        assert int((await log.figures())["confirmed"]) == 1
+        await tail.close()
+    finally:
+        server.call("ACL", "DELUSER", "edge")
+        await log.close()
+        await administrator.close()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("CONFIG", "GET", "*"), ("FLUSHALL",), ("KEYS", "*"), ("EVAL", "return 1", "0"), ("GET", "other")],
+)
+async def test_the_edges_user_may_do_nothing_else(server: Server, command: tuple[str, ...]) -> None:
+    server.call("ACL", "SETUSER", "edge", *acl_rules(), f">{PASSWORD}")
+    try:
+        with server.client() as client:
+            client.call("AUTH", "edge", PASSWORD)
+            with pytest.raises(ResponseError, match="permission"):
+                client.call(*command)
+    finally:
+        server.call("ACL", "DELUSER", "edge")

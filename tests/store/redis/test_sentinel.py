@@ -1,0 +1,103 @@
+"""A failover under Sentinels: what `replicated:1` acknowledged is there afterwards (docs/store.md, ack levels)."""
+
+import pytest
+
+from services.store import Outcome, PipeSettings
+from services.store.model.errors import AckLevelRefused, OutcomeUnknown, StoreUnavailable
+from tests.servers import Server, eventually
+from tests.store.desk import Desk, numbered, until
+from tests.store.member import member
+from tests.store.requesting import Node, request_id
+from tests.store.traffic import Traffic
+from tests.topologies import Replicated
+
+PATIENT = PipeSettings(patience_s=20.0)
+
+
+def generation(primary: Server) -> int:
+    return int(primary.call("GET", "ps:{main}:epoch").partition(b".")[2])
+
+
+async def more(traffic: Traffic, count: int = 200) -> None:
+    """Returns when so many more were acknowledged, and more settled."""
+    stored, seen = len(traffic.stored) + count, len(traffic.seen) + count
+    await until(lambda: len(traffic.stored) > stored and len(traffic.seen) > seen)
+
+
+async def test_fsync_alone_is_refused(replicated: Replicated) -> None:
+    """One server's disk promises nothing once another server takes over."""
+    async with Desk(replicated.url) as desk:
+        with pytest.raises(AckLevelRefused, match="use replicated:1"):
+            await desk.queue(ack_level="fsync")
+        with pytest.raises(AckLevelRefused, match="needs 3 replicas, this store has 2"):
+            await desk.queue(ack_level="replicated:3")
+        queue = await desk.queue(ack_level="replicated:2")
+        await desk.put(queue, *numbered(100))
+        for node in replicated.nodes:
+            assert node.call("EXISTS", queue.keys[0]) == 1, "acknowledged before it was on every server"
+
+
+@pytest.mark.parametrize("fault", ["killed", "stopped"])
+async def test_a_failover_loses_nothing_acknowledged(replicated: Replicated, fault: str) -> None:
+    """Killed, or standing still so long that it wakes as a primary nobody follows."""
+    async with Desk(replicated.url, pipe=PATIENT) as desk:
+        traffic = Traffic(desk, await desk.queue(ack_level="replicated:1"))
+        traffic.start()
+        await more(traffic)
+        old, before = replicated.primary(), generation(replicated.primary())
+        if fault == "killed":
+            old.kill9()
+        else:
+            old.stop()
+        await until(lambda: replicated.primary() is not old)
+        if fault == "stopped":
+            old.cont()
+        await more(traffic)
+        new = replicated.primary()
+        assert generation(new) == before + 1
+        assert desk.refusals["new_generation"] == 1
+        await traffic.stop()
+        await traffic.check()
+        if fault == "killed":
+            old.restart()
+        eventually(lambda: replicated.replicas(new) == 2)
+        eventually(lambda: old.call("GET", "ps:{main}:epoch") == new.call("GET", "ps:{main}:epoch"))
+
+
+async def test_processes_are_asked_again_after_a_failover(replicated: Replicated) -> None:
+    """The directory is written anew within some seconds, whatever of it was lost."""
+    async with Desk(replicated.url, pipe=PATIENT) as desk, member(replicated.url, "tmq"):
+        old = replicated.primary()
+        old.kill9()
+        await until(lambda: replicated.primary() is not old)
+
+        async def answered() -> bool:
+            try:
+                return bool((await desk.store.inquire("numbers", wait_s=0.5)).answers)
+            except StoreUnavailable:
+                return False
+
+        await until(answered)
+
+
+async def test_without_replicas_nothing_is_acknowledged(replicated: Replicated) -> None:
+    """The primary has it, the replicas stand still: the outcome is unknown, and the message may be there."""
+    quick = PipeSettings(request_timeout_s=1.0)
+    async with Desk(replicated.url, pipe=quick) as desk:
+        queue = await desk.queue(ack_level="replicated:2")
+        memory = await desk.queue("memory", ack_level="memory")
+        replica = next(node for node in replicated.nodes if node is not replicated.primary())
+        replica.stop()
+        try:
+            with pytest.raises(OutcomeUnknown):
+                await desk.put(queue, b"x")
+            for _ in range(2):  # that it was done before is not told either (ring.md 5.4)
+                with pytest.raises(OutcomeUnknown):
+                    await Node(desk).push(request_id(1), queue, b"once")
+            await desk.put(memory, b"y")  # nobody else waits for that replica
+        finally:
+            replica.cont()
+        await until(lambda: replicated.replicas(replicated.primary()) == 2)
+        await desk.put(queue, b"z")
+        assert await Node(desk).push(request_id(1), queue, b"once") is Outcome.AGAIN
+        assert await desk.drain(queue) == [b"x", b"once", b"z"]
