@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvloop
 
-from services.store.redis import process_name
+from services.store.redis import process_names as process_name
 from tests.clocks.held import KILLED, LEASES, all_held
 from tests.pairs.world import Neighbour, world
 from tests.servers import Server

@@ -13,7 +13,7 @@ from services.store.model.keys import DomainKeys
 from services.store.model.queues import Queue
 from services.store.pipeline.tallies import Tallies
 from services.store.redis.link import Link
-from services.store.redis.process_name import has_died
+from services.store.redis.process_names import has_died
 
 log = logging.getLogger(__name__)
 

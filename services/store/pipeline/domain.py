@@ -29,7 +29,7 @@ from services.store.pipeline.pipe import Pipe, PipeSettings
 from services.store.pipeline.traced_pipe import TracedPipe
 from services.store.redis.connect import Connector
 from services.store.redis.link import Link
-from services.store.redis.process_name import has_died
+from services.store.redis.process_names import has_died
 from services.store.tracing.spans import Recorder
 from services.store.tracing.tracing import Tracing
 

@@ -19,7 +19,7 @@ from services.store.model.errors import DatasetLost, NotInitialised, StoreUnavai
 from services.store.model.keys import DomainKeys
 from services.store.pipeline.call import Call
 from services.store.redis.connect import ask
-from services.store.redis.process_name import process_name
+from services.store.redis.process_names import process_name
 
 log = logging.getLogger(__name__)
 

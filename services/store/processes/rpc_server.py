@@ -17,7 +17,7 @@ from services.store.processes.presence import Presence
 from services.store.processes.rpc_client import MOST_ITEMS, Question, encode_answer
 from services.store.processes.rpc_protocol import Respondent, Topic
 from services.store.redis.connect import Connector
-from services.store.redis.process_name import process_name
+from services.store.redis.process_names import process_name
 from services.store.redis.subscription import subscribed
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore
 from services.store.redis.link import Link
 from services.store.redis.memory import Memory, memory_of
 from services.store.redis.probe import Finding, Grade, Promises
-from services.store.redis.process_name import machine, process_name
+from services.store.redis.process_names import machine, process_name
 from services.store.redis.rights import acl_rules, analytics_rules
 from services.store.redis.tls_files import check_files, file_trouble
 from services.store.redis.url import StoreUrl

@@ -12,8 +12,8 @@ import pytest
 from services.store import QueueSpec, Store
 from services.store.model.errors import QueueReserved
 from services.store.pipeline.async_client import Asker
-from services.store.redis import process_name as names
-from services.store.redis.process_name import has_died, process_name
+from services.store.redis import process_names as names
+from services.store.redis.process_names import has_died, process_name
 from tests.servers import Server
 
 LONG_MS = 600_000
@@ -21,7 +21,7 @@ HOLDER = """
 import asyncio, sys
 from services.store import Store
 from services.store.pipeline.async_client import Asker
-from services.store.redis.process_name import process_name
+from services.store.redis.process_names import process_name
 
 async def hold(url):
     store = Store(url, "tmq")
