@@ -10,7 +10,8 @@ import click
 from services.kit.flags import Given
 
 if TYPE_CHECKING:
-    from services.kit.edge import Edge, Flag
+    from services.kit.edge import Edge
+from services.kit.flags import Flag
 
 _OPTIONS, _GIVEN = "penstock.edge_flags", "penstock.given_flags"  # in the context's `meta`
 

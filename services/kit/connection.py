@@ -46,7 +46,7 @@ class Connection(Stream):
         "received",
     )
 
-    def __init__(self, host: Host, sock: socket.socket, peer: Peer) -> None:
+    def __init__(self, host: Host[Connection], sock: socket.socket, peer: Peer) -> None:
         super().__init__(host, sock)
         self.peer = peer
         self.name: str | None = None  # what the peer says it is, once it has

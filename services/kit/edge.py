@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 import services
 from services.kit.dialler import Dialler, DialSettings
+from services.kit.flags import Flag
 from services.kit.listener import Listener, ListenerSettings
 from services.kit.metrics import Metrics, Topic
 from services.kit.readiness import Readiness
@@ -63,17 +64,6 @@ class EdgeContext(Generic[SettingsT]):
     )  # of the process; the kit adds what the edge needs
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """A setting of an edge that has a flag of its own beside `--set`, on every command line that serves the edge."""
-
-    name: str  # "--neighbour"; no other edge and no command may have the same
-    field: str  # the path of the setting below `edges.<name>`, with dots
-    metavar: str  # what stands for the value in the help
-    help: str
-    repeatable: bool = False  # given several times, the values make a list
-
-
 class RunningEdge(Protocol):
     """What an edge gives back."""
 
@@ -95,6 +85,10 @@ class Edge(Generic[SettingsT]):
     start: Callable[[EdgeContext[SettingsT]], Awaitable[RunningEdge]]
     example: Callable[[SettingsT], list[str]]  # one line to try per listener, shown by `penstock up`
     flags: tuple[Flag, ...] = ()
+
+    def known_names(self) -> list[str]:
+        """Return the names of all edges, sorted. Imports every edge."""
+        return sorted({self.name, *edges()})
 
 
 def edges() -> dict[str, Edge[Any]]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from services.kit.layers import Place, Tree, merge, nested
 
-if TYPE_CHECKING:
-    from services.kit.edge import Flag
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A setting of an edge that has a flag of its own beside `--set`, on every command line that serves the edge."""
+
+    name: str  # "--neighbour"; no other edge and no command may have the same
+    field: str  # the path of the setting below `edges.<name>`, with dots
+    metavar: str  # what stands for the value in the help
+    help: str
+    repeatable: bool = False  # given several times, the values make a list
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from services.kit.budget import Budget
 from services.kit.metrics import Traffic
 from services.kit.session import Peer, Session, Wire
 
-if TYPE_CHECKING:
-    from services.kit.connection import Connection
+ConnectionT_contra = TypeVar("ConnectionT_contra", contravariant=True)
 
 
-class Host(Protocol):
+class Host(Protocol[ConnectionT_contra]):
     """What a connection needs of its listener or dialler."""
 
     loop: asyncio.AbstractEventLoop
@@ -28,10 +27,10 @@ class Host(Protocol):
     def make_session(self, wire: Wire) -> Session:
         """It is open: who talks on it?"""
 
-    def on_open(self, connection: Connection) -> None:
+    def on_open(self, connection: ConnectionT_contra) -> None:
         """It has a session now."""
 
-    def on_gone(self, connection: Connection) -> None:
+    def on_gone(self, connection: ConnectionT_contra) -> None:
         """It has gone."""
 
     def on_refusal(self, reason: str) -> None:

@@ -26,7 +26,6 @@ from services.kit.queue_figures import NAMES, Done, Journal
 from services.kit.queue_meter import QueueMeter
 from services.kit.queue_names import QueueNames
 from services.kit.shared_names import SharedNames
-from services.kit.tracing import Recorder
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 # Else each counter has a second series, of when it began: nobody asks for it.
@@ -107,7 +106,7 @@ class StoreObserver:
         self._metrics = metrics
         self.topics: dict[str, Topic] = {}
         self.about: Callable[[], Mapping[str, Any]] = dict
-        self.recorder: Recorder | None = None  # where traces go; None: nothing is traced
+        self.recorder: object | None = None  # where traces go; None: nothing is traced
 
     def __call__(self, reason: str, number: int) -> None:
         self._metrics.store_events.labels(self._metrics.edge, reason).inc(number)

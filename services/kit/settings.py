@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -34,17 +34,24 @@ from services.kit.lists import split_lists
 from services.kit.secret import SECRET_FAULT, SecretText, SecretUrl, mask
 from services.outside.url import BadUrl, parse_url
 
-if TYPE_CHECKING:
-    from services.kit.edge import Edge, EdgeSettings
-
-    SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
-
+SettingsT_co = TypeVar("SettingsT_co", bound=BaseModel, covariant=True)
 PartT = TypeVar("PartT", bound=BaseModel)
 
 __all__ = ["GlobalSettings", "SettingsError", "load"]
 
 DEFAULT_FILE = Path("penstock.yaml")
 DEFAULT_STORE = "redis://127.0.0.1:6379/0"
+
+
+class HasSettings(Protocol[SettingsT_co]):
+    """An edge, as far as its settings are concerned (`services.kit.edge.Edge`)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def settings(self) -> type[SettingsT_co]: ...
+    def known_names(self) -> list[str]:
+        """Return the names of all edges, sorted."""
 
 
 class Section(BaseModel):
@@ -247,10 +254,12 @@ class GlobalSettings(BaseSettings):
         """With its password."""
         return self.store.url.reveal() if self.store.url is not None else DEFAULT_STORE
 
-    def edge(self, edge: Edge[SettingsT]) -> SettingsT:
-        """An edge's own settings: its defaults, and over them what stands under its name. Raises SettingsError,
-        for a name that no edge has, too."""
-        self._refuse_unknown_edges(edge.name)
+    def edge(self, edge: HasSettings[SettingsT_co]) -> SettingsT_co:
+        """Return an edge's own settings: its defaults, and over them what stands under its name.
+
+        Raises SettingsError, also for a name that no edge has.
+        """
+        self._refuse_unknown_edges(edge)
         try:
             defaults = _own_defaults(edge.settings.model_validate({}))
         except ValidationError:  # something has no default: then the settings must say it
@@ -270,13 +279,11 @@ class GlobalSettings(BaseSettings):
         except ValidationError as error:
             raise SettingsError(explain(error, model, self._layers, (name,))) from None
 
-    def _refuse_unknown_edges(self, asked: str) -> None:
-        """A mistyped name would be ignored in silence: nobody asks for it."""
-        if self.edges.keys() <= {asked}:
+    def _refuse_unknown_edges(self, asked: HasSettings[BaseModel]) -> None:
+        """Raise SettingsError for a mistyped name: its settings would be ignored in silence."""
+        if self.edges.keys() <= {asked.name}:
             return
-        from services.kit.edge import edges  # it imports every edge, and they their settings
-
-        known = sorted({asked, *edges()})
+        known = asked.known_names()  # imports every edge
         lines = [self._unknown_edge(name, known) for name in sorted(self.edges.keys() - set(known))]
         if lines:
             raise SettingsError(lines)

@@ -6,6 +6,7 @@ import asyncio
 import enum
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from services.kit import sockets
 from services.kit.alarm import Alarm
@@ -35,7 +36,7 @@ class Stream(asyncio.Protocol):
         "sent",
     )
 
-    def __init__(self, host: Host, sock: socket.socket) -> None:
+    def __init__(self, host: Host[Any], sock: socket.socket) -> None:
         self._host = host
         self._sock = sock
         self._transport: asyncio.Transport

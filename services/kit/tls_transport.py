@@ -24,7 +24,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
     __slots__ = ("_alarm", "_connection", "_deaf", "_filter", "_heard", "_raw", "_said_goodbye", "_timeout_s")
 
     def __init__(
-        self, host: Host, connection: Connection, tls: TlsFilter, handshake_timeout_s: float
+        self, host: Host[Connection], connection: Connection, tls: TlsFilter, handshake_timeout_s: float
     ) -> None:
         super().__init__()
         self._connection = connection

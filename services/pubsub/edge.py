@@ -6,7 +6,8 @@ from functools import partial
 from typing import TypeVar
 
 from services.kit.dialler import DialSettings
-from services.kit.edge import Edge, EdgeContext, Flag
+from services.kit.edge import Edge, EdgeContext
+from services.kit.flags import Flag
 from services.pubsub.census import TOPIC, subscriptions
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.neighbours import Neighbours

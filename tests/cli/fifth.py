@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 EDGE = """
-from services.kit.edge import Edge, Flag
+from services.kit.edge import Edge
+from services.kit.flags import Flag
 from tests.kit.echo_edge import EchoSettings, start
 
 FLAGS = (

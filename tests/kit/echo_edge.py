@@ -17,7 +17,8 @@ from pydantic import Field
 
 from protos.types import PeerError
 from services.kit.dialler import DialSettings
-from services.kit.edge import Edge, EdgeContext, EdgeSettings, Flag
+from services.kit.edge import Edge, EdgeContext, EdgeSettings
+from services.kit.flags import Flag
 from services.kit.listener import ListenerSettings
 from services.kit.readiness import Readiness
 from services.kit.run import main
