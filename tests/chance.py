@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from services.kit.session import Peer, Session
+from services.kit.session.session import Peer, Session
 from services.store import Client, Delivery, Queue
 from services.store.model import errors
 

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
-from services.kit.budget import Budget
-from services.kit.census import Census
-from services.kit.connection import Connection
-from services.kit.dialler import Dialler, DialSettings
 from services.kit.edge import Edge, EdgeContext, EdgeSettings, Page, RunningEdge
-from services.kit.listener import Listener, ListenerSettings
-from services.kit.metrics import Metrics
-from services.kit.session import SessionFactory
+from services.kit.metrics.metrics import Metrics
+from services.kit.net.budget import Budget
+from services.kit.net.connection import Connection
+from services.kit.net.dialler import Dialler, DialSettings
+from services.kit.net.listener import Listener, ListenerSettings
+from services.kit.process.connection_inspector import Census
+from services.kit.session.session import SessionFactory
 from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
 from services.store.model.internal import is_internal

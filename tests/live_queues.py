@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
-from services.kit.tally import Tally
+from services.kit.metrics.tally import Tally
 from services.store import Queue
 from services.store.model.errors import QueueExists, QueueUnknown
 from services.store.pipeline.domain import Domain

@@ -20,11 +20,11 @@ import pytest
 from protos.ring import Frame, Operation, encode_frame
 from services.console import process as console
 from services.console.settings import ConsoleSettings
+from services.kit.config.settings import load
 from services.kit.edge import Edge, edges
-from services.kit.process import EdgeProcess
+from services.kit.process.process import EdgeProcess
+from services.kit.process.stop import Stop
 from services.kit.readiness import Readiness
-from services.kit.settings import load
-from services.kit.stop import Stop
 from services.ring.edge import RunningRing
 from services.ring.node import ownership
 from services.ring.node.users import Users
@@ -36,7 +36,7 @@ from services.sysv.settings import SysvSettings
 from tests.cli.shell import ANY_PORT
 from tests.declared_needs import MANY, declared_needs
 from tests.kit.harness import Program, eventually
-from tests.kit.worker_processes import children
+from tests.kit.workers.worker_processes import children
 from tests.live import until
 from tests.ring.chain.live import LiveRing
 from tests.ring.links.live import free_udp_port
@@ -79,8 +79,8 @@ WORKERS = {"accepting", MANY}
 NODE = {"storing", "ownership", "name"}
 OPERATOR = {"definitions", "resources", "store"}
 ROWS = {
-    "services/kit/process.py": PROCESS,
-    "services/kit/board.py": WORKERS,
+    "services/kit/process/process.py": PROCESS,
+    "services/kit/workers/worker_status.py": WORKERS,
     "services/tmq/service.py": set(PROGRAMS["tmq"]),
     "services/rqp/service.py": set(PROGRAMS["rqp"]),
     "services/ring/service.py": set(PROGRAMS["ring"]),

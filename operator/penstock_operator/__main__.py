@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from services.kit.early import end_at_once, ending_signals
 from services.kit.startup import prepare
+from services.kit.startup_sigterm import end_at_once, ending_signals
 
 EXIT_FAILED = 1
 EXIT_UNUSABLE = 2
@@ -30,8 +30,9 @@ def _run(words: list[str]) -> int:
     from penstock_operator.handlers import WatchesEnded
     from penstock_operator.run import run
     from penstock_operator.settings import SettingsError, load
-    from services.kit import layers, logs
-    from services.kit.settings import LogSettings
+    from services.kit import logs
+    from services.kit.config import layers
+    from services.kit.config.settings import LogSettings
 
     parser = argparse.ArgumentParser(prog="penstock_operator", description=__doc__)
     commands = parser.add_subparsers(dest="command")

@@ -28,7 +28,7 @@ from penstock_operator.declared import FINALIZER, is_removed_with_its_resource
 from penstock_operator.discovery import DISCOVER
 from penstock_operator.releasing import OURS
 from penstock_operator.resources import Kind, Resource
-from services.kit.early import ending_signals
+from services.kit.startup_sigterm import ending_signals
 from services.outside.document import BadDocument, read_yaml
 from services.store import StoreError
 

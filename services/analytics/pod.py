@@ -15,8 +15,8 @@ from pathlib import Path
 
 from services.analytics.ending import TERMINATED
 from services.analytics.nameless import name_user
-from services.kit.early import end_at_once
 from services.kit.startup import prepare
+from services.kit.startup_sigterm import end_at_once
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 OPTION = "SPARK_JAVA_OPT_"  # and a number from 0 on

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from services.kit.early import end_at_once, ending_signals
 from services.kit.startup import prepare
+from services.kit.startup_sigterm import end_at_once, ending_signals
 
 SERVING = ("serve", "up", "sysv", "console")  # to end is what they are asked for, and no failure
 TERMINATED = 143  # as in `exits`, which brings the store along

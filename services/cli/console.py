@@ -12,8 +12,8 @@ from services.cli.command import Options, plain_command
 from services.cli.exits import Exit, Failure
 from services.console import local_token
 from services.console.settings import ConsoleSettings
-from services.kit.layers import SettingsError
-from services.kit.parent import die_with_parent
+from services.kit.config.layers import SettingsError
+from services.kit.workers.pdeathsig import die_with_parent
 
 SECTION = "console"
 HEALTH_PORT = 9181  # of the console, where nobody said one: no edge of a `penstock up` on this machine has it

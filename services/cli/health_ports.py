@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from services.kit.config.layers import SettingsError
+from services.kit.config.settings import HealthSettings
 from services.kit.edge import EdgeSettings
-from services.kit.layers import SettingsError
-from services.kit.listener import port_setting
-from services.kit.settings import HealthSettings
+from services.kit.net.listener import port_setting
 
 LARGEST = 65_535
 Place = tuple[str, int, str]  # host, port, and the name of the port's setting

@@ -24,7 +24,7 @@ from services.store.model import OutcomeUnknown
 from services.store.model import records as record
 
 if TYPE_CHECKING:
-    from services.kit.letters import Letter, LetterFormat, LetterReader
+    from services.kit.dead_letter_formats import Letter, LetterFormat, LetterReader
 
 LAST_ANSWERS_S = 2.0  # Ctrl-C waits for those that are on their way
 
@@ -35,7 +35,9 @@ class LetterCommand(click.Command):
     """Has a flag for each format. They are looked for when it is called, not before."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        from services.kit.letters import formats  # brings protocols along: no other command waits for that
+        from services.kit.dead_letter_formats import (
+            formats,  # brings protocols along: no other command waits for that
+        )
 
         if _OPTIONS not in ctx.meta:
             ctx.meta[_OPTIONS] = [_option(one) for one in formats().values()]
@@ -101,7 +103,7 @@ def _behind(last: str, wanted: Filter) -> str:
 
 async def written(letters: AsyncIterator[DeadLetter], one: LetterFormat, fd: int) -> AsyncIterator[str]:
     """The id of each that has been handed over; in the end all are on the disk, if that is a file. Raises OSError."""
-    from services.kit.letters import Letter
+    from services.kit.dead_letter_formats import Letter
 
     async for letter in letters:
         await write_all(fd, one.encode(Letter(letter.body, letter.reason)))
@@ -165,7 +167,7 @@ def _letters_dropped(queue: Queue, imported: int, kept: int, dropped: int) -> Fa
 
 async def _pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter]]:
     """Raises Failure for a damaged file, behind all that is whole in it."""
-    from services.kit.letters import LettersDamaged
+    from services.kit.dead_letter_formats import LettersDamaged
 
     page: list[Letter] = []
     octets = 0

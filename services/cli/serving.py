@@ -7,12 +7,12 @@ from typing import Any
 
 from services.cli.exits import Exit, Failure
 from services.kit import logs
+from services.kit.config.layers import SettingsError
+from services.kit.config.settings import GlobalSettings
 from services.kit.edge import Edge, EdgeSettings
-from services.kit.layers import SettingsError
-from services.kit.process import EXIT_UNUSABLE, EdgeProcess, run_process
-from services.kit.settings import GlobalSettings
-from services.kit.tls import server_context
-from services.kit.workers import Supervisor
+from services.kit.net.tls import server_context
+from services.kit.process.process import EXIT_UNUSABLE, EdgeProcess, run_process
+from services.kit.workers.workers import Supervisor
 
 log = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from pydantic import (
 )
 
 from services.console.roles import Role
-from services.kit.gate import Networks
-from services.kit.layers import MAX_SECONDS
-from services.kit.listener import BindAddress
-from services.kit.tls import TlsSettings
+from services.kit.config.layers import MAX_SECONDS
+from services.kit.net.connection_limits import Networks
+from services.kit.net.listener import BindAddress
+from services.kit.net.tls import TlsSettings
 from services.outside.url import MASK
 from services.store.timeouts import StoreWaits
 

@@ -12,12 +12,12 @@ from typing import Any, Generic, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 import services
-from services.kit.dialler import Dialler, DialSettings
-from services.kit.flags import Flag
-from services.kit.listener import Listener, ListenerSettings
-from services.kit.metrics import Metrics, Topic
+from services.kit.config.flags import Flag
+from services.kit.metrics.metrics import Metrics, Topic
+from services.kit.net.dialler import Dialler, DialSettings
+from services.kit.net.listener import Listener, ListenerSettings
 from services.kit.readiness import Readiness
-from services.kit.session import SessionFactory
+from services.kit.session.session import SessionFactory
 
 OFF = (None, False, "off", "null", "")  # as a file or an environment variable may say it
 

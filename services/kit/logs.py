@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from pythonjsonlogger.json import JsonFormatter
 
-from services.kit.settings import LogSettings
+from services.kit.config.settings import LogSettings
 
 _ORDINARY = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"))
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from functools import partial
 
 from protos.pubsub import LF, encode_error
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
+from services.kit.metrics.tally import Tally
 from services.kit.readiness import Readiness
-from services.kit.tally import Tally
 from services.pubsub import measures
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.bridge import Bridge

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
+from services.kit.metrics.tally import Tally
 from services.kit.readiness import Readiness
-from services.kit.tally import Tally
 from services.ring.asking import Asker
 from services.ring.settings import RingSettings
 from services.store import OURSELVES, Delivery, Pipe, Queue, Source, Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from protos.rqp_cast import FileDamaged, GarbageMsg, GarbageReader, Reason, encode_garbage
-from services.kit.letters import Letter, LetterFormat, LettersDamaged
+from services.kit.dead_letter_formats import Letter, LetterFormat, LettersDamaged
 
 NAMED = {reason.label: reason for reason in Reason}
 # Reasons that the document does not name, where the message itself is at fault: no queue could have taken it.

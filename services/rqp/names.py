@@ -8,8 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from services.kit import lookup
-from services.kit.metrics import Metrics
+from services.kit.dns import lookup
+from services.kit.metrics.metrics import Metrics
 from services.rqp.jobs import end, job
 
 log = logging.getLogger(__name__)

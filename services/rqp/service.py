@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
+from services.kit.metrics.tally import Tally
 from services.kit.readiness import Readiness
-from services.kit.tally import Tally
 from services.rqp import measures
 from services.rqp.names import LookUp, Names
 from services.rqp.settings import RqpSettings

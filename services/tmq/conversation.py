@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
-from services.kit.answers import Slot
-from services.kit.conversation import Conversation
-from services.kit.session import Wire
+from services.kit.session.answers import Slot
+from services.kit.session.conversation import Conversation
+from services.kit.session.session import Wire
 from services.store import Source, StoreError
 from services.tmq.service import TmqService
 

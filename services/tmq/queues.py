@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from protos import tmq
 from protos.tmq import Operation
-from services.kit.answers import Slot
-from services.kit.inflow import Inflow
+from services.kit.session.answers import Slot
+from services.kit.session.inflow import Inflow
 from services.store import Pipe, Queue, StoreError
 from services.store.model import OutcomeUnknown
 from services.tmq.conversation import TmqConversation

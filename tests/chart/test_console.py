@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from services.console.settings import ConsoleSettings
-from services.kit.settings import load
+from services.kit.config.settings import load
 from tests.chart.chart import CHART, NAME, Refused, Rendered, Values, nested, render, together
 from tests.chart.console import CONSOLE, PLACE, PROXY, asked, settings
 from tests.chart.flows import Flows

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
+from services.kit.config.settings import GlobalSettings, load
 from services.kit.edge import edges
-from services.kit.settings import GlobalSettings, load
 from services.ring.node.identity import identify
 from tests.chart.chart import CHART, NAME, Rendered, nested, render
 from tests.chart.switches import OPERATOR, SWITCHES, TMQ

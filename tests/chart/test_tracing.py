@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from penstock_operator.settings import tracing_settings
 
-from services.kit.settings import TracingSettings, load
+from services.kit.config.settings import TracingSettings, load
 from tests.chart.chart import NAME, Refused, Rendered, Values, nested, render, together
 from tests.chart.console import CONSOLE
 from tests.chart.switches import TMQ

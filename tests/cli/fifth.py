@@ -6,7 +6,7 @@ from pathlib import Path
 
 EDGE = """
 from services.kit.edge import Edge
-from services.kit.flags import Flag
+from services.kit.config.flags import Flag
 from tests.kit.echo_edge import EchoSettings, start
 
 FLAGS = (

@@ -14,8 +14,8 @@ import click
 
 from services.cli.exits import Exit
 from services.cli.main import penstock
+from services.kit.dead_letter_formats import Letter, formats
 from services.kit.edge import edges
-from services.kit.letters import Letter, formats
 from services.store import OURSELVES, DeadLetters, QueueSpec, Source, Store
 from services.store.log.log import Log, LogSpec
 from services.store.model import records as record

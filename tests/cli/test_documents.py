@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from services.cli.documents import read_documents
 from services.cli.exits import Failure
-from services.kit.layers import SettingsError
-from services.kit.settings import load
+from services.kit.config.layers import SettingsError
+from services.kit.config.settings import load
 from tests.cli.shell import Shell
 
 PRINTED = """

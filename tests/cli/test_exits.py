@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.cli.exits import Exit, failure_of
-from services.kit.settings import SettingsError
+from services.kit.config.settings import SettingsError
 from services.store.model import errors
 from services.store.model.errors import StoreError
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from services.cli.letters import Incoming, _pages, written
-from services.kit.letters import formats
+from services.kit.dead_letter_formats import formats
 from services.store import Store, StoreError, StoreUnavailable
 from services.store.deadletters.dead import PAGE, DeadLetters
 from services.store.model.errors import OutcomeUnknown

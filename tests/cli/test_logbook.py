@@ -11,7 +11,7 @@ import pytest
 
 from services.cli import logbook
 from services.kit import logs
-from services.kit.settings import LogSettings
+from services.kit.config.settings import LogSettings
 
 LINE = {
     "time": "2026-11-21T15:33:37.614Z",
@@ -19,7 +19,7 @@ LINE = {
     "message": "100 % sure",
     "action": "done",
     "edge": "tmq",
-    "logger": "services.kit.drain",
+    "logger": "services.kit.process.drain",
 }
 
 

@@ -108,7 +108,7 @@ FAULTY = """
 from services.cli.exits import Failure
 from services.cli.serving import serve_edge
 from services.kit.edge import Edge, EdgeSettings
-from services.kit.settings import load
+from services.kit.config.settings import load
 
 class Settings(EdgeSettings):
     listeners: dict = {}

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from services.cli import settings_table
+from services.kit.config.settings import GlobalSettings
 from services.kit.edge import edges
-from services.kit.settings import GlobalSettings
 from tests.cli.shell import Shell
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "settings.md"

@@ -17,7 +17,7 @@ ALLOWED = {  # where it is not compared with a time of the store, and why
     "services/store/deadletters/dead.py": "traces",
     "services/store/pipeline/traced_pipe.py": "traces",
     "services/kit/tracing/http.py": "a collector's Retry-After is a date of its wall clock",
-    "services/kit/scratch.py": "times of files are the wall clock's",
+    "services/kit/workers/scratch.py": "times of files are the wall clock's",
     "services/sysv/journal_file.py": "part of the name of a file",
     "services/analytics/planning.py": "warns where it and the store's clock differ",
     "services/analytics/__main__.py": "the name of a run",

@@ -29,9 +29,9 @@ from services.console.process import NAME, Hosted, Running, start
 from services.console.settings import ConsoleSettings
 from services.console.shapes import ProblemShape
 from services.console.table import ROUTES
+from services.kit.config.settings import GlobalSettings
 from services.kit.edge import EdgeContext
-from services.kit.metrics import Metrics
-from services.kit.settings import GlobalSettings
+from services.kit.metrics.metrics import Metrics
 from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store
 from services.store.model import records as record

@@ -18,7 +18,7 @@ from services.console.identity import Identities
 from services.console.problems import Problem
 from services.console.roles import Role
 from services.console.settings import ConsoleSettings
-from services.kit.layers import SettingsError
+from services.kit.config.layers import SettingsError
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.console.local import HEADERS, LINE, TOKEN
 from tests.servers import Server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from services.kit.report_measures import DEATHS, TIME
+from services.kit.metrics.report_measures import DEATHS, TIME
 from services.store.report.reports import write_report
 from tests.console.live_console import LiveConsole
 from tests.live import until

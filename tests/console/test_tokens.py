@@ -9,7 +9,7 @@ import pytest
 
 from services.console.settings import KNOWN_TO_ALL, Token
 from services.console.tokens import SHORTEST, Tokens, digest
-from services.kit.layers import SettingsError
+from services.kit.config.layers import SettingsError
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
 

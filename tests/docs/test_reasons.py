@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from protos.pubsub import Reason
-from services.kit.refusals import Refusal
+from services.kit.net.refusals import Refusal
 
 ROOT = Path(__file__).parents[2]
 SAID = re.compile(r"(?:refuse|PeerError)\(\"([a-z_]+)\"")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from protos.ring import REFUSALS
-from services.kit.refusals import Refusal
+from services.kit.net.refusals import Refusal
 from services.ring.settings import RingSettings
 from services.ring.words import REFUSED
 from tests.cli.shell import Shell, Up, running

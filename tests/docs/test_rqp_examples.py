@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.refusals import Refusal
+from services.kit.net.refusals import Refusal
 from services.rqp.mca.troubles import WHY
 from tests.cli.shell import Shell, running
 from tests.docs.bench import LEFT

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from services.cli.exits import Exit
+from services.kit.config.settings import DrainSettings
 from services.kit.edge import edges
-from services.kit.settings import DrainSettings
-from services.kit.workers import longest_drain_s
+from services.kit.workers.workers import longest_drain_s
 from tests.docs.typed import complaint
 from tests.tmq.process import ROOT
 

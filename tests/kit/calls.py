@@ -8,11 +8,11 @@ import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from services.kit.budget import Budget
-from services.kit.connection import Connection
-from services.kit.dialler import Dialler, DialSettings
-from services.kit.metrics import Metrics
-from services.kit.session import Wire
+from services.kit.metrics.metrics import Metrics
+from services.kit.net.budget import Budget
+from services.kit.net.connection import Connection
+from services.kit.net.dialler import Dialler, DialSettings
+from services.kit.session.session import Wire
 from tests.kit.echo_edge import LENGTH, EchoSession
 from tests.kit.harness import PATIENCE_S, until
 

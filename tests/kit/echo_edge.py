@@ -16,13 +16,13 @@ from pathlib import Path
 from pydantic import Field
 
 from protos.types import PeerError
-from services.kit.dialler import DialSettings
+from services.kit.config.flags import Flag
 from services.kit.edge import Edge, EdgeContext, EdgeSettings
-from services.kit.flags import Flag
-from services.kit.listener import ListenerSettings
+from services.kit.net.dialler import DialSettings
+from services.kit.net.listener import ListenerSettings
 from services.kit.readiness import Readiness
-from services.kit.run import main
-from services.kit.session import Wire
+from services.kit.session.session import Wire
+from services.kit.workers.run import main
 
 LENGTH = struct.Struct(">I")
 

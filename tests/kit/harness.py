@@ -18,10 +18,10 @@ from subprocess import PIPE, Popen
 from threading import Thread
 from typing import Any, cast
 
-from services.kit.budget import Budget
-from services.kit.listener import Listener, ListenerSettings
-from services.kit.metrics import Metrics
-from services.kit.session import Wire
+from services.kit.metrics.metrics import Metrics
+from services.kit.net.budget import Budget
+from services.kit.net.listener import Listener, ListenerSettings
+from services.kit.session.session import Wire
 from tests.kit.echo_edge import LENGTH, EchoSession
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from services.kit import logs
-from services.kit.settings import LogSettings
+from services.kit.config.settings import LogSettings
 
 log = logging.getLogger("services.some.module")
 

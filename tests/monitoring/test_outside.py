@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from services.kit.settings import GlobalSettings
+from services.kit.config.settings import GlobalSettings
 from tests.chart.chart import CHART
 from tests.cli.shell import Shell, Up, running
 from tests.monitoring.conftest import NewPrometheus

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.kit import build_measures
+from services.kit.metrics import build_measures
 from tests.monitoring.prometheus import Target
 from tests.monitoring.world import World
 from tests.servers import eventually
@@ -27,7 +27,7 @@ OF_CONTROL = (  # who tells what no edge does, or no edge alone
 UNBORN = {
     # its series begin with an answer to a question of the edge's that is none: tests/rqp/test_cast_damage.py
     "penstock_rqp_cast_faults_total",
-    # of listeners with TLS, which none here has: tests/kit/test_tls.py
+    # of listeners with TLS, which none here has: tests/kit/net/test_tls.py
     "penstock_certificate_not_after_time_seconds",
 }
 OF_TARGETS = {"le"}  # of buckets

@@ -20,7 +20,7 @@ from penstock_operator.handlers import log_in
 from penstock_operator.resources import Kind
 from penstock_operator.statuses import Statuses
 
-from services.kit.tls import TlsSettings, server_context
+from services.kit.net.tls import TlsSettings, server_context
 from tests.kit.authority import Authority
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster

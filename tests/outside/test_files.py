@@ -13,8 +13,8 @@ from penstock_operator.handlers import log_in
 
 from services.cli.documents import read_documents
 from services.cli.exits import Failure
-from services.kit.layers import SettingsError
-from services.kit.settings import load
+from services.kit.config.layers import SettingsError
+from services.kit.config.settings import load
 from services.rqp.rqprc import RqprcFile
 from tests.outside.test_document import SNIPPETS
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.kit.layers import SettingsError
-from services.kit.secret import SecretUrl
-from services.kit.settings import load
+from services.kit.config.layers import SettingsError
+from services.kit.config.secret import SecretUrl
+from services.kit.config.settings import load
 from services.outside.url import BadUrl, mask_url, parse_url
 from services.store.redis.url import SCHEMES, StoreUrl
 

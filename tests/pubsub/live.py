@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.kit.connection import Connection
+from services.kit.net.connection import Connection
 from services.pubsub.edge import EDGE, RunningPubsub
 from services.pubsub.service import PubsubService
 from services.pubsub.settings import PubsubSettings

@@ -7,7 +7,7 @@ import gc
 
 import pytest
 
-from services.kit.session import Wire
+from services.kit.session.session import Wire
 from services.pubsub.edge import RunningPubsub
 from services.pubsub.links.neighbours import MOST, Neighbours, Place, place_of
 from services.pubsub.links.session import LinkSession

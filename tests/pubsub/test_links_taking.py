@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from protos.pubsub import Have
-from services.kit.session import Peer
+from services.kit.session.session import Peer
 from services.pubsub.edge import RunningPubsub
 from services.pubsub.links.hub import CLONE_BEATS, LinkHub
 from services.pubsub.links.taking import CALL_BYTES

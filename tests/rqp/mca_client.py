@@ -14,7 +14,7 @@ from protos.rqp_mca import (
     encode_queue_confirm,
     encode_queue_request,
 )
-from services.kit.sockets import reset_on_close
+from services.kit.net.sockets import reset_on_close
 from tests.live import PATIENCE_S, Place
 
 RELIABLE, UNRELIABLE = MessageType

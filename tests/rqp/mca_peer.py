@@ -22,7 +22,7 @@ from protos.rqp_mca import (
     Request,
     encode_message,
 )
-from services.kit.sockets import reset_on_close
+from services.kit.net.sockets import reset_on_close
 from services.store.model.peer import PeerSpec
 from tests.live import PATIENCE_S
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from protos.rqp_cast import DataMsg, encode_data
-from services.kit.layers import SettingsError
+from services.kit.config.layers import SettingsError
 from services.rqp.cast import attempt
 from services.rqp.cast.attempt import Attempt, Fate
 from tests.live import set_up, until

@@ -15,7 +15,7 @@ from protos.rqp_cast import (
     encode_data,
     encode_record,
 )
-from services.kit.sockets import reset_on_close
+from services.kit.net.sockets import reset_on_close
 from services.rqp.cast import session
 from services.store import Queue
 from tests.live import until

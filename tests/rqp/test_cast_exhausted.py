@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
-from services.kit.acceptor import REST_S
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
+from services.kit.net.acceptor import REST_S
 from services.rqp.cast.confirmations import Confirmations
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.ports import Ports

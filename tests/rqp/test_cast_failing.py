@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from protos.rqp_cast import Quality, Result, Sender, SenderAction
-from services.kit.sockets import reset_on_close
+from services.kit.net.sockets import reset_on_close
 from services.rqp.cast import stock
 from services.rqp.cast.ports import Whom
 from services.store import Queue

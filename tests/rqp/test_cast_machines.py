@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from protos.rqp_cast import Host, Result
-from services.kit.layers import SettingsError
+from services.kit.config.layers import SettingsError
 from services.rqp.cast import findreceiver
 from services.rqp.cast import machines as machines_module
 from services.store.model.peer import PeerSpec

@@ -6,8 +6,8 @@ import asyncio
 import logging
 
 from protos.rqp_cast import Result
-from services.kit.drain import drain
-from services.kit.settings import DrainSettings
+from services.kit.config.settings import DrainSettings
+from services.kit.process.drain import drain
 from tests.live import until
 from tests.rqp.cast_hands import HandReceiver, HandSender
 from tests.rqp.cast_machines import Machines

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import ValidationError
 
-from services.kit.settings import GlobalSettings
+from services.kit.config.settings import GlobalSettings
 from services.rqp.edge import EDGE
 from services.rqp.settings import OutboxSettings
 from services.store import Queue

@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
 from services.store import OURSELVES, DeadLetter, DeadLetters, Queue, QueueSpec, Source, Store
 from services.store.model import records
 from services.store.pipeline.async_client import Asker

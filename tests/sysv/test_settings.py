@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from services.kit.settings import SettingsError, load
+from services.kit.config.settings import SettingsError, load
 from services.sysv.settings import Mapping, SysvSettings, format_key
 from tests.sysv.settings import mapping
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from protos.tmq import Dialect
-from services.kit.tally import Tally
+from services.kit.metrics.tally import Tally
 from services.tmq.edge import EDGE, RunningTmq
 from services.tmq.service import TmqService
 from services.tmq.settings import TmqSettings

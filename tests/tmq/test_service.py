@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
 from services.store import Store, StoreError
 from services.store.model.errors import OutcomeUnknown, QueueUnknown, StoreUnavailable
 from services.tmq.service import TmqService

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.kit.settings import TracingSettings
+from services.kit.config.settings import TracingSettings
 from services.kit.tracing import Recorder, tracing
 from tests.stores import chance, new_server, own_server, pytest_asyncio_loop_factories, running, server
 from tests.tracing.collector import Collector

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from services.kit.metrics import Metrics
-from services.kit.settings import TracingSettings
+from services.kit.config.settings import TracingSettings
+from services.kit.metrics.metrics import Metrics
 from services.kit.tracing import Recorder, tracing
 from services.kit.tracing.measures import SPANS
 from services.store import Queue, QueueSpec, Store

@@ -14,8 +14,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-from services.kit.layers import SettingsError
-from services.kit.settings import TracingSettings
+from services.kit.config.layers import SettingsError
+from services.kit.config.settings import TracingSettings
 from services.kit.tracing import tracing
 from tests.live import until
 from tests.servers import Server, free_port

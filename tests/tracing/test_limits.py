@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.kit.settings import TracingSettings
+from services.kit.config.settings import TracingSettings
 from services.store import DeadLetters, Queue
 from tests.live import until
 from tests.servers import Server

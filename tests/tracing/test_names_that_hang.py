@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.settings import TracingSettings
+from services.kit.config.settings import TracingSettings
 from services.kit.tracing import tracing
 from services.store.model.trace_context import fresh
 from services.store.tracing.spans import Kind, Span

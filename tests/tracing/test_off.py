@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.layers import SettingsError
-from services.kit.settings import TracingSettings, load
+from services.kit.config.layers import SettingsError
+from services.kit.config.settings import TracingSettings, load
 from services.kit.tracing import tracing
 from services.store import Pipe
 from services.store.pipeline.traced_pipe import TracedPipe

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from services.kit.layers import SettingsError
-from services.kit.settings import TracingSettings
+from services.kit.config.layers import SettingsError
+from services.kit.config.settings import TracingSettings
 from services.kit.tracing.recorder import Recorder
 
 __all__ = ["Recorder", "tracing"]

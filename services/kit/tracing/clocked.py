@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from services.kit.reach import reach
+from services.kit.dns.tcp_connect import reach
 
 
 class Clocked:

@@ -14,9 +14,9 @@ import threading
 import time
 from dataclasses import replace
 
-from services.kit.layers import SettingsError
-from services.kit.settings import TracingSettings
-from services.kit.tls import trust_intermediates
+from services.kit.config.layers import SettingsError
+from services.kit.config.settings import TracingSettings
+from services.kit.net.tls import trust_intermediates
 from services.kit.tracing.clocked import Clocked, connect
 from services.outside.url import Url, parse_url
 

@@ -23,7 +23,7 @@ from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from services.kit.settings import TracingSettings
+from services.kit.config.settings import TracingSettings
 from services.kit.tracing.http import Poster
 from services.kit.tracing.recorder import Finished
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from services.kit.settings import TracingSettings
+from services.kit.config.settings import TracingSettings
 from services.kit.tracing.measures import DROPPED, EXPORTED, FAILED, LIMITED, UNFOLLOWED
 
 log = logging.getLogger(__name__)

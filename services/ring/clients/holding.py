@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from protos.ring import ClientConnection, ClientEvent
-from services.kit.inflow import Inflow
-from services.kit.parsing import Handler
+from services.kit.session.inflow import Inflow
+from services.kit.session.parsing import Handler
 from services.ring.clients.conversation import ClientConversation
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from services.kit.config.layers import SettingsError
 from services.kit.edge import EdgeContext
-from services.kit.layers import SettingsError
 from services.ring.node.identity import identify
 from services.ring.node.member import Member
 from services.ring.node.users import Users

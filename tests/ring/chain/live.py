@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.tally import Tally
+from services.kit.metrics.tally import Tally
 from services.ring.edge import EDGE, RunningRing
 from services.ring.node.around import RingAsker
 from services.ring.node.station import Station

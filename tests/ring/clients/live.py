@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.kit.tally import Tally
+from services.kit.metrics.tally import Tally
 from services.ring.edge import EDGE, RunningRing
 from services.ring.service import RingService
 from services.ring.settings import RingSettings

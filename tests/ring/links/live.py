@@ -8,8 +8,8 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
+from services.kit.config.layers import SettingsError
 from services.kit.edge import Edge, EdgeContext
-from services.kit.layers import SettingsError
 from services.ring.node.identity import identify
 from services.ring.node.member import Member
 from services.ring.node.station import Station

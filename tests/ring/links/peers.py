@@ -6,7 +6,7 @@ import asyncio
 import socket
 import struct
 
-from services.kit import sockets
+from services.kit.net import sockets
 from tests.live import PATIENCE_S, Place
 
 SILENCE_S = 0.3  # how long nothing has to come before nothing counts as sent

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from protos.ring import Find, Open
-from services.kit.layers import SettingsError
-from services.kit.lookup import Place, look_up
+from services.kit.config.layers import SettingsError
+from services.kit.dns.lookup import Place, look_up
 from services.ring.node import hearing, telling
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from protos.ring import TailState
-from services.kit import sockets
+from services.kit.net import sockets
 from services.ring.node.timing import STALL_S
 from tests.live import until
 from tests.ring.links.conftest import Start

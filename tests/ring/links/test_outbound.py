@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from protos.ring import HeadState
-from services.kit.dialler import Dialler
-from services.kit.lookup import Place
+from services.kit.dns.lookup import Place
+from services.kit.net.dialler import Dialler
 from services.ring.node import reach
 from tests.kit.calls import deaf
 from tests.live import PATIENCE_S, until

@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from protos.ring import Frame, Open, Operation, Times, encode_beacon, encode_frame
-from services.kit.layers import SettingsError
-from services.kit.listener import ListenerSettings
+from services.kit.config.layers import SettingsError
+from services.kit.net.listener import ListenerSettings
 from services.ring.node.identity import identify
 from services.ring.node.settings import MAX_OWN_NAME, NodeSettings, parse_target
 

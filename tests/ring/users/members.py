@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from protos.ring import parse_frame
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
 from services.kit.tracing import Recorder
 from services.ring.asking import Brought, Unserved
 from services.ring.node.passage import Parcel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from protos.ring import Why
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
 from services.ring.node import counts
 from tests.live import until
 from tests.ring.users.members import Ring, Start

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from services.kit.measures import WAIT_BUCKETS
+from services.kit.metrics.measures import WAIT_BUCKETS
 from services.store import Queue, StoreUnavailable
 from services.store.model.buckets import WAIT_S
 from services.store.model.spec import Overflow

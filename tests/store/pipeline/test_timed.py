@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
 from tests.servers import Client, Server
 from tests.store.desk import Desk
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from services.kit.metrics import Metrics
+from services.kit.metrics.metrics import Metrics
 from services.store import Store
 from services.store.model.alarms import ALARMS
-from tests.kit.test_metrics import samples
+from tests.kit.metrics.test_metrics import samples
 
 
 async def test_whoever_observes_a_store_hears_of_every_alarm_at_once() -> None:

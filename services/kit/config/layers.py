@@ -1,0 +1,214 @@
+"""The layers that settings come from, and plain words about what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import pydantic_settings
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource
+
+from services.kit.config.secret import SECRET_FAULT, is_secret
+from services.outside.document import BadDocument, read_yaml
+from services.outside.url import mask_input
+
+BAD_DOCUMENT = "bad_document"  # the label of a file that cannot be read as YAML
+PREFIX = "PENSTOCK_"
+SEPARATOR = "__"
+LONGEST_SHOWN = 80  # characters of a bad value
+_NAME = re.compile(r"[A-Za-z0-9_.-]*=?")  # the rest may be a secret
+_BEGINNING = re.compile(r"^(Input|String) should")  # of pydantic's own messages
+
+Tree = dict[str, Any]
+Place = tuple[str, ...]  # the path of a setting
+
+MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of the pen
+
+
+class SettingsError(Exception):
+    """Settings that cannot be used: one line for each fault. A program that gets it exits with status 2."""
+
+    def __init__(self, lines: list[str], label: str = "bad_settings") -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+        self.label = label
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What each source says, the strongest first."""
+
+    flags: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    file: Mapping[str, Any]
+    file_name: str
+    flag_names: Mapping[Place, str] = field(default_factory=dict)  # of what a flag of its own said
+
+    def merged(self) -> Tree:
+        return merge(merge(dict(self.file), self.environment), self.flags)
+
+    def origin(self, path: Place) -> str | None:
+        """Who said what stands at `path`."""
+        if _has(self.flags, path):
+            return self.flag_names.get(path, "the command line")
+        if _has(self.environment, path):
+            name = PREFIX + SEPARATOR.join(path).upper()
+            return "REDIS_URL" if path == ("store", "url") and name not in os.environ else name
+        return self.file_name if _has(self.file, path) else None
+
+
+def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """Mappings are merged, however deep; anything else in `above` replaces what is below."""
+    result = dict(below)
+    for key, value in above.items():
+        under = result.get(key)
+        if isinstance(value, Mapping) and isinstance(under, Mapping):
+            value = merge(under, value)
+        result[key] = value
+    return result
+
+
+def read_file(path: Path) -> Tree:
+    """The mapping in a YAML file; an empty section may be left empty. Raises SettingsError."""
+    try:
+        documents = [each for each in read_yaml(path.read_bytes()) if each is not None]
+    except OSError as error:
+        raise SettingsError([f"{path}: cannot be read: {error.strerror}"]) from None
+    except BadDocument as error:
+        raise SettingsError([f"{path}: {error}"], BAD_DOCUMENT) from None
+    if not documents:
+        return {}
+    content = documents[0]
+    if len(documents) > 1:
+        raise SettingsError([f"{path}: must be one document: remove the line ---"])
+    if not isinstance(content, dict):
+        raise SettingsError([f"{path}: must be a mapping of sections such as store:, edges:"])
+    return {key: {} if value is None else value for key, value in content.items()}
+
+
+def read_environment(model: type[BaseSettings]) -> Tree:
+    """PENSTOCK_<SECTION>__<FIELD>, and REDIS_URL for store.url. Raises SettingsError.
+
+    Other names with the prefix may be anybody's (Kubernetes sets PENSTOCK_PORT for a Service of that name), but
+    one with our separator is meant for us, and a wrong section in it is told.
+    """
+    sections = model.model_fields
+    unknown = [name for name in os.environ if SEPARATOR in name and _section(name) not in (None, *sections)]
+    if unknown:
+        allowed = ", ".join(f"{PREFIX}{section.upper()}{SEPARATOR}..." for section in sections)
+        raise SettingsError([f"{name}: unknown section; allowed: {allowed}" for name in sorted(unknown)])
+    try:
+        said = EnvSettingsSource(model)()
+    except pydantic_settings.SettingsError as error:
+        raise SettingsError([f"environment: {error}"]) from None
+    except RecursionError:
+        raise SettingsError(["environment: a value is nested too deeply"]) from None
+    if url := os.environ.get("REDIS_URL"):
+        said = merge({"store": {"url": url}}, said)
+    return said
+
+
+def read_flags(pairs: Sequence[str]) -> Tree:
+    """`edges.tmq.workers=4`: a path and a value written as in the file. Raises SettingsError."""
+    tree: Tree = {}
+    for pair in pairs:
+        path, equals, text = pair.partition("=")
+        if not equals or not all(path.split(".")):
+            raise SettingsError([f"{_NAME.match(pair)[0]}: must be SECTION.FIELD=VALUE"])  # type: ignore[index]
+        tree = merge(tree, nested(path.split("."), _flag_value(text)))
+    return tree
+
+
+def nested(path: Sequence[str], value: Any) -> Tree:
+    """A tree in which nothing stands but `value`, at `path`."""
+    for name in reversed(path):
+        value = {name: value}
+    tree: Tree = value
+    return tree
+
+
+def _flag_value(text: str) -> Any:
+    """`8080`, `off`, `[a, b]`; but `::` and `redis://host` are text, whatever YAML makes of them."""
+    try:
+        value = next(iter(read_yaml(text)), None)
+    except BadDocument:
+        return text
+    return text if isinstance(value, dict) and not text.startswith("{") else value
+
+
+def _section(name: str) -> str | None:
+    return name[len(PREFIX) :].partition(SEPARATOR)[0].lower() if name.startswith(PREFIX) else None
+
+
+def _has(tree: Any, path: Place) -> bool:
+    for name in path:
+        if not isinstance(tree, Mapping) or name not in tree:
+            return False
+        tree = tree[name]
+    return True
+
+
+def explain(
+    error: ValidationError, model: type[BaseModel], layers: Layers | None, under: Place = ()
+) -> list[str]:
+    """A line for each fault: the field, what is wrong, what is allowed, and who said it."""
+    return [_line(fault["type"], fault, model, layers, under) for fault in error.errors(include_url=False)]
+
+
+def _line(
+    kind: str, fault: Mapping[str, Any], model: type[BaseModel], layers: Layers | None, under: Place
+) -> str:
+    inner = tuple(str(part) for part in fault["loc"])
+    path = (*under, *inner)
+    said_by = next((origin for origin in _origins(layers, path)), None)
+    return f"{'.'.join(path)}: {_wrong(kind, fault, model, inner)}" + (
+        f" (from {said_by})" if said_by else ""
+    )
+
+
+def _origins(layers: Layers | None, path: Place) -> Iterator[str]:
+    """Who said it, or else what it stands in (an item of a list has no origin of its own)."""
+    for end in range(len(path), 0, -1):
+        if layers is not None and (origin := layers.origin(path[:end])) is not None:
+            yield origin
+
+
+def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: Place) -> str:
+    if kind == "extra_forbidden":
+        return f"unknown; allowed: {', '.join(_fields_at(model, inner[:-1]))}"
+    if kind == "missing":
+        return "missing"
+    if kind == "model_type":
+        return "must be a mapping of fields"
+    text = _BEGINNING.sub("must", str(fault["msg"]).removeprefix("Value error, "))
+    shown = mask_input(repr(fault["input"]))
+    if kind == SECRET_FAULT or any(is_secret(name) for name in inner) or isinstance(fault["input"], Mapping):
+        return text
+    text = text.replace(repr(fault["input"]), shown)
+    return f"{text}, not {shown if len(shown) <= LONGEST_SHOWN else shown[:LONGEST_SHOWN] + '...'}"
+
+
+def _fields_at(model: type[BaseModel], inner: Place) -> list[str]:
+    """The fields of the model at a place inside another one, through mappings, options and lists."""
+    here: Any = model
+    for name in inner:
+        if isinstance(here, type) and issubclass(here, BaseModel):
+            fields = _fields(here)
+            here = fields[name].annotation if name in fields else None
+        elif get_origin(here) in (dict, list, tuple):
+            here = get_args(here)[-1] if get_origin(here) is dict else get_args(here)[0]
+        models = [option for option in get_args(here) if isinstance(option, type)]
+        if get_origin(here) not in (dict, list, tuple) and models:
+            here = models[0]
+    return list(_fields(here)) if isinstance(here, type) and issubclass(here, BaseModel) else []
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """By the name that a file uses."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}

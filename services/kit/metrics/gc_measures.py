@@ -1,0 +1,17 @@
+"""What prometheus_client tells of Python's collector, of each process its own (docs/metrics.md)."""
+
+from __future__ import annotations
+
+from services.kit.metrics.measure import Label, counter
+
+WHO = "every process, but no edge that has several workers"
+
+GENERATION = Label("generation", "3")
+
+COLLECTED = counter("python_gc_objects_collected_total", "Objects collected during gc", GENERATION)
+UNCOLLECTABLE = counter(
+    "python_gc_objects_uncollectable_total", "Uncollectable objects found during GC", GENERATION
+)
+COLLECTIONS = counter(
+    "python_gc_collections_total", "Number of times this generation was collected", GENERATION
+)

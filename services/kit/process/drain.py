@@ -1,0 +1,90 @@
+"""The way out: unready first, then no new connections, then no new work, then nothing.
+
+    SIGTERM ──► grace_s: serve on while others learn that we go
+            ──► stop accepting and dialling; the edge stops taking from the store
+            ──► spread_s: ask the sessions to end, a few at a time
+            ──► timeout_s: wait for them, then reset what is left
+            ──► the edge gives back what it holds; exit
+A second signal skips to the reset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Sequence
+
+from services.kit.config.settings import DrainSettings
+from services.kit.edge import RunningEdge
+from services.kit.net.connections import Connections
+
+log = logging.getLogger(__name__)
+
+RESET_TIMEOUT_S = 1.0  # for transports to let go after a reset
+CLOSE_TIMEOUT_S = 10.0  # for the edge to give back what it holds
+HURRIED_CLOSE_TIMEOUT_S = 1.0  # the same, when somebody cannot wait
+
+
+async def drain(
+    groups: Sequence[Connections], running: RunningEdge, settings: DrainSettings, hurry: asyncio.Event
+) -> bool:
+    """Ends `groups`, the listeners and diallers, and then the edge; returns when nothing is left.
+
+    True if it went in order, False if it was hurried by `hurry`.
+    """
+    started = time.monotonic()
+    log.info("draining", extra={"action": "draining"})
+    orderly = asyncio.ensure_future(_in_order(groups, running, settings))
+    impatient = asyncio.ensure_future(hurry.wait())
+    await asyncio.wait((orderly, impatient), return_when=asyncio.FIRST_COMPLETED)
+    for task in (orderly, impatient):
+        task.cancel()
+    await asyncio.gather(orderly, impatient, return_exceptions=True)
+    hurried = hurry.is_set()
+    await _reset(groups)
+    await _bounded(running.close(), HURRIED_CLOSE_TIMEOUT_S if hurried else CLOSE_TIMEOUT_S, "close")
+    fields = {"action": "drained", "seconds": round(time.monotonic() - started, 3), "hurried": hurried}
+    log.info("drained", extra=fields)
+    return not hurried
+
+
+async def _in_order(groups: Sequence[Connections], running: RunningEdge, settings: DrainSettings) -> None:
+    await asyncio.sleep(settings.grace_s)
+    for group in groups:
+        group.stop_opening()
+    await _bounded(_in_time(running.stop_taking(), settings.timeout_s), None, "stop_taking")
+    await asyncio.gather(*(group.drain(settings.spread_s) for group in groups))
+    await asyncio.gather(*(group.closed(settings.timeout_s) for group in groups))
+
+
+async def _reset(groups: Sequence[Connections]) -> None:
+    for group in groups:
+        group.stop_opening()
+        if left := len(group.connections):
+            fields = {"action": "drain_reset", "listener": group.name, "connections": left}
+            log.warning("%d connections did not end in time: reset", left, extra=fields)
+        group.abort_all()
+    await asyncio.gather(*(group.closed(RESET_TIMEOUT_S) for group in groups))
+
+
+async def _in_time(step: Awaitable[None], timeout_s: float) -> None:
+    """What the edge still has under way then is ended with it: no fault, as with connections that are reset."""
+    try:
+        async with asyncio.timeout(timeout_s) as waiting:
+            await step
+    except TimeoutError:
+        if not waiting.expired():
+            raise
+        fields = {"action": "drain_cut_short", "seconds": timeout_s}
+        log.warning("the edge's work did not end within %g s: it is cut short", timeout_s, extra=fields)
+
+
+async def _bounded(step: Awaitable[None], timeout_s: float | None, name: str) -> None:
+    """A fault in the edge's own step must not keep the rest of the way out from being taken."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await step
+    except Exception as error:
+        fields = {"action": "drain_step_failed", "step": name}
+        log.error("the edge's %s failed: %r", name, error, exc_info=error, extra=fields)

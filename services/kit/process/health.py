@@ -1,0 +1,142 @@
+"""The pages that tell others how a process is: /metrics, /healthz, /readyz."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from services.kit.config.layers import SettingsError
+from services.kit.config.settings import HealthSettings
+from services.kit.edge import Page
+from services.kit.metrics.metrics import CONTENT_TYPE
+from services.kit.net.acceptor import cannot_listen, listening
+from services.kit.net.connection_limits import plain_address
+from services.kit.net.http_handler import HttpHandler, without_versions
+from services.kit.net.refusals import Refusal, Refusals
+from services.kit.readiness import Readiness
+from services.kit.session.session import Peer
+
+log = logging.getLogger(__name__)
+
+SETTING = ("health", "port")
+LISTENER = "health"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Where the pages get their content."""
+
+    metrics: Callable[
+        [], bytes
+    ]  # called in a thread: thousands of series take long to write, and clients would wait
+    readiness: Readiness  # whether requests can be served
+    stuck: Callable[[], str | None]  # why the process had better be killed, or None; never about the store
+    freshen: Callable[[], None] = lambda: None  # what is to be done in the loop before `metrics`
+
+
+class HealthServer:
+    """GET /metrics, /healthz (200, or 503 if stuck), /readyz (200, or 503 and the unmet need); and `pages`, by path.
+
+    Pages may be added later: an edge has them once it has started.
+    """
+
+    def __init__(
+        self, settings: HealthSettings, answers: Answers, pages: Mapping[str, Page] | None = None
+    ) -> None:
+        self._settings = settings
+        self._answers = answers
+        self._pages = {} if pages is None else pages
+        self._scrapes = asyncio.Lock()  # one at a time
+        app = web.Application()
+        app.on_response_prepare.append(without_versions)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/{name}", self._page)
+        self._runner = web.AppRunner(app, handle_signals=False)
+        self._servers: list[asyncio.Server] = []
+        self._refusals = Refusals("", LISTENER)
+
+    async def start(self, sockets: Sequence[socket.socket] = ()) -> tuple[str, int]:
+        """Serve on these sockets, or on those of the settings; returns the first address. Raises SettingsError."""
+        sockets = sockets or health_sockets(self._settings)
+        await self._runner.setup()
+        loop = asyncio.get_running_loop()
+        self._servers = [await loop.create_server(self._handler, sock=sock) for sock in sockets]
+        host, port = sockets[0].getsockname()[:2]
+        fields = {"action": "health_listening", "host": host, "port": port, "setting": SETTING}
+        log.info("health and metrics on %s port %d", host, port, extra=fields)
+        return host, port
+
+    async def close(self) -> None:
+        for server in self._servers:
+            server.close()
+        await self._runner.cleanup()
+
+    def _handler(self) -> HttpHandler:
+        assert isinstance(self._runner.server, web.Server)
+        handler = HttpHandler(self._runner.server, lambda fault: self._refused(handler, fault))
+        return handler
+
+    def _refused(self, handler: HttpHandler, fault: str) -> None:
+        now = asyncio.get_running_loop().time()
+        self._refusals.tick(now)
+        assert handler.transport is not None
+        # the socket of a client that has reset the connection tells no peer
+        host, port = (handler.transport.get_extra_info("peername") or ("unknown", 0))[:2]
+        self._refusals.log(Refusal.PROXY_HEADER, Peer(plain_address(host), port), None, fault, now)
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        async with self._scrapes:
+            self._answers.freshen()
+            body = await asyncio.to_thread(self._answers.metrics)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return _page(self._answers.stuck())
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        return _page(self._answers.readiness.unready())
+
+    async def _page(self, request: web.Request) -> web.Response:
+        page = self._pages.get(request.path)
+        if page is None:
+            raise web.HTTPNotFound
+        return web.json_response(dict(page()))
+
+
+def _page(fault: str | None) -> web.Response:
+    return web.Response(text="ok\n") if fault is None else web.Response(text=f"{fault}\n", status=503)
+
+
+def health_sockets(settings: HealthSettings) -> list[socket.socket]:
+    """Return the listening sockets of the health pages: one for each address of the host. Raises SettingsError."""
+    host, port = settings.host or "::", settings.port
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise cannot_listen(host, port, SETTING, error) from None
+    sockets: list[socket.socket] = []
+    for address in dict.fromkeys(str(place[0]) for *_, place in found):
+        try:
+            sockets.append(listening(address, port, SETTING))
+        except SettingsError:
+            for sock in sockets:
+                sock.close()
+            raise
+    return sockets
+
+
+def serve_forever(settings: HealthSettings, answers: Answers, sockets: Sequence[socket.socket]) -> None:
+    """Serve on these sockets, in a process that does nothing else."""
+
+    async def serve() -> None:
+        await HealthServer(settings, answers).start(sockets)
+        await asyncio.Event().wait()
+
+    asyncio.run(serve())

@@ -1,0 +1,78 @@
+"""Run an edge: in this process, or in several that share its ports."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from services.kit import logs
+from services.kit.config.flags import Given
+from services.kit.config.layers import SettingsError, read_flags
+from services.kit.config.settings import GlobalSettings, load
+from services.kit.edge import Edge, SettingsT
+from services.kit.process.process import EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
+from services.kit.startup import prepare
+from services.kit.workers.workers import Supervisor
+from services.outside.url import BadUrl
+
+log = logging.getLogger(__name__)
+
+
+def run_edge(edge: Edge[SettingsT], settings: GlobalSettings, *, workers: int | None = None) -> int:
+    """Serve until SIGTERM or SIGINT, drain, and return the exit status. Sets up logging for the process.
+
+    `workers`: None for what the edge's settings say.
+    """
+    logs.configure(settings.log, edge=edge.name)
+    try:
+        edge_settings = settings.edge(edge)
+        number = workers or edge_settings.workers
+        if number > 1:
+            return Supervisor(edge, settings, edge_settings, number).run()
+        return run_process(EdgeProcess(edge, settings, edge_settings))
+    except SettingsError as error:
+        return complain(error)
+    except BadUrl as error:
+        return complain(SettingsError([f"store.url: {error}"]))
+    except Exception as error:
+        log.critical("cannot run: %r", error, exc_info=error, extra={"action": "failed"})
+        return EXIT_FAILED
+
+
+def main(edge: Edge[Any], arguments: Sequence[str] | None = None) -> int:
+    """The command line of one edge's own program: `python -m services.tmq --set health.port=0`."""
+    prepare()
+    parser = argparse.ArgumentParser(description=f"Serve {edge.name} from the queue store.")
+    parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if there is one")
+    parser.add_argument("--set", action="append", default=[], metavar="SECTION.FIELD=VALUE")
+    parser.add_argument("--workers", type=int, help="processes; default: what the edge's settings say")
+    for flag in edge.flags:
+        action = "append" if flag.repeatable else "store"
+        text = flag.help.replace("%", "%%")
+        parser.add_argument(flag.name, dest=flag.name, action=action, metavar=flag.metavar, help=text)
+    told = parser.parse_args(arguments)
+    try:
+        settings = load(told.config, read_flags(told.set), _given(edge, told))
+    except SettingsError as error:
+        return complain(error)
+    return run_edge(edge, settings, workers=told.workers)
+
+
+def _given(edge: Edge[Any], told: argparse.Namespace) -> list[Given]:
+    values = [(flag, getattr(told, flag.name)) for flag in edge.flags]
+    return [
+        Given(edge.name, flag, tuple(value) if flag.repeatable else (value,))
+        for flag, value in values
+        if value is not None
+    ]
+
+
+def complain(error: SettingsError) -> int:
+    """Tell whoever started us what is wrong, in plain lines; returns the exit status for it."""
+    for line in error.lines:
+        print(f"penstock: {line}", file=sys.stderr)
+    return EXIT_UNUSABLE

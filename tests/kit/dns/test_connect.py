@@ -1,0 +1,154 @@
+"""TCP connections to addresses: made, refused, given up; and what is left of them then."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from services.kit.dns.connect import connect
+from services.kit.dns.tcp_connect import reach
+from tests.kit.calls import deaf
+from tests.kit.harness import PATIENCE_S, until
+from tests.servers import free_port
+from tests.silent import NameServer, on_silent_machine
+
+LOOPBACKS = [
+    pytest.param(socket.AF_INET, "127.0.0.1", id="IPv4"),
+    pytest.param(socket.AF_INET6, "::1", id="IPv6"),
+]
+
+
+def tcp(family: int = socket.AF_INET) -> socket.socket:
+    return socket.socket(family, socket.SOCK_STREAM)
+
+
+def open_files() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize(("family", "host"), LOOPBACKS)
+async def test_octets_go_both_ways(family: int, host: str) -> None:
+    with socket.create_server((host, 0), family=family) as server, tcp(family) as sock:
+        await connect(sock, server.getsockname())
+        assert sock.gettimeout() == 0
+        there, _ = server.accept()
+        with there:
+            sock.send(b"ping")
+            assert there.recv(4) == b"ping"
+            there.send(b"pong")
+            assert await asyncio.get_running_loop().sock_recv(sock, 4) == b"pong"
+
+
+async def test_a_socket_keeps_the_address_that_it_is_bound_to() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, tcp() as sock:
+        sock.bind(("127.0.0.5", 0))
+        await connect(sock, server.getsockname())
+        there, place = server.accept()
+        there.close()
+        assert place == sock.getsockname()
+        assert place[0] == "127.0.0.5"
+
+
+@pytest.mark.parametrize(("family", "host"), LOOPBACKS)
+async def test_nobody_listens(family: int, host: str) -> None:
+    with tcp(family) as sock:
+        with pytest.raises(ConnectionRefusedError) as told:
+            await connect(sock, (host, free_port()))
+        assert told.value.errno == errno.ECONNREFUSED
+        assert told.value.strerror == "Connection refused"
+
+
+async def test_a_refusal_that_comes_late() -> None:
+    """The kernel asks again after a second, and nobody listens any more then."""
+    with tcp() as sock:
+        with deaf() as port:
+            connecting = asyncio.create_task(connect(sock, ("127.0.0.1", port)))
+            await asyncio.sleep(0)
+            assert not connecting.done()
+        with pytest.raises(ConnectionRefusedError):
+            async with asyncio.timeout(PATIENCE_S):
+                await connecting
+
+
+async def test_a_port_that_is_our_own() -> None:
+    """TCP connects a socket with itself where nobody listens: that is no connection."""
+    with tcp() as sock:
+        sock.bind(("127.0.0.1", 0))
+        with pytest.raises(ConnectionRefusedError, match="Connection refused"):
+            await connect(sock, sock.getsockname())
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.1", "", "::1", "127.0.0.1%lo"])
+async def test_what_is_no_address_is_not_looked_up(host: str) -> None:
+    with tcp() as sock, pytest.raises(OSError, match="illegal IP address"):
+        await connect(sock, (host, 7))
+
+
+def test_an_address_of_one_link(tmp_path: Path) -> None:
+    """IPv6's link-local addresses: without its scope it is nobody's."""
+
+    async def scenario(_: NameServer) -> None:
+        for command in (
+            "link add scoped type veth peer name other",
+            "link set scoped up",
+            "link set other up",
+            "address add fe80::7/64 dev scoped nodad",
+        ):
+            subprocess.run(["ip", *command.split()], check=True)  # noqa: ASYNC221
+        place = ("fe80::7", 7171, 0, socket.if_nametoindex("scoped"))
+        with socket.create_server(place, family=socket.AF_INET6):
+            with tcp(socket.AF_INET6) as sock:
+                await connect(sock, place)
+            with tcp(socket.AF_INET6) as sock, pytest.raises(OSError, match="Invalid argument"):
+                await connect(sock, place[:2])
+            sock, address = await reach("fe80::7%scoped", 7171, PATIENCE_S)
+            with sock:
+                assert (address, sock.getpeername()) == ("fe80::7", place)
+
+    on_silent_machine(scenario, tmp_path)
+
+
+async def test_who_gives_up_leaves_nothing_behind() -> None:
+    """Neither files nor what the loop watches: the number of the file may be another's at once."""
+    with deaf() as port:
+        before = open_files()
+        for _ in range(50):
+            with tcp() as sock, pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.005):
+                    await connect(sock, ("127.0.0.1", port))
+            assert sock.fileno() == -1
+            assert open_files() == before
+        with socket.create_server(("127.0.0.1", 0)) as server, tcp() as sock:
+            async with asyncio.timeout(PATIENCE_S):
+                await connect(sock, server.getsockname())
+
+
+async def test_it_is_cancelled_as_it_succeeds() -> None:
+    """Whoever is cancelled is told so, and closes it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        before = open_files()
+        for turns in range(4):
+            sock = tcp()
+            connecting = asyncio.create_task(connect(sock, server.getsockname()))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            connecting.cancel()
+            await asyncio.wait((connecting,))
+            sock.close()
+            await until(lambda: open_files() == before)
+
+
+def test_a_network_that_is_out_of_reach(tmp_path: Path) -> None:
+    async def scenario(_: NameServer) -> None:
+        with tcp() as sock:
+            with pytest.raises(OSError) as told:
+                await connect(sock, ("192.0.2.1", 7))
+            assert told.value.errno == errno.ENETUNREACH
+
+    on_silent_machine(scenario, tmp_path)

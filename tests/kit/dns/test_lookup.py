@@ -1,0 +1,244 @@
+"""Names looked up by the system, on a machine whose name server is silent: what hangs holds up nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.kit.dns.lookup import MOST, LookUps, look_up
+from services.kit.dns.tcp_connect import reach
+from tests.kit.harness import PATIENCE_S, ROOT, eventually, until
+from tests.silent import NameServer, on_silent_machine
+
+LOCAL = (socket.AF_INET, ("127.0.0.1", 0))
+
+
+def threads() -> int:
+    """Those that look up names."""
+    return sum(each.name == "look-up" for each in threading.enumerate())
+
+
+def alone(scenario: Callable[[NameServer], Coroutine[Any, Any, None]], folder: Path) -> None:
+    """On a silent machine, once the look-ups of others have ended."""
+    eventually(lambda: not threads())
+    on_silent_machine(scenario, folder)
+
+
+def hanging(look_ups: LookUps, count: int, word: str = "hangs") -> list[asyncio.Task[Any]]:
+    return [asyncio.create_task(look_ups.ask(f"{word}{number}.example".encode())) for number in range(count)]
+
+
+async def ended(tasks: list[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.wait(tasks)
+
+
+@pytest.mark.parametrize(
+    ("host", "place"),
+    [
+        ("127.0.0.1", (socket.AF_INET, ("127.0.0.1", 7))),
+        ("127.1", (socket.AF_INET, ("127.0.0.1", 7))),
+        ("::1", (socket.AF_INET6, ("::1", 7, 0, 0))),
+        ("::ffff:127.0.0.1", (socket.AF_INET6, ("::ffff:127.0.0.1", 7, 0, 0))),
+        ("fe80::1%lo", (socket.AF_INET6, ("fe80::1", 7, 0, socket.if_nametoindex("lo")))),
+    ],
+)
+async def test_addresses_need_no_thread(
+    host: str, place: tuple[int, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.kit.dns.lookup._look_ups", None)
+    assert await look_up(host, 7) == [place]
+
+
+async def test_a_name_that_the_system_knows() -> None:
+    found = await look_up("localhost", 7)
+    assert (socket.AF_INET, ("127.0.0.1", 7)) in found
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, "a\0b"])
+async def test_what_is_no_name(host: str) -> None:
+    with pytest.raises(UnicodeError):
+        await look_up(host, 7)
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "fe80::1%nowhere", "127.0.0.1:7"])
+async def test_a_name_that_nobody_has(host: str) -> None:
+    with pytest.raises(socket.gaierror) as told:
+        await look_up(host, 7)
+    assert told.value.strerror
+
+
+def test_names_that_hang_hold_up_nobody_else(tmp_path: Path) -> None:
+    """Neither connections to addresses nor names that are known."""
+
+    async def scenario(names: NameServer) -> None:
+        lost = [asyncio.create_task(reach(f"hangs{number}.example", 7, 600)) for number in range(8)]
+        await until(lambda: len(names.asked) == 8)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            async with asyncio.timeout(PATIENCE_S):
+                for host in ("127.0.0.1", "localhost"):
+                    sock, address = await reach(host, server.getsockname()[1], PATIENCE_S)
+                    sock.close()
+                    assert address == "127.0.0.1"
+        assert not any(task.done() for task in lost)
+        await ended(lost)
+        with pytest.raises(TimeoutError, match=r"the name was not looked up within 0\.05 s"):
+            await reach("hangs0.example", 7, 0.05)
+
+    alone(scenario, tmp_path)
+
+
+def test_who_asks_for_the_same_name_waits_for_the_same_answer(tmp_path: Path) -> None:
+    """Also those who come late, and whoever else has given up by then."""
+
+    async def scenario(names: NameServer) -> None:
+        look_ups = LookUps()
+        tasks = [asyncio.create_task(look_ups.ask(b"late.example")) for _ in range(3)]
+        lost = [asyncio.create_task(look_ups.ask(b"lost.example")) for _ in range(2)]
+        await until(lambda: names.asked == {"late.example", "lost.example"})
+        assert threads() == 2
+        await ended(tasks[:1])
+        names.speak(**{"late.example": "127.0.0.9"})
+        async with asyncio.timeout(PATIENCE_S):
+            for task in tasks[1:]:
+                assert await task == [(socket.AF_INET, ("127.0.0.9", 0))]
+            for task in lost:
+                with pytest.raises(socket.gaierror, match="Name or service not known"):
+                    await task
+        await until(lambda: not threads())
+        assert not look_ups._questions
+
+    alone(scenario, tmp_path)
+
+
+def test_no_more_at_once_than_may_be(tmp_path: Path) -> None:
+    """A name in line says why it is not looked up. It is not asked for once nobody wants it any more."""
+
+    async def scenario(names: NameServer) -> None:
+        look_ups = LookUps(2, 0.05)
+        tasks = hanging(look_ups, 2)
+        await until(lambda: len(names.asked) == 2)
+        with pytest.raises(OSError, match=r"2 other names .*, and it was not its turn within 0\.05 s"):
+            await look_ups.ask(b"localhost")
+        names.speak()
+        async with asyncio.timeout(PATIENCE_S):
+            for task in tasks:
+                with pytest.raises(socket.gaierror):
+                    await task
+        await until(lambda: not threads())
+        assert names.asked == {"hangs0.example", "hangs1.example"}
+        assert LOCAL in await look_ups.ask(b"localhost")
+
+    alone(scenario, tmp_path)
+
+
+def test_those_in_line_have_their_turn(tmp_path: Path) -> None:
+    async def scenario(names: NameServer) -> None:
+        look_ups = LookUps(2, PATIENCE_S)
+        tasks = hanging(look_ups, 10)
+        await until(lambda: len(names.asked) == 2)
+        assert threads() == 2
+        names.speak(**{f"hangs{number}.example": f"127.0.0.{number}" for number in range(10)})
+        async with asyncio.timeout(PATIENCE_S):
+            found = await asyncio.gather(*tasks)
+        assert [places[0][1][0] for places in found] == [f"127.0.0.{number}" for number in range(10)]
+        await until(lambda: not threads())
+        assert not look_ups._questions
+
+    alone(scenario, tmp_path)
+
+
+def test_all_the_room_there_is(tmp_path: Path) -> None:
+    """As many as may be hang, many times as many wait: and addresses are reached."""
+
+    async def scenario(names: NameServer) -> None:
+        look_ups = LookUps(in_line_s=600)
+        tasks = hanging(look_ups, 10 * MOST)
+        await until(lambda: len(names.asked) == MOST)
+        assert threads() == MOST
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            sock, _ = await reach("127.0.0.1", server.getsockname()[1], PATIENCE_S)
+            sock.close()
+        await ended(tasks)
+        assert len(look_ups._questions) == MOST  # nobody wants them, and the system cannot be told
+
+    alone(scenario, tmp_path)
+
+
+def test_a_loop_that_has_ended_is_told_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What hung in one loop is answered to those of the next."""
+    look_ups = LookUps()
+
+    async def first() -> None:
+        asyncio.get_running_loop().create_task(look_ups.ask(b"hangs.example"))
+        await until(lambda: threads())
+
+    async def scenario(names: NameServer) -> None:
+        await asyncio.to_thread(asyncio.run, first())
+        waiting = asyncio.create_task(look_ups.ask(b"hangs.example"))
+        await until(lambda: names.asked)
+        names.speak(**{"hangs.example": "127.0.0.3"})
+        assert await waiting == [(socket.AF_INET, ("127.0.0.3", 0))]
+        await until(lambda: not threads())
+
+    alone(scenario, tmp_path)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+LIMITED = """
+import asyncio, resource
+from pathlib import Path
+from services.kit.dns.lookup import look_up
+
+async def main():
+    try:
+        await look_up("localhost", 7)
+    except OSError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+    print(len(await look_up("127.0.0.1", 7)), bool(await look_up("localhost", 7)))
+
+size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 20), -1))
+asyncio.run(main())
+"""
+
+
+def test_no_thread_is_to_be_had() -> None:
+    """For want of memory: said, and tried again the next time."""
+    command = [sys.executable, "-P", "-c", LIMITED]
+    told = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert told.stdout.splitlines() == ["names cannot be looked up now: can't start new thread", "1 True"]
+
+
+async def test_whatever_ends_a_look_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for ever, and the name may be asked for again."""
+    look_ups = LookUps(1)
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("services.kit.dns.lookup._asked", fail)
+        with pytest.raises(OSError, match=r"cannot be looked up: MemoryError"):
+            await look_ups.ask(b"localhost")
+    assert LOCAL in await look_ups.ask(b"localhost")

@@ -1,0 +1,73 @@
+"""The report of the analytics job as metrics: bounded, nothing where there is none, and fit for Prometheus."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from services.kit.metrics.report_metrics import SHOWN, ReportMetrics
+from services.store.report.report import Report
+from services.store.report.report_figures import figures
+from tests.reports import NOW_MS, document, report
+
+PREFIX = "penstock_report_"
+
+
+def told(one: Report | None) -> dict[tuple[str, ...], float]:
+    """Name and labels of each sample, as Prometheus reads the page."""
+    registry, metrics = CollectorRegistry(), ReportMetrics()
+    registry.register(metrics)
+    metrics.tell(figures(one) if one is not None else None)
+    found = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        for sample in family.samples:
+            if sample.name.startswith(PREFIX):
+                key = (sample.name.removeprefix(PREFIX), *sample.labels.values())
+                assert key not in found, f"{key} is there twice"
+                found[key] = sample.value
+    return found
+
+
+def test_without_a_report_there_is_nothing() -> None:
+    assert told(None) == {}
+
+
+def test_each_figure_is_that_of_the_report() -> None:
+    assert told(report()) == {
+        ("time_seconds",): NOW_MS / 1000,
+        ("period_seconds",): 86400,
+        **{("messages", "in"): 1200, ("messages", "out"): 1100, ("messages", "refused"): 6},
+        ("messages", "dead"): 12,
+        **{("deaths", "attempts"): 9, ("deaths", "expired"): 3},
+        ("error_budget_used_ratio",): 6 / 1206 / 0.001,
+        ("queue_error_budget_used_ratio", "main", "orders"): 6.0,
+        ("sudden_changes",): 1,
+        **{("quarantined", "dead"): 2, ("quarantined", "samples"): 3},
+        ("late_records",): 4,
+        ("lost_samples",): 15,
+        ("lost_streams",): 2,
+    }
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    (queue,) = document()["budget"]["queues"]
+    budget = {**document()["budget"], "used": None, "queues": [{**queue, "used": None}]}
+    names = {key[0] for key in told(report(budget=budget))}
+    assert not names & {"error_budget_used_ratio", "queue_error_budget_used_ratio"}
+
+
+def test_its_bounds_and_its_format_hold_whatever_is_written() -> None:
+    """Names that are the same, very many, or made to end a line."""
+    (queue,) = document()["budget"]["queues"]
+    hostile = [{**queue, "queue": f'a"}}\n{PREFIX}x 1\\{number}', "used": number} for number in range(500)]
+    same = [{**queue, "used": used} for used in (1.0, 3.0, 2.0)]
+    deaths = {**document()["deaths"], "by_reason": [{"name": f"r{n}", "count": n} for n in range(500)]}
+    found = told(report(budget={**document()["budget"], "queues": [*same, *hostile]}, deaths=deaths))
+    assert found["queue_error_budget_used_ratio", "main", "orders"] == 3.0
+    assert sum(key[0] == "queue_error_budget_used_ratio" for key in found) == 18
+    assert sum(key[0] == "deaths" for key in found) == 20
+    assert not any(key[0] == "x" for key in found)
+
+
+def test_all_that_the_store_has_of_a_report_is_shown() -> None:
+    assert {*figures(report())} == {*SHOWN}

@@ -1,0 +1,56 @@
+"""What was counted reaches the metrics: soon, once, and all of it."""
+
+import asyncio
+
+from services.kit.metrics.metrics import Metrics
+from services.kit.metrics.tally import Tally
+from tests.kit.harness import until
+
+
+def requests(metrics: Metrics, result: str) -> float:
+    labels = {"edge": "test", "operation": "put", "result": result}
+    return metrics.registry.get_sample_value("penstock_requests_total", labels) or 0.0
+
+
+def seconds(metrics: Metrics) -> float:
+    labels = {"edge": "test", "operation": "put"}
+    return metrics.registry.get_sample_value("penstock_request_seconds_count", labels) or 0.0
+
+
+def test_runs_are_counted_by_result() -> None:
+    metrics = Metrics("test")
+    tally = Tally(metrics)
+    tally.count("put", 3, 5, 0.1)
+    tally.count("put", 1, 1, 0.1)
+    assert requests(metrics, "ok") == 0
+    tally.publish()
+    tally.publish()  # what was told is not told again
+    assert (requests(metrics, "ok"), requests(metrics, "failed"), seconds(metrics)) == (4, 2, 6)
+
+
+async def test_the_metrics_follow_by_themselves() -> None:
+    metrics = Metrics("test")
+    tally = Tally(metrics)
+    tally.start()
+    for number in (1, 2):
+        tally.count("put", 1, 1, 0.0)
+        await until(lambda number=number: requests(metrics, "ok") == number)
+    await tally.close()
+
+
+async def test_what_was_counted_last_is_told_at_the_end() -> None:
+    metrics = Metrics("test")
+    tally = Tally(metrics)
+    tally.start()
+    tally.count("put", 1, 1, 0.0)
+    await tally.close()
+    assert requests(metrics, "ok") == 1
+    assert [task.get_name() for task in asyncio.all_tasks()].count("test tally") == 0
+
+
+async def test_one_that_never_began_closes_too() -> None:
+    metrics = Metrics("test")
+    tally = Tally(metrics)
+    tally.count("put", 1, 1, 0.0)
+    await tally.close()
+    assert requests(metrics, "ok") == 1

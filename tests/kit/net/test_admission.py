@@ -1,0 +1,250 @@
+"""Who is let in, and how strangers are turned away: cheaply, counted, and without filling the log."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from services.kit.config.layers import SettingsError
+from services.kit.net import sockets
+from services.kit.net.acceptor import REST_S, Acceptor, AddressInUse, listening, open_bound
+from services.kit.net.connection_limits import Gate, plain_address
+from services.kit.net.listener import ListenerSettings
+from services.kit.net.refusals import Refusal, Throttle
+from tests.kit.authority import Authority
+from tests.kit.echo_edge import frame
+from tests.kit.harness import Server, until
+
+SETTING = ("edges", "echo", "listeners", "echo", "port")
+
+
+def refusal_records(caplog: pytest.LogCaptureFixture, reason: str) -> list[dict[str, object]]:
+    return [vars(record) for record in caplog.records if vars(record).get("reason") == reason]
+
+
+def actions(caplog: pytest.LogCaptureFixture, action: str) -> list[dict[str, Any]]:
+    return [vars(record) for record in caplog.records if vars(record).get("action") == action]
+
+
+async def test_the_listeners_cap(caplog: pytest.LogCaptureFixture) -> None:
+    async with Server(max_connections=2) as server:
+        first, second = await server.client(), await server.client()
+        await server.session(1)
+        third = await server.client()
+        assert await third.ended() in ("fin", "reset")
+        assert server.refusals("connection_limit") == 1
+        (record,) = refusal_records(caplog, "connection_limit")
+        assert (record["action"], record["listener"], record["edge"]) == ("refused", "here", "echo")
+        await first.close()
+        await until(lambda: len(server.listener.connections) == 1)
+        fourth = await server.client()
+        for client in (second, fourth):
+            client.send(frame(b"E", b"in"))
+            assert await client.answer() == b"in"
+
+
+async def test_the_cap_of_one_address() -> None:
+    async with Server(host="::", max_connections_per_address=1) as server:
+        first = await server.client("127.0.0.1")
+        await server.session()
+        assert await (await server.client("127.0.0.1")).ended() in ("fin", "reset")
+        assert server.refusals("address_limit") == 1
+        other = await server.client("::1")
+        other.send(frame(b"E", b"another address"))
+        assert await other.answer() == b"another address"
+        await first.close()
+        await until(lambda: len(server.listener.connections) == 1)
+        again = await server.client("127.0.0.1")
+        again.send(frame(b"E", b"room again"))
+        assert await again.answer() == b"room again"
+
+
+async def test_the_allow_list(caplog: pytest.LogCaptureFixture) -> None:
+    async with Server(host="::", allow=["127.0.0.0/8"]) as server:
+        inside = await server.client("127.0.0.1")
+        inside.send(frame(b"E", b"in"))
+        assert await inside.answer() == b"in"
+        assert await (await server.client("::1")).ended() in ("fin", "reset")
+        assert server.refusals("not_allowed") == 1
+        (record,) = refusal_records(caplog, "not_allowed")
+        assert str(record["peer"]).startswith("[::1]:")
+
+
+async def test_a_flood_is_counted_in_full_and_logged_in_part(caplog: pytest.LogCaptureFixture) -> None:
+    async with Server(max_connections=1) as server:
+        await server.client()
+        await server.session()
+        loop = asyncio.get_running_loop()
+        for _ in range(300):
+            with socket.socket() as stranger:
+                stranger.setblocking(False)
+                await loop.sock_connect(stranger, (server.host, server.port))
+        await until(lambda: server.refusals("connection_limit") == 300)
+        assert len(refusal_records(caplog, "connection_limit")) == 10
+        server.listener.tick(loop.time() + 60)
+        assert refusal_records(caplog, "connection_limit")[-1]["count"] == 290
+        assert server.value("penstock_connections", listener="here") == 1
+
+
+SETTING = ("edges", "echo", "listeners", "echo", "port")
+
+
+@pytest.fixture
+def descriptor_limits() -> Iterator[tuple[int, int]]:
+    """The soft and hard limit, given back afterwards."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield limits
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+async def test_without_descriptors_those_who_wait_are_served_later(
+    descriptor_limits: tuple[int, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with Server() as server:
+        strangers = [socket.socket() for _ in range(4)]
+        with socket.socket() as probe:  # room for two more
+            resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno() + 2, descriptor_limits[1]))
+        loop = asyncio.get_running_loop()
+        for stranger in strangers:
+            stranger.setblocking(False)
+            await loop.sock_connect(stranger, (server.host, server.port))
+        await until(lambda: server.refusals("no_descriptors") >= 2)
+        assert len(server.sessions) < 4
+        processor_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+        await asyncio.sleep(2 * REST_S)  # two of its rests: it must not spin meanwhile
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - processor_s < REST_S
+        resource.setrlimit(resource.RLIMIT_NOFILE, descriptor_limits)
+        await server.session(3)
+        await until(lambda: actions(caplog, "accept_resumed"))
+        assert len(actions(caplog, "accept_failed")) == 1
+        assert actions(caplog, "accept_resumed")[0]["attempts"] == server.refusals("no_descriptors")
+        for stranger in strangers:
+            stranger.close()
+
+
+@pytest.mark.parametrize("rests", [False, True])
+async def test_closing_without_descriptors_ends_the_rests(
+    descriptor_limits: tuple[int, int], caplog: pytest.LogCaptureFixture, rests: bool
+) -> None:
+    """Whoever waits could not be let in; nobody looks for him on a socket that is closed."""
+    loop, errors = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: errors.append(context))
+    acceptor = Acceptor(listening("127.0.0.1", 0, SETTING), lambda sock, *_: sock.close())
+    with socket.socket() as stranger, socket.socket() as probe:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (probe.fileno() + 1, descriptor_limits[1]))
+        stranger.connect(acceptor.address)
+        if rests:
+            await until(lambda: any(vars(r).get("action") == "accept_failed" for r in caplog.records))
+        acceptor.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, descriptor_limits)
+        over = asyncio.Event()
+        loop.call_later(1.5 * REST_S, over.set)
+        await over.wait()
+    assert len(actions(caplog, "accept_failed")) == 1
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("header", "version"),
+    [
+        (b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 6161\r\n", 1),
+        (b"PROXY TCP6 2001:db8::7 ::1 40000 6161\r\n", 1),
+        (b"PROXY UNKNOWN\r\n", 1),
+        (b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + bytes(12), 2),
+    ],
+)
+async def test_a_proxy_header_is_refused_by_its_name(
+    header: bytes, version: int, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    for tls in ({}, {"tls": authority.listener()}):
+        async with Server(**tls) as server:
+            client = await server.client()
+            client.send(header + frame(b"E", b"behind it"))
+            await client.ended()
+            assert server.refusals("proxy_header") == 1
+            assert [session.buffered for session in server.sessions] == [0] * len(server.sessions)
+    for record in refusal_records(caplog, "proxy_header"):
+        assert f"a PROXY protocol header (version {version})" in str(record["detail"])
+
+
+async def test_stopping_lets_in_who_has_connected_already() -> None:
+    async with Server() as server:
+        client = await server.client()
+        server.listener.stop_accepting()
+        client.send(frame(b"E", b"just in time"))
+        assert await client.answer() == b"just in time"
+        with pytest.raises(ConnectionRefusedError):
+            await server.client()
+
+
+async def test_an_address_in_use_is_told_in_one_line() -> None:
+    async with Server() as server:
+        with pytest.raises(SettingsError, match=rf"cannot listen on 127.0.0.1 port {server.port}: Address"):
+            listening("127.0.0.1", server.port, SETTING)
+
+
+def test_addresses_are_counted_plain() -> None:
+    assert plain_address("::ffff:10.1.2.3") == "10.1.2.3"
+    assert plain_address("fe80::1%eth0") == "fe80::1"
+    assert plain_address("2001:db8::ffff:1") == "2001:db8::ffff:1"
+
+
+def test_an_ipv6_host_is_its_64() -> None:
+    gate = Gate((), max_connections=10, max_per_address=1)
+    assert gate.enter("2001:db8::1") is None
+    assert gate.enter("2001:db8::2") is Refusal.ADDRESS_LIMIT
+    assert gate.enter("2001:db8:0:1::1") is None
+    gate.leave("2001:db8::1")
+    assert gate.enter("2001:db8::2") is None
+    assert gate.count == 2
+
+
+def test_who_has_left_is_not_remembered() -> None:
+    """Else every stranger who ever came would cost memory for ever."""
+    gate = Gate((), max_connections=10, max_per_address=1)
+    for number in range(1_000):
+        address = f"10.0.{number >> 8}.{number & 255}"
+        assert gate.enter(address) is None
+        assert gate.enter(address) is Refusal.ADDRESS_LIMIT
+        gate.leave(address)
+    assert not gate._inside
+    assert gate.count == 0
+
+
+def test_a_throttle_tells_how_much_it_held_back() -> None:
+    throttle = Throttle(burst=2, window_s=10)
+    assert [throttle.admit("a", 0.0) for _ in range(5)] == [True, True, False, False, False]
+    assert throttle.admit("b", 0.0)
+    assert throttle.over(9.0) == []
+    assert throttle.over(10.0) == [("a", 3)]
+    assert throttle.admit("a", 10.0)
+
+
+def test_the_descriptor_limit_is_raised_to_the_hard_one(descriptor_limits: tuple[int, int]) -> None:
+    soft, hard = descriptor_limits
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1000), hard))
+    assert sockets.raise_descriptor_limit() == hard
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+
+
+def test_a_listener_is_on_loopback_unless_told_otherwise() -> None:
+    settings = ListenerSettings(port=1)
+    assert (settings.host, settings.allow, settings.tls) == ("127.0.0.1", (), None)
+
+
+def test_listening_decides_who_has_an_address() -> None:
+    """Two sockets with SO_REUSEADDR may be bound to one port as long as neither listens."""
+    with open_bound("127.0.0.1", 0) as first:
+        port = first.getsockname()[1]
+        with open_bound("127.0.0.1", port):
+            first.listen()
+            with pytest.raises(
+                AddressInUse, match=rf"port {port}: Address already in use; .* change edges.echo"
+            ):
+                listening("127.0.0.1", port, SETTING)

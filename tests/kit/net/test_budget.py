@@ -1,0 +1,75 @@
+"""The input that all connections together may hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from services.kit.net.budget import Budget
+from tests.kit.echo_edge import frame
+from tests.kit.harness import Server, until
+
+
+@dataclass(eq=False)
+class Holder:
+    budget: Budget
+    evicted: int = 0
+
+    def evict(self) -> None:
+        self.evicted += 1
+        self.budget.hold(self, 0)
+
+
+def test_who_holds_most_goes_first() -> None:
+    budget = Budget(100)
+    small, big, newest = Holder(budget), Holder(budget), Holder(budget)
+    budget.hold(small, 30)
+    budget.hold(big, 60)
+    budget.hold(newest, 20)
+    assert (small.evicted, big.evicted, newest.evicted) == (0, 1, 0)
+    assert budget.total == 50
+
+
+def test_as_many_go_as_it_takes() -> None:
+    budget = Budget(100)
+    holders = [Holder(budget) for _ in range(10)]
+    for holder in holders:
+        budget.hold(holder, 10)
+    newest = Holder(budget)
+    budget.hold(newest, 95)
+    assert newest.evicted == 1
+    assert budget.total == 100
+    budget.hold(newest, 9)
+    assert sum(holder.evicted for holder in holders) == 1
+
+
+def test_a_change_counts_once() -> None:
+    budget = Budget(100)
+    holder = Holder(budget)
+    for size in (10, 90, 40, 40, 0, 0):
+        budget.hold(holder, size)
+        assert budget.total == size
+
+
+async def test_those_who_open_large_frames_make_room_for_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    async with Server(budget=2_000_000) as server:
+        greedy = [await server.client() for _ in range(3)]
+        for number, client in enumerate(greedy[:2]):
+            client.send(frame(b"E", bytes(900_000 + number))[:-1])  # one byte short of whole
+            session = await server.session(number)
+            await until(lambda session=session, wanted=900_004 + number: session.buffered == wanted)
+        greedy[2].send(frame(b"E", bytes(300_000))[:-1])
+        assert await greedy[1].ended() == "reset"  # not the one whose bytes were too many, but who held most
+        assert server.refusals("input_budget") == 1
+        await until(lambda: server.budget.total == 900_004 + 300_004)
+        modest = await server.client()
+        modest.send(frame(b"E", b"half")[:6])
+        await server.session(3)
+        modest.send(frame(b"E", b"half")[6:])
+        assert await modest.answer() == b"half"
+        greedy[0].send(b"\0")
+        assert len(await greedy[0].answer()) == 900_000
+        assert server.budget.total == 300_004
+        (record,) = [vars(r) for r in caplog.records if vars(r).get("reason") == "input_budget"]
+        assert record["detail"].startswith("held ")

@@ -1,0 +1,212 @@
+"""The session's deadline: a clock on the peer, never on ourselves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+
+from services.kit.net.alarm import Alarm
+from services.kit.session.session import Wire
+from tests.kit.echo_edge import EchoSession, frame
+from tests.kit.harness import Server, until
+
+
+def hasty(wire: Wire) -> EchoSession:
+    return EchoSession(wire, frame_timeout_s=0.5)
+
+
+async def test_an_unfinished_frame_ends_the_connection() -> None:
+    """tmq.md 7.3: a slow loris."""
+    async with Server(hasty) as server:
+        client = await server.client()
+        started = time.monotonic()
+        client.send(frame(b"E", b"hello")[:-1])
+        assert await client.ended() == "fin"
+        assert time.monotonic() - started >= 0.499  # the loop counts in milliseconds
+        assert server.refusals("request_timeout") == 1
+
+
+async def test_dripping_bytes_do_not_put_it_off() -> None:
+    async with Server(hasty) as server:
+        client = await server.client()
+        started = time.monotonic()
+        session = await server.session()
+        for byte in frame(b"E", bytes(1000)):
+            if session.lost_with is not None or "on_time" in session.calls:
+                break
+            client.send(bytes((byte,)))
+            await asyncio.sleep(0.01)  # the pace of this drip
+        await until(lambda: "on_time" in session.calls)
+        assert time.monotonic() - started < 5
+
+
+async def test_idling_between_frames_is_allowed() -> None:
+    """tmq.md 7.3 [D]"""
+    async with Server(hasty) as server:
+        client = await server.client()
+        client.send(frame(b"E", b"one")[:5])
+        session = await server.session()
+        await until(lambda: session.deadline() is not None)
+        client.send(frame(b"E", b"one")[5:])
+        assert await client.answer() == b"one"
+        await asyncio.sleep(0.8)  # longer than the limit, which is armed and must find nothing to do
+        client.send(frame(b"E", b"two"))
+        assert await client.answer() == b"two"
+        assert "on_time" not in session.calls
+
+
+async def test_a_stalled_loop_is_not_taken_for_a_silent_peer() -> None:
+    async with Server(hasty) as server:
+        client = await server.client()
+        client.send(frame(b"E", b"hello")[:4])
+        session = await server.session()
+        await until(lambda: session.deadline() is not None)
+        client.send(frame(b"E", b"hello")[4:])  # in the server's kernel at once, past the loop
+        time.sleep(0.8)  # noqa: ASYNC251 - the stall: the deadline passes while the bytes wait unread
+        assert await client.answer() == b"hello"
+        assert "on_time" not in session.calls
+
+
+class Stalling(EchoSession):
+    """Keeps the loop from everything else while it is given bytes; `meanwhile` is what others do in that time."""
+
+    stall_s = 0.0
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    def received(self, data: bytes, now: float) -> None:
+        super().received(data, now)
+        time.sleep(self.stall_s)
+        self.meanwhile()
+
+
+async def test_what_came_while_another_session_kept_the_loop_is_read_first() -> None:
+    """The loop had asked the system for input before that came, and asks the timers before it asks again."""
+    async with Server(lambda wire: Stalling(wire, frame_timeout_s=0.5)) as server:
+        client, other = await server.client(), await server.client()
+        request = frame(b"E", b"hello")
+        client.send(request[:4])
+        session, stalling = await server.session(), await server.session(1)
+        await until(lambda: session.deadline() is not None)
+        assert isinstance(stalling, Stalling)
+        stalling.stall_s = 0.8
+        stalling.meanwhile = lambda: os.write(client.socket.fileno(), request[4:])
+        other.send(frame(b"E", b"busy"))
+        assert await client.answer() == b"hello"
+        assert "on_time" not in session.calls
+
+
+async def test_bytes_that_are_always_just_coming_put_it_off_only_once() -> None:
+    """Else a steady sender would never be late, however small its pieces."""
+    async with Server(lambda wire: Stalling(wire, frame_timeout_s=0.5)) as server:
+        client = await server.client()
+        session = await server.session()
+        assert isinstance(session, Stalling)
+        late = 0
+
+        def send_more() -> None:
+            """There is something unread whenever the loop comes to the timers."""
+            nonlocal late
+            late += session.wire.loop_time() > session.waits_since + 0.5
+            if late < 100:
+                os.write(client.socket.fileno(), b"E")
+
+        session.stall_s = 0.005
+        session.meanwhile = send_more
+        client.send(frame(b"E", bytes(100_000))[:4])
+        await until(lambda: "on_time" in session.calls)
+        assert 0 < late < 10
+        assert await client.ended() == "fin"
+
+
+async def test_a_stalled_loop_still_ends_who_was_silent() -> None:
+    async with Server(hasty) as server:
+        client = await server.client()
+        client.send(frame(b"E", b"hello")[:4])
+        session = await server.session()
+        await until(lambda: session.deadline() is not None)
+        client.send(b"E")  # something, but not all of it
+        time.sleep(0.8)  # noqa: ASYNC251 - the stall
+        assert await client.ended() == "fin"
+        assert session.calls.count("on_time") == 1
+
+
+async def test_the_clock_stands_still_while_we_do_not_read() -> None:
+    async with Server(hasty) as server:
+        client = await server.client()
+        client.send(frame(b"E", b"hello")[:4])
+        session = await server.session()
+        await until(lambda: session.deadline() is not None)
+        session.wire.pause()
+        await asyncio.sleep(0.8)  # longer than the limit
+        assert "on_time" not in session.calls
+        session.wire.resume()
+        client.send(frame(b"E", b"hello")[4:])
+        assert await client.answer() == b"hello"
+
+
+class Lingering(EchoSession):
+    """Waits 0.2 s after the peer's FIN, as tmq.md 6.1 does, then closes."""
+
+    def eof(self, now: float) -> None:
+        self.calls.append("eof")
+        self.due: float | None = now + 0.2
+
+    def deadline(self) -> float | None:
+        return getattr(self, "due", None)
+
+    def on_time(self, now: float) -> None:
+        self.calls.append("on_time")
+        self.due = None
+        self.wire.close()
+
+
+async def test_after_the_peers_fin_the_clock_always_runs() -> None:
+    async with Server(Lingering) as server:
+        client = await server.client()
+        session = await server.session()
+        session.wire.pause()
+        session.wire.resume()
+        client.writer.write_eof()
+        assert await client.rest() == b""
+        await until(lambda: session.lost_with is False)
+        assert session.calls == ["resumed", "eof", "on_time", "lost"]
+
+
+class Rescheduling(EchoSession):
+    due: float | None = None
+
+    def deadline(self) -> float | None:
+        return self.due
+
+    def on_time(self, now: float) -> None:
+        self.calls.append("on_time")
+        self.due = None
+
+
+async def test_a_deadline_set_from_outside_is_armed_on_request() -> None:
+    async with Server(Rescheduling) as server:
+        await server.client()
+        session = await server.session()
+        assert isinstance(session, Rescheduling)
+        session.due = session.wire.loop_time() + 0.05
+        session.wire.reschedule()
+        await until(lambda: session.calls == ["on_time"])
+
+
+async def test_an_alarm_is_set_lazily() -> None:
+    """Later costs nothing and rings early; earlier replaces."""
+    loop = asyncio.get_running_loop()
+    rings: list[float] = []
+    alarm = Alarm(loop, lambda: rings.append(loop.time()))
+    start = loop.time()
+    alarm.set(start + 0.1, start)
+    alarm.set(start + 9.0, start)
+    alarm.set(start + 0.05, start)
+    await until(lambda: rings)
+    assert 0.04 <= rings[0] - start < 5
+    alarm.set(start + 0.2, loop.time())
+    alarm.cancel()
+    await asyncio.sleep(0.3)  # past the time it was cancelled for
+    assert len(rings) == 1

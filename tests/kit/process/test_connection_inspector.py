@@ -1,0 +1,209 @@
+"""A process tells of its connections one by one, and closes those that it is asked to close."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from typing import Any
+
+import pytest
+
+from services.kit.process.connection_inspector import MOST_TEXT, Census
+from tests.kit.authority import Authority
+from tests.kit.calls import Calls
+from tests.kit.echo_edge import EchoSession, frame
+from tests.kit.harness import PATIENCE_S, Server, reset_on_close, until
+
+
+def census(*ends: Server | Calls) -> Census:
+    return Census(lambda: [end.listener if isinstance(end, Server) else end.dialler for end in ends])
+
+
+def told(one: Census, **args: Any) -> list[dict[str, Any]]:
+    return [dict(item) for item in one.connections(args)]
+
+
+async def test_what_is_told_of_a_connection() -> None:
+    async with Server() as server, Calls() as calls:
+        session = await calls.call(server.port)
+        assert await session.ask(frame(b"E", b"hello")) == b"hello"
+        ours, theirs = told(census(server)), told(census(calls))
+        (accepted,), (dialled,) = ours, theirs
+        assert accepted.pop("ageMs") >= 0
+        local = server.sessions[0].wire
+        assert accepted == {
+            **{"id": local.conn, "number": int(local.conn.partition(".")[2]), "listener": "here"},
+            **{"peer": str(local.peer), "certificate": None, "name": None, "phase": "open"},
+            **{"receivedOctets": 10, "sentOctets": 9, "unsentOctets": 0, "heldOctets": 0},
+        }
+        assert accepted["id"].startswith(f"{os.getpid():x}.")
+        assert (dialled["listener"], dialled["peer"]) == ("out", f"127.0.0.1:{server.port}")
+        assert (dialled["receivedOctets"], dialled["sentOctets"]) == (9, 10)
+        session.wire.write(frame(b"E", b"part")[:6])
+        await until(lambda: told(census(server))[0]["heldOctets"] == 6)
+
+
+async def test_octets_are_the_protocols_over_tls_too(authority: Authority) -> None:
+    tls = authority.dialler("edge.example.org", common_name="x" * 64)
+    async with Server(tls=authority.mutual()) as server, Calls(tls=tls) as calls:
+        session = await calls.call(server.port)
+        assert await session.ask(frame(b"E", b"hello")) == b"hello"
+        both = told(census(server, calls))
+        assert {(item["listener"], item["receivedOctets"], item["sentOctets"]) for item in both} == {
+            ("here", 10, 9),
+            ("out", 9, 10),
+        }
+        assert {item["certificate"] for item in both} == {"x" * 64, "localhost"}
+    assert len("x" * 64) < MOST_TEXT
+
+
+async def test_they_come_in_the_order_in_which_they_were_made() -> None:
+    """Over all listeners and diallers; a page begins behind the last one of the page before."""
+    async with Server() as one, Server() as two, Calls() as calls:
+        for server in (one, two, one, two):
+            await calls.call(server.port)
+        everyone = census(two, calls, one)
+        numbers = [item["number"] for item in told(everyone)]
+        assert numbers == sorted(numbers)
+        assert len(numbers) == 8
+        assert [item["number"] for item in told(everyone, after=numbers[3])] == numbers[4:]
+        assert {item["listener"] for item in told(everyone, listener="out")} == {"out"}
+        assert told(everyone, listener="none") == []
+
+
+@pytest.mark.parametrize("after", [-1, "1", None, 1.5, True])
+async def test_a_place_that_is_none_is_refused(after: object) -> None:
+    async with Server() as server:
+        with pytest.raises(ValueError, match="after is a number"):
+            told(census(server), after=after)
+
+
+async def test_it_is_told_while_connections_come_and_go() -> None:
+    """Who has gone is left out; who came later may be."""
+    async with Server() as server, Calls() as calls:
+        sessions = [await calls.call(server.port) for _ in range(3)]
+        items = census(server).connections({})
+        first = next(iter(items))
+        for session in sessions:
+            session.wire.abort()
+        await until(lambda: not server.listener.connections)
+        await calls.call(server.port)
+        assert list(items) == []
+        assert first["phase"] == "open"
+
+
+async def test_who_has_not_said_who_he_is_yet_is_told(authority: Authority) -> None:
+    async with Server(tls=authority.listener()) as server:
+        with socket.create_connection((server.host, server.port)):
+            await until(lambda: [item["phase"] for item in told(census(server))] == ["opening"])
+            (item,) = told(census(server))
+            assert (item["certificate"], item["receivedOctets"]) == (None, 0)
+            (closed,) = census(server).close({"id": item["id"]})
+            assert closed["was"] == "reset"
+            await until(lambda: not server.listener.connections)
+
+
+async def test_where_the_process_listens() -> None:
+    async with Server() as server, Calls() as calls:
+        await calls.call(server.port)
+        about = census(server, calls).about()
+        assert about == {
+            "listeners": [{"name": "here", "address": f"127.0.0.1:{server.port}"}],
+            "connections": 2,
+        }
+
+
+# close
+
+
+async def test_one_is_closed_in_order(caplog: pytest.LogCaptureFixture) -> None:
+    """What was written arrives, then FIN; it is logged and counted; the others stay."""
+    async with Server() as server:
+        client, other = await server.client(), await server.client()
+        session, _ = await server.session(0), await server.session(1)
+        client.send(frame(b"F", b"100000"))
+        await until(lambda: "received" in session.calls)
+        (item,) = census(server).close({"id": session.wire.conn, "by": "eve" + "!" * 1000})
+        assert item == {"id": session.wire.conn, "was": "closed"}
+        assert len(await client.answer()) == 100_000
+        assert await client.ended() == "fin"
+        await client.close()
+        await until(lambda: session.lost_with is not None)
+        assert server.refusals("closed_by_operator") == 1
+        (line,) = [line for line in caplog.records if getattr(line, "reason", "") == "closed_by_operator"]
+        assert (line.conn, len(line.detail)) == (session.wire.conn, MOST_TEXT)  # type: ignore[attr-defined]
+        other.send(frame(b"E", b"still here"))
+        assert await other.answer() == b"still here"
+        assert census(server).close({"id": session.wire.conn}) == []
+
+
+async def test_one_that_does_not_read_is_reset_the_second_time() -> None:
+    """What was written could not be flushed for as long as he does not read."""
+    async with Server() as server:
+        client = await server.client()
+        client.stop_reading()
+        client.send(frame(b"F", b"30000000"))
+        session = await server.session()
+        await until(lambda: told(census(server))[0]["unsentOctets"] > 0)
+        assert census(server).close({"id": session.wire.conn}) == [{"id": session.wire.conn, "was": "closed"}]
+        (item,) = told(census(server))
+        assert item["phase"] == "closing"
+        assert census(server).close({"id": session.wire.conn}) == [{"id": session.wire.conn, "was": "reset"}]
+        await until(lambda: not server.listener.connections)
+
+
+async def test_one_over_tls_and_one_that_we_dialled(authority: Authority) -> None:
+    """Both ends hear of it in order."""
+    async with Server(tls=authority.listener()) as server, Calls(tls=authority.dialler()) as calls:
+        session = await calls.call(server.port)
+        (item,) = told(census(calls))
+        assert census(server, calls).close({"id": item["id"]})[0]["was"] == "closed"
+        await until(lambda: session.lost_with is not None)
+        (theirs,) = server.sessions
+        await until(lambda: "eof" in theirs.calls)
+        theirs.wire.close()
+        await until(lambda: theirs.lost_with is False)
+        assert calls.value("penstock_refusals_total", reason="closed_by_operator") == 1
+
+
+async def test_one_that_the_loop_has_no_transport_for_yet() -> None:
+    """Told, and closed, before anything of it is there."""
+    async with Server() as server:
+        found: list[Any] = []
+        with socket.create_connection((server.host, server.port)):
+            async with asyncio.timeout(PATIENCE_S):
+                while not server.listener.connections:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
+            found += told(census(server))
+            census(server).close({"id": found[0]["id"]})
+            await until(lambda: not server.listener.connections)
+        assert found[0]["phase"] in ("accepted", "open")
+
+
+OURS = pytest.param(f"{os.getpid():x}.0", id="ours")  # test runners compare names
+
+
+@pytest.mark.parametrize("identifier", ["", ".", "x", OURS, None, 7, "1.1"])
+async def test_what_is_no_connection_closes_none(identifier: object) -> None:
+    async with Server() as server, Calls() as calls:
+        await calls.call(server.port)
+        assert census(server, calls).close({"id": identifier}) == []
+        assert census(server, calls).close({}) == []
+        assert server.refusals("closed_by_operator") == 0
+
+
+async def test_a_session_that_fails_when_it_is_closed_takes_nobody_along() -> None:
+    class Fails(EchoSession):
+        def lost(self, reset: bool) -> None:
+            super().lost(reset)
+            raise RuntimeError("asked for it")
+
+    async with Server(Fails) as server:
+        client = await server.client()
+        session = await server.session()
+        reset_on_close(client.socket)
+        census(server).close({"id": session.wire.conn})
+        await client.close()
+        await until(lambda: not server.listener.connections)
+        assert server.value("penstock_local_errors_total") == 1

@@ -1,0 +1,147 @@
+"""Requests are handled in order, as far as they may be; answers leave in the order of requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import cast
+
+import pytest
+
+from services.kit.session.inflow import MAX_UNANSWERED_RUNS, WORK_A_TURN
+from tests.kit.harness import PATIENCE_S, Client, Server, until
+from tests.kit.session.line_session import LineSession
+
+
+@asynccontextmanager
+async def conversation(first: str) -> AsyncIterator[tuple[Client, LineSession]]:
+    """A connection, and its session once it has the first lines, sent in one piece."""
+    async with Server(LineSession) as server:  # type: ignore[arg-type]
+        client = await server.client()
+        session = cast(LineSession, await server.session())
+        client.send(first.encode())
+        await until(lambda: session.handled)
+        yield client, session
+
+
+async def lines(client: Client, number: int) -> list[str]:
+    async with asyncio.timeout(PATIENCE_S):
+        return [(await client.reader.readline()).decode().rstrip() for _ in range(number)]
+
+
+async def test_runs_overlap_and_are_answered_in_order() -> None:
+    async with conversation("later\nnow\nlater\n") as (client, session):
+        await until(lambda: len(session.handled) == 3)
+        session.answer(1, "third")
+        assert len(session.talk.answers) == 3
+        session.answer(0, "first")
+        assert await lines(client, 3) == ["first", "now", "third"]
+        assert not session.talk.answers
+
+
+async def test_nothing_begins_while_a_request_holds_the_input_up() -> None:
+    async with conversation("hold\nnow\n") as (client, session):
+        assert session.handled == ["hold"]
+        assert session.inflow.is_waiting()
+        client.send(b"alone\n")  # and what comes meanwhile is behind it
+        session.answer(0, "held")
+        assert await lines(client, 3) == ["held", "now", "alone"]
+        assert not session.inflow.is_waiting()
+
+
+async def test_what_comes_alone_waits_for_all_answers_before_it() -> None:
+    async with conversation("later\nlater\nalone\nnow\n") as (client, session):
+        assert session.handled == ["later", "later"]
+        session.answer(0, "1")
+        assert session.handled == ["later", "later"]
+        session.answer(0, "2")
+        assert session.handled == ["later", "later", "alone", "now"]
+        assert await lines(client, 4) == ["1", "2", "alone", "now"]
+
+
+async def test_only_so_many_runs_wait_for_answers() -> None:
+    async with conversation("later\n" * (MAX_UNANSWERED_RUNS + 9)) as (_, session):
+        await until(lambda: len(session.handled) == MAX_UNANSWERED_RUNS)  # in turns
+        session.answer(0, "1")
+        await until(lambda: len(session.handled) == MAX_UNANSWERED_RUNS + 1)  # perhaps in another turn
+        while session.owed:
+            session.answer(0, "more")
+        await until(lambda: len(session.handled) == MAX_UNANSWERED_RUNS + 9)
+
+
+async def test_too_much_that_waits_holds_all_up_until_there_is_room() -> None:
+    async with conversation("full\nfull\nnow\n") as (client, session):
+        assert session.handled == ["full"]
+        session.answer(0, "1")
+        assert session.handled == ["full"]
+        session.resumes.pop()()
+        assert session.handled == ["full", "full"]
+        session.answer(0, "2")
+        session.resumes.pop()()
+        assert await lines(client, 3) == ["1", "2", "now"]
+
+
+@pytest.mark.parametrize(
+    ("chunk", "at_once"),
+    [("now\n" * (WORK_A_TURN + 1), WORK_A_TURN), (f"run {WORK_A_TURN - 1}\nnow\nnow\n", 2)],
+)
+async def test_others_have_their_turn_after_so_much_work(chunk: str, at_once: int) -> None:
+    async with Server(LineSession) as server:  # type: ignore[arg-type]
+        await server.client()
+        session = cast(LineSession, await server.session())
+        session.received(chunk.encode(), session.talk.wire.loop_time())
+        assert len(session.handled) == at_once
+        await until(lambda: len(session.handled) == chunk.count("\n"))
+
+
+async def test_good_requests_before_a_bad_one_count() -> None:
+    async with conversation("now\nlater\nbad\nnow\n") as (client, session):
+        assert session.handled == ["now", "later"]
+        assert session.inflow.violation is not None
+        assert session.inflow.violation.reason == "bad_line"
+        assert session.talk.closing
+        ends = session.ends
+        session.answer(0, "owed")  # what is owed is still answered
+        assert session.ends > ends
+        assert await lines(client, 2) == ["now", "owed"]
+
+
+async def test_the_end_comes_after_all_that_came_before_it() -> None:
+    async with conversation("hold\n") as (client, session):
+        client.writer.write_eof()
+        await until(lambda: session.inflow._eof)
+        assert not session.inflow.eof_parsed
+        session.answer(0, "held")
+        assert session.handled == ["hold", "end"]
+        assert session.inflow.eof_parsed
+
+
+async def test_the_clock_stands_still_while_a_request_is_under_way() -> None:
+    async with conversation("hold\nhal") as (_, session):
+        await until(lambda: session.buffered == 3)
+        assert session.deadline() is None
+        session.answer(0, "held")
+        due = session.deadline()
+        assert due is not None
+        session.on_time(due - 1)
+        assert session.handled == ["hold"]
+        session.on_time(due)
+        assert session.handled == ["hold", "late"]
+
+
+async def test_answers_that_come_when_nobody_is_there_do_no_harm() -> None:
+    async with conversation("hold\nnow\n") as (_, session):
+        session.talk.wire.abort()
+        await until(lambda: session.talk.gone)
+        session.answer(0, "nobody")
+        assert session.handled == ["hold"]
+
+
+async def test_what_cannot_be_learnt_is_not_answered() -> None:
+    async with conversation("later\nlater\n") as (client, session):
+        session.talk.close_unanswered("outcome_unknown", "asked for it")
+        session.answer(1, "second")
+        assert session.talk.closing
+        async with asyncio.timeout(PATIENCE_S):
+            assert await client.reader.read() == b""

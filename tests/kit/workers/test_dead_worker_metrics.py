@@ -1,0 +1,161 @@
+"""What workers have counted that died stays, and takes no more room, and no more time, than what one of them did."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from services.kit.metrics.measures import QUEUE_PUT_SECONDS, QUEUE_WAIT_SECONDS
+from services.kit.metrics.metrics import Metrics, share
+from services.kit.workers.dead_worker_metrics import Remains, unchanged
+from services.kit.workers.multiprocess_collector import Together
+from services.kit.workers.worker_status import Board
+
+DEATHS = 50
+REQUESTS = 'penstock_requests_total{edge="echo",operation="enq",result="ok"}'
+SLOW = 'penstock_request_seconds_bucket{edge="echo",le="+Inf",operation="enq"}'
+FAST = 'penstock_request_seconds_bucket{edge="echo",le="0.005",operation="enq"}'
+SECONDS = 'penstock_request_seconds_sum{edge="echo",operation="enq"}'
+HELD = 'penstock_input_held_bytes{edge="echo"}'
+PUT_IN = 'penstock_queue_in_messages_total{edge="echo",queue="orders"}'
+PUT_SECONDS = 'penstock_queue_put_seconds_count{edge="echo",queue="orders"}'
+
+
+class Told(NamedTuple):
+    """Of one queue, as a store does: three messages were put in."""
+
+    numbers: Sequence[int] = (3, *(0,) * 6)
+    refused: Mapping[str, int] = {}
+    put: Sequence[int] = (3,) + (0,) * len(QUEUE_PUT_SECONDS.buckets)
+    wait: Sequence[int] = (0,) * (len(QUEUE_WAIT_SECONDS.buckets) + 1)
+
+
+def worker(folder: Path, seconds: float = 0.25) -> int:
+    """One that counts, also a request that took so long, and is killed. Its number."""
+    pid = os.fork()
+    if not pid:
+        share(folder)
+        metrics = Metrics("echo")
+        metrics.meter_queues(200, latencies=True)
+        metrics.requests("enq", "ok").inc(2)
+        metrics.seconds("enq").observe(0.003)
+        metrics.seconds("enq").observe(seconds)
+        metrics.input_held.set(7)
+        assert metrics.queues is not None
+        metrics.queues.hear("orders", Told())
+        metrics.tell_queues()
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert os.waitpid(pid, 0) == (pid, signal.SIGKILL)
+    return pid
+
+
+def told(folder: Path) -> dict[str, float]:
+    lines = Together("echo", folder, Board(1), os.getpid()).render().decode().splitlines()
+    found = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, _, value in found}
+
+
+def check(folder: Path, deaths: int) -> None:
+    """All that so many counted."""
+    samples = told(folder)
+    assert samples[REQUESTS] == 2 * deaths
+    assert (samples[FAST], samples[SLOW]) == (deaths, 2 * deaths)
+    assert samples[SECONDS] == pytest.approx(0.253 * deaths)
+    assert (samples[PUT_IN], samples[PUT_SECONDS]) == (3 * deaths, 3 * deaths)
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if not path.name.endswith(".lock")}
+
+
+def test_fifty_deaths_leave_what_one_does(tmp_path: Path) -> None:
+    remains = Remains(tmp_path)
+    left = []
+    for death in range(1, DEATHS + 1):
+        remains.take(worker(tmp_path))
+        assert HELD not in told(tmp_path)  # of the dead nothing is held
+        check(tmp_path, death)
+        remains.add_up([])
+        check(tmp_path, death)
+        left.append((files(tmp_path), sum(path.stat().st_size for path in tmp_path.iterdir())))
+    names, size = left[0]
+    assert names == {"counter_0.db", "histogram_0.db", "queue-figures-0", "queue-names"}
+    assert left[-1][0] == names
+    assert left[-1][1] < size + 100  # some digits
+
+
+def test_nothing_changes_while_somebody_reads(tmp_path: Path) -> None:
+    remains = Remains(tmp_path)
+    remains.take(worker(tmp_path))
+    before = files(tmp_path)
+    with unchanged(tmp_path):
+        remains.add_up([])
+        assert files(tmp_path) == before
+    remains.add_up([])
+    assert files(tmp_path) != before
+    check(tmp_path, 1)
+
+
+def test_one_that_has_the_number_of_a_dead_one_counts_on_in_its_files(tmp_path: Path) -> None:
+    remains = Remains(tmp_path)
+    pid = worker(tmp_path)
+    remains.take(pid)
+    before = files(tmp_path)
+    remains.add_up([pid])
+    remains.add_up([])
+    assert files(tmp_path) == before
+
+
+def test_what_cannot_be_added_up_stays_and_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    remains = Remains(tmp_path)
+    remains.take(worker(tmp_path))
+    in_its_way = tmp_path / "histogram_0.new"
+    in_its_way.mkdir()
+    with caplog.at_level(logging.WARNING):
+        remains.add_up([])
+    assert "cannot add up" in caplog.text
+    check(tmp_path, 1)
+    in_its_way.rmdir()
+    remains.add_up([])
+    check(tmp_path, 1)
+    assert "histogram_0.db" in files(tmp_path)
+
+
+def test_one_that_died_as_it_made_its_files_has_counted_nothing(tmp_path: Path) -> None:
+    remains = Remains(tmp_path)
+    (tmp_path / "counter_7.db").touch()
+    remains.take(7)
+    remains.add_up([])
+    remains.take(worker(tmp_path))
+    remains.add_up([])
+    check(tmp_path, 1)
+
+
+def test_a_line_that_a_death_cut_short_is_left_out(tmp_path: Path) -> None:
+    """It may be the last one, or another may stand right behind it: where there was no room for a while."""
+    remains = Remains(tmp_path)
+    for begun in (b'["orders", [9, 0', b'["orders", [9, 0["orders", [8, 0]]\n'):
+        pid = worker(tmp_path)
+        with (tmp_path / f"queue-figures-{pid}").open("ab") as file:
+            file.write(begun)
+        remains.take(pid)
+    check(tmp_path, 2)
+    remains.add_up([])
+    check(tmp_path, 2)
+
+
+def test_sums_of_seconds_do_not_fall(tmp_path: Path) -> None:
+    """In whatever order they are added: Prometheus would take it for a counter that began anew."""
+    remains = Remains(tmp_path)
+    for turn in range(5):
+        for number in range(1, 8):
+            remains.take(worker(tmp_path, number / 10 + turn / 3))
+        before = told(tmp_path)[SECONDS]
+        remains.add_up([])
+        assert told(tmp_path)[SECONDS] == before

@@ -1,0 +1,85 @@
+"""What a process and its children use together, of real ones."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from services.kit.workers.process_group import ProcessGroup
+from tests.kit.harness import eventually
+
+BURNT_TICKS = 30
+BURNT_S = BURNT_TICKS / os.sysconf("SC_CLK_TCK")
+OPENED, LIMIT = 50, 100
+LEADER = f"""
+import os, resource, signal
+if not os.fork():
+    resource.setrlimit(resource.RLIMIT_NOFILE, ({LIMIT}, {LIMIT}))
+    files = [open("/dev/null") for _ in range({OPENED})]
+    filled = b"x" * (64 << 20)
+    while sum(map(int, open("/proc/self/stat").read().rpartition(")")[2].split()[11:13])) < {BURNT_TICKS}:
+        pass
+    print("burnt", flush=True)
+    signal.pause()
+os.wait()
+signal.pause()
+"""
+CPU, RESIDENT = "process_cpu_seconds_total", "process_resident_memory_bytes"
+
+
+@pytest.fixture
+def leader() -> Iterator[int]:
+    with subprocess.Popen([sys.executable, "-c", LEADER], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"burnt\n"
+        yield process.pid
+        for pid in (*children(process.pid), process.pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def told(group: ProcessGroup) -> dict[str, float]:
+    return {sample.name: sample.value for family in group.collect() for sample in family.samples}
+
+
+def memory(*pids: int) -> int:
+    pages = (int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+    return sum(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_they_are_told_as_one(leader: int) -> None:
+    (child,) = children(leader)
+    values = told(ProcessGroup(leader))
+    assert values[CPU] >= BURNT_S
+    assert values[RESIDENT] == pytest.approx(memory(leader, child), rel=0.1)
+    assert values[RESIDENT] > 64 << 20
+    # of files those of the one that has fewest left
+    assert values["process_open_fds"] == len(os.listdir(f"/proc/{child}/fd")) > OPENED
+    assert values["process_max_fds"] == LIMIT
+
+
+def test_processor_time_of_the_dead_still_counts(leader: int) -> None:
+    """Else it would fall, and what Prometheus makes of that is a rise by all that there is."""
+    before = told(ProcessGroup(leader))
+    os.kill(*children(leader), signal.SIGKILL)
+    eventually(lambda: not children(leader))
+    after = told(ProcessGroup(leader))  # whoever tells it may have begun anew, too
+    assert after[CPU] >= before[CPU]
+    assert after[RESIDENT] == pytest.approx(memory(leader), rel=0.1)
+    assert after["process_start_time_seconds"] == before["process_start_time_seconds"]
+    assert after["process_max_fds"] > LIMIT
+
+
+def test_of_one_that_is_gone_nothing_is_told() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    assert told(ProcessGroup(process.pid)) == {}

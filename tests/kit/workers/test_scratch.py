@@ -1,0 +1,42 @@
+"""The folder of the workers' metrics does not pile up."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from services.kit.workers.scratch import PREFIX, YOUNG_S, scratch_folder
+
+
+def age(folder: Path) -> None:
+    stamp = folder.stat().st_mtime - 2 * YOUNG_S
+    os.utime(folder, (stamp, stamp))
+
+
+def test_it_goes_with_its_owner(tmp_path: Path) -> None:
+    with scratch_folder(tmp_path) as folder:
+        assert folder.is_dir()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_whose_owner_was_killed_goes_at_the_next_start(tmp_path: Path) -> None:
+    pid = os.fork()
+    if not pid:
+        with scratch_folder(tmp_path):
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    (left,) = tmp_path.glob(f"{PREFIX}*")
+    with scratch_folder(tmp_path):
+        assert left.exists()  # it is young: its owner might be about to lock it
+    age(left)
+    with scratch_folder(tmp_path):
+        assert not left.exists()
+
+
+def test_one_in_use_is_left_alone(tmp_path: Path) -> None:
+    with scratch_folder(tmp_path) as folder:
+        age(folder)
+        with scratch_folder(tmp_path) as other:
+            assert folder.exists()
+            assert other != folder

@@ -1,0 +1,125 @@
+"""A worker that dies is missed, counted, and started again; what it counted stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from services.kit.workers.workers import BACKOFF_LAST_S, STABLE_S, Child
+from tests.kit.harness import Program, eventually
+from tests.kit.workers.worker_processes import (
+    ACCEPTED,
+    DEATHS,
+    OPEN,
+    READY,
+    children,
+    connect_to_each,
+    holder,
+    metrics_folder,
+)
+
+
+def test_a_killed_worker_is_started_again_and_its_counts_stay(pair: Program) -> None:
+    with pair as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        found = connect_to_each(program, 2)
+        accepted = program.samples()[ACCEPTED]
+        victim, survivor = found
+        assert list(metrics_folder(survivor).glob(f"*_{victim}.db"))
+        os.kill(victim, signal.SIGKILL)
+        ended = program.event("child_ended")
+        assert (ended["pid"], ended["status"]) == (victim, -9)
+        eventually(lambda: len(program.events("started")) == 3)
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        assert victim not in children(program)
+        samples = program.samples()
+        assert samples[ACCEPTED] == accepted  # counters of the dead still count
+        assert samples[OPEN] == 1  # its gauges do not
+        assert samples[DEATHS] == 1
+        eventually(lambda: not list(metrics_folder(survivor).glob(f"*[_-]{victim}*")))
+        assert program.samples()[ACCEPTED] == accepted
+        for sock in found.values():
+            sock.close()
+        for sock in connect_to_each(program, 2).values():
+            sock.close()
+        program.signal(signal.SIGTERM)
+        assert program.wait() == 0
+
+
+def kill_for_good(program: Program, worker: int) -> int:
+    """Until who would start it again is stopped in time, which has longer each time; how often that was."""
+    folder = metrics_folder(worker)
+    for deaths in range(1, 9):
+        known = {*children(program)}
+        os.kill(worker, signal.SIGKILL)
+        program.event("child_ended", deaths)
+        # before that it may hold the lock that /metrics waits for
+        eventually(lambda worker=worker: not list(folder.glob(f"*_{worker}.db")))
+        program.signal(signal.SIGSTOP)
+        if program.page("/readyz")[1].endswith("ended\n") and len(children(program)) == len(known) - 1:
+            return deaths
+        program.signal(signal.SIGCONT)
+        worker = eventually(lambda known=known: {*children(program)} - known).pop()
+    raise AssertionError("it was started again each time")
+
+
+def test_one_that_is_dead_is_not_ready(pair: Program) -> None:
+    """It says nothing any more, and those that live are."""
+    with pair as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        samples = program.samples()
+        assert (samples[READY], samples[DEATHS]) == (1, 0)
+        health = holder(program, program.event("health_listening")["port"], 1, "0A")
+        worker = next(pid for pid in children(program) if pid != health)
+        deaths = kill_for_good(program, worker)
+        assert program.page("/readyz")[1] in ("worker 0: ended\n", "worker 1: ended\n")
+        samples = program.samples()
+        assert (samples[READY], samples[DEATHS]) == (0, deaths)
+        program.signal(signal.SIGCONT)
+        program.signal(signal.SIGTERM)
+        assert program.wait() == 0
+        assert len(program.events("child_ended")) == deaths  # who ends as he was told to is no death
+
+
+def test_children_die_with_their_parent(pair: Program) -> None:
+    with pair as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        pids = children(program)
+        assert len(pids) == 3
+        program.signal(signal.SIGKILL)
+        program.wait()
+        for pid in pids:
+            eventually(lambda pid=pid: not is_running(pid))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_killed_health_child_comes_back_at_its_port(pair: Program) -> None:
+    """The supervisor keeps the socket: nothing else can have it, and an ephemeral port stays what it was."""
+    with pair as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        port = program.event("health_listening")["port"]
+        workers = connect_to_each(program, 2)
+        (health,) = set(children(program)) - set(workers)
+        os.kill(health, signal.SIGKILL)
+        eventually(lambda: health not in children(program))
+        assert program.event("health_listening", 2)["port"] == port
+        assert eventually(lambda: program.page("/readyz")[0] == 200)
+        for sock in workers.values():
+            sock.close()
+
+
+def test_the_back_off_grows_and_is_forgotten() -> None:
+    child = Child("worker 0", lambda: 0, 0)
+    pauses = [child.back_off(now=1.0) for _ in range(12)]
+    assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
+    assert pauses[-1] == BACKOFF_LAST_S
+    assert child.restart_at == 1.0 + BACKOFF_LAST_S
+    child.started = 100.0
+    assert child.back_off(now=100.0 + STABLE_S + 1) == 0.1

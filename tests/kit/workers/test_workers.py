@@ -1,0 +1,151 @@
+"""Several processes on one port, and the one that looks after them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from importlib.metadata import version
+
+import pytest
+from prometheus_client import ProcessCollector
+
+from services.kit.net.acceptor import AddressInUse, listening, open_bound
+from services.kit.workers.workers import reserved_ports
+from tests.kit.echo_edge import EchoSettings, frame
+from tests.kit.harness import PATIENCE_S, Program, eventually, exchange, receive
+from tests.kit.workers.worker_processes import (
+    ACCEPTED,
+    OPEN,
+    READY,
+    RECEIVED,
+    children,
+    connect_to_each,
+)
+
+
+def test_both_serve_one_port_and_answer_as_one(pair: Program) -> None:
+    with pair as program:
+        eventually(lambda: program.page("/readyz") == (200, "ok\n"))
+        assert len({event["port"] for event in program.events("listening")}) == 1
+        found = connect_to_each(program, 2)
+        assert len(children(program)) == 3
+        eventually(lambda: program.samples()[OPEN] == 2)
+        samples = program.samples()
+        accepted = samples[ACCEPTED]
+        eventually(lambda: program.samples()[RECEIVED] == accepted * len(frame(b"E", b"who")))
+        assert samples[READY] == 1
+        # of four processes
+        one = ProcessCollector(pid=lambda: program.process.pid, registry=None).collect()
+        alone = {family.name: family.samples[0].value for family in one}
+        assert samples["process_resident_memory_bytes"] > 2 * alone["process_resident_memory_bytes"]
+        assert samples["process_cpu_seconds_total"] >= alone["process_cpu_seconds"]
+        assert samples["process_start_time_seconds"] == alone["process_start_time_seconds"]
+        assert any(name.startswith("python_info{") for name in samples)
+        assert samples[f'penstock_build_info{{version="{version("penstock")}"}}'] == 1
+        program.signal(signal.SIGTERM)
+        for sock in found.values():
+            assert sock.recv(1) == b""
+            sock.close()
+        assert program.wait() == 0
+        assert sorted(program.printed) == ["close", "close", "stop_taking", "stop_taking"]
+        assert len(program.events("drained")) == 2
+
+
+def test_the_drain_reaches_all_and_is_answered_for() -> None:
+    with Program("drain.grace_s=1", workers=2) as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        with program.connect() as sock:
+            sock.sendall(frame(b"W", b"1.5"))
+            assert exchange(sock, frame(b"E", b"begun")) == b"begun"
+            program.signal(signal.SIGTERM)
+            eventually(lambda: program.page("/readyz") == (503, "accepting: draining\n"))
+            assert receive(sock) == b"done"
+        assert program.wait() == 0
+
+
+def test_a_second_signal_does_not_wait(pair: Program) -> None:
+    with pair as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        sock = program.connect()
+        sock.sendall(frame(b"W", b"60"))
+        assert exchange(sock, frame(b"E", b"begun")) == b"begun"
+        program.signal(signal.SIGTERM)
+        program.event("draining", 2)
+        started = time.monotonic()
+        program.signal(signal.SIGINT)
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)
+        assert program.wait() == 1
+        assert time.monotonic() - started < PATIENCE_S / 2
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
+def test_a_signal_of_a_terminal_reaches_the_whole_group_and_drains(signum: signal.Signals) -> None:
+    with Program(workers=2, group=True) as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        with program.connect() as sock:
+            sock.sendall(frame(b"W", b"0.5"))
+            assert exchange(sock, frame(b"E", b"begun")) == b"begun"
+            os.killpg(program.process.pid, signum)
+            if signum == signal.SIGHUP:  # both the kernel and the shell may send it
+                program.event("draining", 2)
+                os.killpg(program.process.pid, signum)
+            assert receive(sock) == b"done"
+        assert program.wait() == 0
+
+
+def test_a_port_that_somebody_else_shares_is_refused() -> None:
+    """SO_REUSEPORT would give half of the connections to a stranger who asks for it too."""
+    with open_bound("127.0.0.1", 0, reuse_port=True) as stranger:
+        stranger.listen()
+        port = stranger.getsockname()[1]
+        with Program(f"edges.echo.listeners.echo.port={port}", workers=2) as program:
+            assert program.wait() == 2
+            expected = f"penstock: cannot listen on 127.0.0.1 port {port}: Address already in use"
+            assert any(line.get("line", "").startswith(expected) for line in program.log)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "0.0.0.0"), ("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1")],
+)
+def test_two_edges_with_workers_do_not_share_a_port(first: str, second: str) -> None:
+    """Whether the workers of the first one listen already or not yet."""
+    with reserved_ports("echo", _echo(first, 0)) as taken:
+        port = taken.listeners["echo"].port
+        refusal = rf"cannot listen on {second} port {port}: Address already"
+        with pytest.raises(AddressInUse, match=refusal), reserved_ports("echo", _echo(second, port)):
+            pass
+        with (
+            listening(first, port, ("a", "port"), reuse_port=True),
+            pytest.raises(AddressInUse, match=refusal),
+            reserved_ports("echo", _echo(second, port)),
+        ):
+            pass
+    with reserved_ports("echo", _echo(second, port)):
+        pass
+
+
+def _echo(host: str, port: int) -> EchoSettings:
+    return EchoSettings.model_validate({"listeners": {"echo": {"host": host, "port": port}}})
+
+
+def test_what_no_restart_will_mend_ends_them_all() -> None:
+    with open_bound("127.0.0.1", 0) as stranger:
+        stranger.listen()
+        port = stranger.getsockname()[1]
+        with Program(f"health.port={port}", workers=2) as program:
+            assert program.wait() == 2
+            expected = f"penstock: cannot listen on 127.0.0.1 port {port}: Address already in use"
+            assert any(line.get("line", "").startswith(expected) for line in program.log)
+
+
+def test_the_caps_are_shared_out() -> None:
+    with Program("edges.echo.listeners.echo.max_connections=2", workers=2) as program:
+        eventually(lambda: program.page("/readyz")[0] == 200)
+        for _ in range(50):
+            program.connect()
+        refused = 'penstock_refusals_total{edge="echo",reason="connection_limit"}'
+        eventually(lambda: program.samples().get(refused) == 48)
+        assert program.samples()[OPEN] == 2
