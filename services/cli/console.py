@@ -13,7 +13,7 @@ from services.cli.exits import Exit, Failure
 from services.console import local_token
 from services.console.settings import ConsoleSettings
 from services.kit.config.layers import SettingsError
-from services.kit.workers.pdeathsig import die_with_parent
+from services.kit.pdeathsig import die_with_parent
 
 SECTION = "console"
 HEALTH_PORT = 9181  # of the console, where nobody said one: no edge of a `penstock up` on this machine has it

@@ -8,7 +8,7 @@ from services.cli.command import Options, plain_command
 from services.cli.edge_flags import EdgeCommand
 from services.cli.exits import usage
 from services.kit.edge import edges
-from services.kit.workers.pdeathsig import die_with_parent
+from services.kit.pdeathsig import die_with_parent
 
 
 @click.command(cls=EdgeCommand)

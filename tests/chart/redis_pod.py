@@ -11,7 +11,7 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from services.kit.workers.pdeathsig import die_with_parent
+from services.kit.pdeathsig import die_with_parent
 from services.store.redis.embedded import server_binary
 from tests.chart.chart import NAME, render
 from tests.servers import free_port

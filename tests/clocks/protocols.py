@@ -25,7 +25,7 @@ from typing import Any
 import uvloop
 
 from protos.rqp_cast import Result
-from services.kit.workers.pdeathsig import die_with_parent
+from services.kit.pdeathsig import die_with_parent
 from services.store.model.alarms import CLOCK_STEPPED
 from tests.clocks.clocks import change
 from tests.clocks.held import KILLED, LEASES, LIVE, all_held

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.workers.pdeathsig import die_with_parent
+from services.kit.pdeathsig import die_with_parent
 from tests.cli.shell import Shell, Up, running
 from tests.live import until
 from tests.rqp.cast_net import HERE, THERE, port_range

@@ -11,7 +11,7 @@ import socket
 from dataclasses import dataclass, field
 from threading import Lock, Thread
 
-from services.kit.dns.connect import Address
+from services.kit.dns.socket_connect import Address
 
 MOST = 64  # look-ups at once, each a thread
 IN_LINE_S = 3.0  # how long a name waits for others to end before it is refused

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 
-from services.kit.dns.connect import Address, connect
+from services.kit.dns.socket_connect import Address, connect
 from services.kit.dns.lookup import Place, look_up
 
 

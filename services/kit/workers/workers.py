@@ -32,7 +32,7 @@ from services.kit.process.stop import HURRY
 from services.kit.startup_sigterm import ending_signals
 from services.kit.workers.dead_worker_metrics import Remains
 from services.kit.workers.multiprocess_collector import Together
-from services.kit.workers.pdeathsig import die_with_parent
+from services.kit.pdeathsig import die_with_parent
 from services.kit.workers.scratch import scratch_folder
 from services.kit.workers.worker_status import Board, WorkerState
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.dns.connect import connect
+from services.kit.dns.socket_connect import connect
 from services.kit.dns.tcp_connect import reach
 from tests.kit.calls import deaf
 from tests.kit.harness import PATIENCE_S, until

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from services.kit.workers.pdeathsig import die_with_parent
+from services.kit.pdeathsig import die_with_parent
 from services.kit.workers.run import main
 from tests.ring.links.live import BRISK, GROUP, NODE_ALONE, QUICK
 from tests.servers import PATIENCE_S, eventually
