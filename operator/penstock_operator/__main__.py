@@ -31,8 +31,7 @@ def _run(words: list[str]) -> int:
     from penstock_operator.run import run
     from penstock_operator.settings import SettingsError, load
     from services.kit import logs
-    from services.kit.config import layers
-    from services.kit.config.settings import LogSettings
+    from services.kit.config import LogSettings, layers
 
     parser = argparse.ArgumentParser(prog="penstock_operator", description=__doc__)
     commands = parser.add_subparsers(dest="command")

@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from penstock_operator import measures
-from services.kit.metrics.queue_names import OTHER
+from services.kit.metrics import OTHER
 
 Place = tuple[str, str]  # namespace and name of the resource
 

@@ -7,12 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from penstock_operator import measures
 from penstock_operator.depths import Depths
-from services.kit.metrics.build import Build
-from services.kit.metrics.log_losses import LogLosses
-from services.kit.metrics.measure import Measure
-from services.kit.metrics.queue_states import QueueStates
-from services.kit.metrics.report_metrics import ReportMetrics
-from services.kit.metrics.store_memory import StoreMemory
+from services.kit.metrics import Build, LogLosses, Measure, QueueStates, ReportMetrics, StoreMemory
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # as edges do: services/kit/metrics/metrics.py
 

@@ -16,8 +16,8 @@ from penstock_operator.metrics import Metrics
 from penstock_operator.releasing import leave
 from penstock_operator.settings import OperatorSettings, store_url, tracing_settings
 from penstock_operator.sweep import Sweep
-from services.kit.config.settings import HealthSettings
-from services.kit.process.health import Answers, HealthServer
+from services.kit.config import HealthSettings
+from services.kit.process import Answers, HealthServer
 from services.kit.readiness import Readiness
 from services.kit.tracing import tracing
 from services.store import Store

@@ -12,7 +12,7 @@ import pydantic_settings
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from services.kit.config.settings import TracingSettings
+from services.kit.config import TracingSettings
 from services.outside.url import BadUrl
 from services.store.redis import StoreUrl, check_files
 

@@ -17,10 +17,7 @@ from services.cli.edge_flags import given_flags
 from services.cli.exits import Exit, Failure
 from services.cli.folder import Folder
 from services.cli.output import Output
-from services.kit.config.flags import Given
-from services.kit.config.layers import SettingsError, merge, read_flags
-from services.kit.config.secret import SecretUrl
-from services.kit.config.settings import GlobalSettings, load
+from services.kit.config import Given, GlobalSettings, SecretUrl, SettingsError, load, merge, read_flags
 from services.kit.startup_sigterm import ending_signals
 from services.kit.tracing import tracing
 from services.outside.url import BadUrl

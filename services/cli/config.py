@@ -12,7 +12,7 @@ from services.cli.command import Options, plain_command
 from services.cli.console import console_settings
 from services.cli.edge_flags import EdgeCommand
 from services.cli.output import Output
-from services.kit.config.secret import mask
+from services.kit.config import mask
 from services.kit.edge import edges
 from services.store.redis import StoreUrl, file_trouble
 from services.sysv.settings import SysvSettings

@@ -12,7 +12,7 @@ from services.cli.command import Options, plain_command
 from services.cli.exits import Exit, Failure
 from services.console import local_token
 from services.console.settings import ConsoleSettings
-from services.kit.config.layers import SettingsError
+from services.kit.config import SettingsError
 from services.kit.pdeathsig import die_with_parent
 
 SECTION = "console"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from services.cli.edge_process import EdgeProcess
-from services.kit.session.session import Peer
+from services.kit.session import Peer
 
 
 class ConsoleProcess(EdgeProcess):

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from services.cli.exits import Exit, Failure
-from services.kit.config.layers import explain
+from services.kit.config import explain
 from services.outside.document import BadDocument, read_yaml
 from services.store import QueueDocument, QueueSpec
 from services.store.model import PeerDocument, PeerSpec

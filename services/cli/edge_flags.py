@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from services.kit.config.flags import Given
+from services.kit.config import Given
 
 if TYPE_CHECKING:
     from services.kit.edge import Edge
-from services.kit.config.flags import Flag
+from services.kit.config import Flag
 
 _OPTIONS, _GIVEN = "penstock.edge_flags", "penstock.given_flags"  # in the context's `meta`
 

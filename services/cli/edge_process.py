@@ -15,7 +15,7 @@ from services.cli import logbook
 from services.cli.exits import Exit, Failure
 from services.cli.output import overheard
 from services.cli.restarts import Restarts
-from services.kit.config.layers import nested
+from services.kit.config import nested
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from services.kit.config.settings import SettingsError
+from services.kit.config import SettingsError
 from services.store import StoreError, StoreUnavailable
 from services.store.model import DatasetLost, OutcomeUnknown, QueueUnknown
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from services.kit.config.layers import SettingsError
-from services.kit.config.settings import HealthSettings
+from services.kit.config import HealthSettings, SettingsError
 from services.kit.edge import EdgeSettings
-from services.kit.net.listener import port_setting
+from services.kit.net import port_setting
 
 LARGEST = 65_535
 Place = tuple[str, int, str]  # host, port, and the name of the port's setting

@@ -7,7 +7,7 @@ import logging
 from datetime import datetime
 from typing import Any
 
-from services.kit.config.settings import LogSettings
+from services.kit.config import LogSettings
 
 Event = dict[str, Any]
 LEVELS = logging.getLevelNamesMapping()

@@ -13,7 +13,7 @@ import click
 
 from services.cli.exits import Exit, Failure, failure_of
 from services.cli.output import complain, finish_output
-from services.kit.config.settings import SettingsError
+from services.kit.config import SettingsError
 from services.outside.url import mask_words
 from services.store import StoreError
 

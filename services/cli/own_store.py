@@ -9,7 +9,7 @@ import os
 from services.cli.exits import Exit, Failure
 from services.cli.folder import Folder, Tenant
 from services.cli.restarts import Restarts
-from services.kit.config.settings import GlobalSettings
+from services.kit.config import GlobalSettings
 from services.store import Store, StoreError
 from services.store.model import NotInitialised
 from services.store.redis import EmbeddedSettings, EmbeddedStore, Promises

@@ -7,12 +7,11 @@ from typing import Any
 
 from services.cli.exits import Exit, Failure
 from services.kit import logs
-from services.kit.config.layers import SettingsError
-from services.kit.config.settings import GlobalSettings
+from services.kit.config import GlobalSettings, SettingsError
 from services.kit.edge import Edge, EdgeSettings
-from services.kit.net.tls import server_context
-from services.kit.process.process import EXIT_UNUSABLE, EdgeProcess, run_process
-from services.kit.workers.workers import Supervisor
+from services.kit.net import server_context
+from services.kit.process import EXIT_UNUSABLE, EdgeProcess, run_process
+from services.kit.workers import Supervisor
 
 log = logging.getLogger(__name__)
 

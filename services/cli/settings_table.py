@@ -18,10 +18,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from services.console.settings import ConsoleSettings
-from services.kit.config.secret import SecretText, SecretUrl
-from services.kit.config.settings import GlobalSettings
+from services.kit.config import GlobalSettings, SecretText, SecretUrl
 from services.kit.edge import Edge, edges
-from services.kit.net.connection_limits import Network
+from services.kit.net import Network
 from services.sysv.settings import SysvSettings
 
 KIBI = ("", "KiB", "MiB", "GiB")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from services.cli.exits import Exit, Failure
-from services.kit.config.layers import explain, merge
+from services.kit.config import explain, merge
 from services.store import QueueSpec
 
 Given = str | tuple[str, ...] | None  # what one option said

@@ -8,11 +8,11 @@ import click
 
 from services.cli.command import Options, plain_command
 from services.cli.exits import Exit, Failure, usage
-from services.kit.config.layers import merge
+from services.kit.config import merge
 from services.sysv.settings import Direction, Format, SysvSettings
 
 if TYPE_CHECKING:
-    from services.kit.config.layers import Tree
+    from services.kit.config import Tree
 
 HEALTH_PORT = 9171
 

@@ -28,10 +28,10 @@ from services.cli.health_ports import health_ports
 from services.cli.output import Output, finish_output
 from services.cli.own_store import OwnStore
 from services.kit import logs
-from services.kit.config.settings import GlobalSettings, LogSettings
+from services.kit.config import GlobalSettings, LogSettings
 from services.kit.edge import EdgeSettings, edges
-from services.kit.process.stop import Stop
-from services.kit.workers.workers import longest_drain_s
+from services.kit.process import Stop
+from services.kit.workers import longest_drain_s
 from services.store import Store
 from services.store.model import OutcomeUnknown, StoreUnavailable
 from services.store.redis import Promises

@@ -26,7 +26,7 @@ from services.console.room import Share, send
 from services.console.static import Page
 from services.console.strangers import Strangers
 from services.console.table import ROUTES
-from services.kit.net.connection_limits import plain_address
+from services.kit.net import plain_address
 from services.kit.readiness import Readiness
 from services.store import StoreError
 

@@ -14,7 +14,7 @@ from services.console.live import Live
 from services.console.processes import edge_of
 from services.console.room import OPEN_OCTETS, Room
 from services.console.settings import ConsoleSettings
-from services.kit.config.settings import GlobalSettings
+from services.kit.config import GlobalSettings
 from services.store import DeadLetters, Queue, Store
 from services.store.model import QueueUnknown
 from services.store.pipeline import Asker

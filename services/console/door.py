@@ -13,13 +13,9 @@ from aiohttp import web
 
 from services.console.settings import ConsoleSettings
 from services.console.unread import unreadable
-from services.kit.metrics.metrics import Metrics
-from services.kit.net import sockets
-from services.kit.net.acceptor import Acceptor
-from services.kit.net.connection_limits import Gate, plain_address
-from services.kit.net.http_handler import HttpHandler
-from services.kit.net.refusals import Refusal, Refusals
-from services.kit.session.session import Peer
+from services.kit.metrics import Metrics
+from services.kit.net import Acceptor, Gate, HttpHandler, Refusal, Refusals, plain_address, sockets
+from services.kit.session import Peer
 
 HANDSHAKE_S = 10.0
 LOOK_S = 1.0  # for who takes nothing of what he is sent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from services.console import measures
-from services.kit.metrics.metrics import Metrics
+from services.kit.metrics import Metrics
 
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE"))
 

@@ -12,7 +12,7 @@ from services.console.problems import Problem, bad_request
 from services.console.roles import RANKS, Role
 from services.console.settings import ConsoleSettings, Proxy, Token
 from services.console.tokens import LONGEST, Tokens
-from services.kit.net.connection_limits import plain_address
+from services.kit.net import plain_address
 
 LOCAL = "local"  # the name of who has the console's own token
 BEARER = "bearer "

@@ -10,7 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from services.kit.config.layers import SettingsError
+from services.kit.config import SettingsError
 from services.outside.owner import is_trusted
 
 FILE = "console.token"  # in the data folder

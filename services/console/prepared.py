@@ -8,7 +8,7 @@ from aiohttp import web
 
 from services.console.safe_headers import SAFE, SAFE_PART
 from services.console.static import Part
-from services.kit.net.http_handler import without_versions
+from services.kit.net import without_versions
 
 BEGAN = web.RequestKey("answer_began", float)
 

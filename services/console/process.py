@@ -27,18 +27,13 @@ from services.console.jobs import Jobs
 from services.console.live import Live
 from services.console.settings import ConsoleSettings
 from services.kit import logs
-from services.kit.config.settings import GlobalSettings
+from services.kit.config import GlobalSettings
 from services.kit.edge import Edge, EdgeContext, EdgeSettings
-from services.kit.metrics.log_losses import LogLosses
-from services.kit.metrics.queue_states import QueueStates
-from services.kit.metrics.report_metrics import ReportMetrics
-from services.kit.metrics.store_memory import StoreMemory
-from services.kit.net.acceptor import AddressInUse, listening
-from services.kit.net.listener import ListenerSettings
-from services.kit.net.tls import TlsKeeper
-from services.kit.process.process import EdgeProcess, run_process
+from services.kit.metrics import LogLosses, QueueStates, ReportMetrics, StoreMemory
+from services.kit.net import AddressInUse, ListenerSettings, TlsKeeper, listening
+from services.kit.process import EdgeProcess, run_process
 from services.kit.readiness import Readiness
-from services.kit.session.session import Peer
+from services.kit.session import Peer
 from services.store import StoreError
 from services.store.catalogue import AuditLog
 from services.store.redis import memory_of

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from services.console.process import run
 from services.console.settings import ConsoleSettings
-from services.kit.config.layers import SettingsError, read_flags
-from services.kit.config.settings import load
+from services.kit.config import SettingsError, load, read_flags
 from services.kit.startup import prepare
-from services.kit.workers.run import complain
+from services.kit.workers import complain
 
 SECTION = "console"
 

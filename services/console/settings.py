@@ -18,10 +18,8 @@ from pydantic import (
 )
 
 from services.console.roles import Role
-from services.kit.config.layers import MAX_SECONDS
-from services.kit.net.connection_limits import Networks
-from services.kit.net.listener import BindAddress
-from services.kit.net.tls import TlsSettings
+from services.kit.config import MAX_SECONDS
+from services.kit.net import BindAddress, Networks, TlsSettings
 from services.outside.url import MASK
 from services.store.timeouts import StoreWaits
 

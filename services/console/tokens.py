@@ -11,7 +11,7 @@ from pathlib import Path
 
 from services.console import local_token
 from services.console.settings import Token
-from services.kit.config.layers import SettingsError
+from services.kit.config import SettingsError
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from services.kit.workers.run import main
+from services.kit.workers import main
 from services.pubsub.edge import EDGE
 
 sys.exit(main(EDGE))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from services.kit.metrics.metrics import Item
-from services.kit.process.connection_inspector import number, of_peer
+from services.kit.metrics import Item
+from services.kit.process import number, of_peer
 from services.pubsub.subscriber import Subscriber, Subscription
 
 TOPIC = "subscriptions"

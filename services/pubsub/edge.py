@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TypeVar
 
-from services.kit.config.flags import Flag
+from services.kit.config import Flag
 from services.kit.edge import Edge, EdgeContext
-from services.kit.net.dialler import DialSettings
+from services.kit.net import DialSettings
 from services.pubsub.census import TOPIC, subscriptions
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.neighbours import Neighbours

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from protos.pubsub import LF, encode_error
-from services.kit.metrics.metrics import Metrics
-from services.kit.metrics.tally import Tally
+from services.kit.metrics import Metrics, Tally
 from services.kit.readiness import Readiness
 from services.pubsub import measures
 from services.pubsub.backlogs import Backlogs

@@ -8,10 +8,7 @@ from typing import assert_never
 
 from protos import pubsub
 from protos.pubsub import Charset, Reason
-from services.kit.session.answers import Slot
-from services.kit.session.conversation import Conversation
-from services.kit.session.inflow import Inflow
-from services.kit.session.session import Wire
+from services.kit.session import Conversation, Inflow, Slot, Wire
 from services.pubsub.service import PubsubService
 from services.pubsub.settings import TextListener
 from services.pubsub.subscriber import Subscriber, Subscription

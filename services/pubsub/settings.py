@@ -8,10 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from protos.pubsub import Charset, Limits, LinkLimits
-from services.kit.config.layers import MAX_SECONDS
+from services.kit.config import MAX_SECONDS
 from services.kit.edge import EdgeSettings
-from services.kit.net.dialler import DialSettings
-from services.kit.net.listener import ListenerSettings
+from services.kit.net import DialSettings, ListenerSettings
 from services.store.log import LogSpec
 from services.store.model import check_ack_level
 from services.store.timeouts import StoreWaits

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import attrgetter
 
-from services.kit.session.session import Wire
+from services.kit.session import Wire
 from services.store.log import Place
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from services.kit.config.layers import SettingsError
+from services.kit.config import SettingsError
 from services.kit.edge import Edge, EdgeContext
-from services.kit.net.listener import ListenerSettings
+from services.kit.net import ListenerSettings
 from services.ring.clients.session import ClientSession
 from services.ring.node.running import LISTENER, RunningNode, start_node
 from services.ring.service import RingService

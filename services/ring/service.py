@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from services.kit.metrics.metrics import Metrics
-from services.kit.metrics.tally import Tally
+from services.kit.metrics import Metrics, Tally
 from services.kit.readiness import Readiness
 from services.ring.asking import Asker
 from services.ring.settings import RingSettings

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from protos.ring import CLIENT_PORT, RING_PORT, Limits
-from services.kit.config.layers import MAX_SECONDS
+from services.kit.config import MAX_SECONDS
 from services.kit.edge import EdgeSettings
-from services.kit.net.listener import ListenerSettings
+from services.kit.net import ListenerSettings
 from services.ring.clients.settings import ClientSettings
 from services.ring.node.settings import NodeSettings
 from services.store.timeouts import StoreWaits

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from services.kit.metrics.metrics import Metrics
+from services.kit.metrics import Metrics
 
 log = logging.getLogger(__name__)
 

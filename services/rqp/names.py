@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from services.kit.dns import lookup
-from services.kit.metrics.metrics import Metrics
+from services.kit.metrics import Metrics
 from services.rqp.jobs import end, job
 
 log = logging.getLogger(__name__)

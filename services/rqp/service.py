@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from services.kit.metrics.metrics import Metrics
-from services.kit.metrics.tally import Tally
+from services.kit.metrics import Metrics, Tally
 from services.kit.readiness import Readiness
 from services.rqp import measures
 from services.rqp.names import LookUp, Names

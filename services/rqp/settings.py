@@ -7,9 +7,9 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from protos.rqp_mca import RQP_PORT
-from services.kit.config.layers import MAX_SECONDS
+from services.kit.config import MAX_SECONDS
 from services.kit.edge import EdgeSettings
-from services.kit.net.listener import ListenerSettings
+from services.kit.net import ListenerSettings
 from services.rqp.cast.settings import CastSettings
 from services.rqp.mca.settings import McaSettings
 from services.store.timeouts import StoreWaits

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Mapping
 
-from services.kit.metrics.metrics import Metrics
+from services.kit.metrics import Metrics
 from services.kit.readiness import Readiness
 from services.store import Store, StoreUnavailable
 from services.sysv.claim import Claim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from services.kit.metrics.metrics import Metrics
+from services.kit.metrics import Metrics
 from services.sysv import measures
 
 log = logging.getLogger(__name__)

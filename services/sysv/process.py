@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from services.kit import logs
-from services.kit.config.settings import GlobalSettings
+from services.kit.config import GlobalSettings
 from services.kit.edge import Edge, EdgeContext, EdgeSettings
-from services.kit.net.listener import ListenerSettings
-from services.kit.process.process import EdgeProcess, run_process
+from services.kit.net import ListenerSettings
+from services.kit.process import EdgeProcess, run_process
 from services.sysv.bridge import Bridge, Unusable
 from services.sysv.settings import SysvSettings
 

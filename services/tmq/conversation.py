@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
-from services.kit.session.answers import Slot
-from services.kit.session.conversation import Conversation
-from services.kit.session.session import Wire
+from services.kit.session import Conversation, Slot, Wire
 from services.store import Source, StoreError
 from services.tmq.service import TmqService
 

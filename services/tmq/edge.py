@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from services.kit.edge import Edge, EdgeContext
-from services.kit.session.session import Session, Wire
+from services.kit.session import Session, Wire
 from services.tmq.service import TmqService
 from services.tmq.session import TmqSession
 from services.tmq.settings import TmqListener, TmqSettings

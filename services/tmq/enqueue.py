@@ -6,8 +6,7 @@ from functools import partial
 
 from protos import tmq
 from protos.tmq import Dialect, Operation
-from services.kit.session.answers import Slot
-from services.kit.session.inflow import Inflow
+from services.kit.session import Inflow, Slot
 from services.store import StoreError
 from services.store.model import OutcomeUnknown, Refusals
 from services.tmq.conversation import TmqConversation

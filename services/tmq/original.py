@@ -6,8 +6,7 @@ from functools import partial
 
 from protos import tmq
 from protos.tmq import Operation
-from services.kit.session.answers import Slot
-from services.kit.session.inflow import Inflow
+from services.kit.session import Inflow, Slot
 from services.store import Delivery, Queue, StoreError
 from services.tmq.conversation import TmqConversation
 from services.tmq.transaction import ABORTED, Transaction

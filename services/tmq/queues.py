@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from protos import tmq
 from protos.tmq import Operation
-from services.kit.session.answers import Slot
-from services.kit.session.inflow import Inflow
+from services.kit.session import Inflow, Slot
 from services.store import Pipe, Queue, StoreError
 from services.store.model import OutcomeUnknown
 from services.tmq.conversation import TmqConversation

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from services.kit.metrics.metrics import Metrics
-from services.kit.metrics.tally import Tally
+from services.kit.metrics import Metrics, Tally
 from services.kit.readiness import Readiness
 from services.store import OURSELVES, Client, Delivery, Pipe, Queue, Source, Store
 from services.store.background_tasks import Errands

@@ -7,9 +7,7 @@ from typing import assert_never
 
 from protos import tmq
 from protos.tmq import Dialect
-from services.kit.session.graceful_close import Ending
-from services.kit.session.inflow import Inflow
-from services.kit.session.session import Wire
+from services.kit.session import Ending, Inflow, Wire
 from services.tmq.conversation import TmqConversation
 from services.tmq.dequeue import Dequeues
 from services.tmq.enqueue import Enqueues

@@ -8,9 +8,9 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from protos.tmq import Dialect, Limits
-from services.kit.config.layers import MAX_SECONDS
+from services.kit.config import MAX_SECONDS
 from services.kit.edge import EdgeSettings
-from services.kit.net.listener import ListenerSettings
+from services.kit.net import ListenerSettings
 from services.store.auto_create import CreateSettings
 from services.store.timeouts import StoreWaits
 

@@ -2,3 +2,28 @@
 
 It reads settings only: what they mean is for whoever is given them.
 """
+
+from services.kit.config.flags import Flag, Given
+from services.kit.config.layers import MAX_SECONDS, SettingsError, Tree, explain, merge, nested, read_flags
+from services.kit.config.secret import SecretText, SecretUrl, mask
+from services.kit.config.settings import GlobalSettings, HealthSettings, LogSettings, TracingSettings, load
+
+__all__ = [
+    "MAX_SECONDS",
+    "Flag",
+    "Given",
+    "GlobalSettings",
+    "HealthSettings",
+    "LogSettings",
+    "SecretText",
+    "SecretUrl",
+    "SettingsError",
+    "TracingSettings",
+    "Tree",
+    "explain",
+    "load",
+    "mask",
+    "merge",
+    "nested",
+    "read_flags",
+]

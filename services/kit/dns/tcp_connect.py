@@ -6,8 +6,8 @@ import asyncio
 import os
 import socket
 
-from services.kit.dns.socket_connect import Address, connect
 from services.kit.dns.lookup import Place, look_up
+from services.kit.dns.socket_connect import Address, connect
 
 
 async def reach(host: str, port: int, timeout_s: float) -> tuple[socket.socket, str]:

@@ -2,3 +2,22 @@
 
 It computes with what the connection hands in, and knows neither sockets nor timers.
 """
+
+from services.kit.session.answers import Slot
+from services.kit.session.conversation import Conversation
+from services.kit.session.graceful_close import Ending
+from services.kit.session.inflow import Inflow
+from services.kit.session.parsing import Handler
+from services.kit.session.session import Peer, Session, SessionFactory, Wire
+
+__all__ = [
+    "Conversation",
+    "Ending",
+    "Handler",
+    "Inflow",
+    "Peer",
+    "Session",
+    "SessionFactory",
+    "Slot",
+    "Wire",
+]

@@ -9,8 +9,8 @@ from collections.abc import Coroutine
 from typing import Any
 
 from protos.pubsub import Have
-from services.kit.metrics.metrics import Metrics
-from services.kit.session.session import Peer
+from services.kit.metrics import Metrics
+from services.kit.session import Peer
 from services.pubsub import measures
 from services.pubsub.links.traces import LinkTraces
 from services.pubsub.service import PubsubService

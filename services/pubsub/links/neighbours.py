@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from services.kit.net.dialler import Dialler
-from services.kit.session.session import Session, Wire
+from services.kit.net import Dialler
+from services.kit.session import Session, Wire
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.session import LinkSession
 from services.pubsub.settings import LINK_PORT, parse_address

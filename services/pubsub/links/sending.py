@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable
 
 from protos import pubsub
-from services.kit.session.session import Wire
+from services.kit.session import Wire
 from services.pubsub.fanout import before
 from services.pubsub.links.held import NONE, from_wire, lacking, united
 from services.pubsub.links.hub import LinkHub, LinkStale

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from protos import pubsub
 from protos.types import PeerError
-from services.kit.session.session import Wire
+from services.kit.session import Wire
 from services.pubsub.links.held import to_wire
 from services.pubsub.links.hub import LinkHub, LinkStale
 from services.pubsub.links.sending import ROOM_BYTES, Sender

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from protos import pubsub
-from services.kit.session.session import Wire
+from services.kit.session import Wire
 from services.pubsub.bindings import record_of
 from services.pubsub.links.held import from_wire, to_wire, united
 from services.pubsub.links.hub import LinkHub, LinkStale

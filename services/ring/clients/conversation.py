@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from protos.ring import Operation, Refused, encode_refusal, encode_reply
-from services.kit.session.answers import Slot
-from services.kit.session.conversation import Conversation
-from services.kit.session.session import Wire
+from services.kit.session import Conversation, Slot, Wire
 from services.ring.service import RingService
 from services.store import Source
 from services.store.model import OutcomeUnknown

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from protos.ring import ClientConnection, ClientEvent
-from services.kit.session.inflow import Inflow
-from services.kit.session.parsing import Handler
+from services.kit.session import Handler, Inflow
 from services.ring.clients.conversation import ClientConversation
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from protos.ring import Pull, encode_deliveries, encode_record
-from services.kit.session.answers import Slot
+from services.kit.session import Slot
 from services.ring.asking import Brought, Unserved
 from services.ring.clients.conversation import PULL, RING_PULL, ClientConversation, error
 from services.ring.clients.holding import ClientInflow

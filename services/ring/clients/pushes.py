@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from protos.ring import MAX_RING_MESSAGE, Push, encode_replies
-from services.kit.session.answers import Slot
+from services.kit.session import Slot
 from services.ring.asking import Asker, Unserved
 from services.ring.clients.conversation import PUSH, RING_PUSH, ClientConversation, error
 from services.ring.clients.holding import ClientInflow

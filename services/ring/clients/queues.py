@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from protos.ring import Create, Destroy, Operation, encode_reply
-from services.kit.session.answers import Slot
+from services.kit.session import Slot
 from services.ring.asking import Unserved
 from services.ring.clients.conversation import CREATE, DESTROY, RING_DESTROY, ClientConversation
 from services.ring.clients.holding import ClientInflow

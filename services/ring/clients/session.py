@@ -15,8 +15,7 @@ from protos.ring import (
     Push,
     Refused,
 )
-from services.kit.session.graceful_close import Ending
-from services.kit.session.session import Wire
+from services.kit.session import Ending, Wire
 from services.ring.clients.conversation import CREATE, DESTROY, PULL, PUSH, ClientConversation
 from services.ring.clients.holding import ClientInflow
 from services.ring.clients.pulls import Pulls

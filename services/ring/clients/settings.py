@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from services.kit.config.layers import MAX_SECONDS
+from services.kit.config import MAX_SECONDS
 from services.store.auto_create import CreateSettings
 
 

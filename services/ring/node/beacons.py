@@ -15,9 +15,8 @@ from collections.abc import Callable
 
 from protos.ring import MAX_BEACON, Beacon, Open, parse_beacon
 from protos.types import PeerError
-from services.kit.config.layers import SettingsError
-from services.kit.net.connection_limits import Network, plain_address
-from services.kit.net.refusals import Throttle
+from services.kit.config import SettingsError
+from services.kit.net import Network, Throttle, plain_address
 from services.ring.node.figures import Figures
 from services.ring.node.settings import NodeSettings
 from services.ring.node.targets import Address

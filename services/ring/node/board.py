@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from services.kit.metrics.build import version
+from services.kit.metrics import version
 from services.kit.readiness import Readiness
 from services.ring.node.station import MEMBER_S, Station
 from services.ring.service import RingService, decode_name

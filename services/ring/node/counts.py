@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from protos.ring import Why
-from services.kit.metrics.metrics import Metrics
+from services.kit.metrics import Metrics
 from services.ring import measures
 
 PASSED_ON = "passed_on"  # into the successor's queue, as it came

@@ -7,9 +7,8 @@ import logging
 from collections.abc import Callable
 
 from protos.ring import Dial
-from services.kit.net.dialler import Dialler
-from services.kit.net.host import NOBODY
-from services.kit.session.session import Session, Wire
+from services.kit.net import NOBODY, Dialler
+from services.kit.session import Session, Wire
 from services.ring.node import reach
 from services.ring.node.figures import Figures
 from services.ring.node.settings import NodeSettings

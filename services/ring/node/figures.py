@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from services.kit.metrics.metrics import Metrics
+from services.kit.metrics import Metrics
 from services.ring import measures
 from services.ring.node.breaks import reason_of
 

@@ -8,9 +8,8 @@ import socket
 from dataclasses import dataclass
 
 from protos.ring import host_of
-from services.kit.config.layers import SettingsError
-from services.kit.net.acceptor import cannot_listen, open_bound
-from services.kit.net.listener import ListenerSettings
+from services.kit.config import SettingsError
+from services.kit.net import ListenerSettings, cannot_listen, open_bound
 from services.ring.node.hosts import is_of_others, is_of_this_machine_alone
 from services.ring.node.settings import MAX_OWN_NAME, NodeSettings, parse_target
 

@@ -17,10 +17,7 @@ from protos.ring import (
     Unusable,
     User,
 )
-from services.kit.session.answers import Slot
-from services.kit.session.conversation import Conversation
-from services.kit.session.inflow import Inflow
-from services.kit.session.session import Peer, Wire
+from services.kit.session import Conversation, Inflow, Peer, Slot, Wire
 from services.ring.node.passage import Arrivals
 
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from protos.ring import Limits, Node
-from services.kit.net.dialler import Dialler
+from services.kit.net import Dialler
 from services.kit.readiness import Readiness
-from services.kit.session.session import Session, Wire
+from services.kit.session import Session, Wire
 from services.ring.node.board import Notice
 from services.ring.node.figures import Figures
 from services.ring.node.identity import Identity

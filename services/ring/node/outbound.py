@@ -15,7 +15,7 @@ from protos.ring import (
     encode_message,
 )
 from protos.types import PeerError
-from services.kit.session.session import Peer, Wire
+from services.kit.session import Peer, Wire
 from services.ring.node.figures import LOOP, USER
 from services.ring.node.passage import Parcel
 

@@ -6,10 +6,9 @@ import asyncio
 import socket
 
 from protos.ring import Dial, host_of
-from services.kit.dns.lookup import look_up
-from services.kit.net.connection_limits import Network
-from services.kit.net.dialler import Dialler
-from services.kit.session.session import SessionFactory
+from services.kit.dns import look_up
+from services.kit.net import Dialler, Network
+from services.kit.session import SessionFactory
 from services.ring.node.beacons import is_allowed
 
 

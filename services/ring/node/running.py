@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.config.layers import SettingsError
+from services.kit.config import SettingsError
 from services.kit.edge import EdgeContext
 from services.ring.node.identity import identify
 from services.ring.node.member import Member

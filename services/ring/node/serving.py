@@ -10,7 +10,7 @@ from enum import Enum
 from functools import partial
 
 from protos.ring import MAX_RING_MESSAGE, NO_ID, Frame, Operation
-from services.kit.net.refusals import Denials
+from services.kit.net import Denials
 from services.ring.node.destroying import destroy
 from services.ring.node.leases import Leases
 from services.ring.service import RingService

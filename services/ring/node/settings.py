@@ -9,10 +9,8 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from protos.ring import BEACON_PORT, MAX_GROUP, MAX_SENDER, MAX_USER_SENT, Times
-from services.kit.config.layers import MAX_SECONDS
-from services.kit.net.connection_limits import Networks
-from services.kit.net.dialler import DialSettings
-from services.kit.net.listener import BindAddress
+from services.kit.config import MAX_SECONDS
+from services.kit.net import BindAddress, DialSettings, Networks
 from services.ring.node.hosts import literal
 
 WORD = re.compile(r"[!-~]+")  # graphic ASCII [1.2]

@@ -19,8 +19,8 @@ from protos.ring import (
     TailState,
     host_of,
 )
-from services.kit.net.dialler import Dialler
-from services.kit.session.session import Session, Wire
+from services.kit.net import Dialler
+from services.kit.session import Session, Wire
 from services.ring.node.beacons import Beacons
 from services.ring.node.dialling import Dialling
 from services.ring.node.figures import LOOP, USER, Figures

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 
 from protos.ring import Beacon, Open, encode_beacon
 from protos.types import LocalError
-from services.kit.dns.lookup import look_up
-from services.kit.net.connection_limits import plain_address
+from services.kit.dns import look_up
+from services.kit.net import plain_address
 from services.ring.node.figures import Figures
 from services.ring.node.settings import NodeSettings
 from services.ring.node.strangers import Strangers

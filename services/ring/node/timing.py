@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from protos.ring import Node
-from services.kit.net.alarm import Alarm
+from services.kit.net import Alarm
 
 STALL_S = 1.0  # so late a timer means that our process stood still: what came meanwhile is read first
 STALL_PAUSE_S = 0.05

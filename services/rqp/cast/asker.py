@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterable
 
 from protos.rqp_cast import Host, QuestionMsg, encode_question
-from services.kit.config.layers import SettingsError
+from services.kit.config import SettingsError
 from services.rqp.cast.machines import Machines
 from services.rqp.cast.many import DISCARD_PORT
 from services.rqp.cast.settings import CastSettings

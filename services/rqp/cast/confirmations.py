@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from protos.rqp_cast import EndTransmissionMsg, MessageReader, Unheard, end_transmission_reader
 from protos.types import PeerError
-from services.kit.net.acceptor import BATCH, EXHAUSTED, REST_S
+from services.kit.net import BATCH, EXHAUSTED, REST_S
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.ports import Port
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protos.rqp_cast.receiver import BURIED_AS
-from services.kit.metrics.metrics import Metrics
+from services.kit.metrics import Metrics
 from services.rqp import measures
 
 

@@ -6,7 +6,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-from services.kit.config.layers import SettingsError
+from services.kit.config import SettingsError
 from services.store.model import Stamps
 
 BATCH = 64  # datagrams read in a row, before others get a turn

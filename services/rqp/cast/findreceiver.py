@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 from protos.rqp_cast import Offer, Unheard, accept_sender_reader
 from protos.types import PeerError
-from services.kit.config.layers import SettingsError
-from services.kit.metrics.metrics import Metrics
-from services.kit.net.acceptor import Acceptor, listening
+from services.kit.config import SettingsError
+from services.kit.metrics import Metrics
+from services.kit.net import Acceptor, listening
 from services.rqp.cast import wires
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.declines import Declines

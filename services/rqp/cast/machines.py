@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from protos.rqp_cast import REQUEST_PORT, Host, is_address, parse_rqprc
-from services.kit.config.layers import SettingsError
+from services.kit.config import SettingsError
 from services.rqp.cast.many import address_of_many
 from services.rqp.cast.settings import CastPeer, CastSettings, Manners
 from services.rqp.jobs import end, job

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from services.kit.net.acceptor import EXHAUSTED
+from services.kit.net import EXHAUSTED
 
 BACKLOG = 16  # one connection is wanted; strangers must not keep it out
 MAX_RESTS = 1024  # of all ports; each costs a descriptor

@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass, field
 
 from protos.rqp_cast import Unanswered
-from services.kit.net.refusals import Denials
+from services.kit.net import Denials
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.insertion import Inserter, Reservation
 from services.rqp.cast.machines import PROTOCOL, Machines

@@ -21,7 +21,7 @@ from protos.rqp_cast import (
     is_address,
     parse_rqprc,
 )
-from services.kit.config.layers import MAX_SECONDS
+from services.kit.config import MAX_SECONDS
 from services.rqp.rqprc import RqprcPath
 
 MAX_WINDOW_S = 366 * 86_400.0

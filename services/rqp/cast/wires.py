@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from protos.types import PeerError
-from services.kit.dns.socket_connect import connect, writable
+from services.kit.dns import connect, writable
 from services.rqp.cast.ports import Port
 
 READ_BYTES = 256 << 10

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass
 from functools import partial
 
-from services.kit.session.session import Wire
+from services.kit.session import Wire
 from services.rqp.mca.receiver import Receiver
 from services.store import Queue, StoreError
 from services.store.model import OutcomeUnknown, QueueReserved, QueueUnknown

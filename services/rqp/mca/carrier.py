@@ -29,8 +29,7 @@ from protos.rqp_mca import (
     encode_queue_request,
 )
 from protos.types import PeerError
-from services.kit.net.alarm import Alarm
-from services.kit.net.dialler import Dialler
+from services.kit.net import Alarm, Dialler
 from services.rqp.condition import Condition
 from services.rqp.mca.channel import Channel
 from services.rqp.mca.departures import CONFIRMED, SENT, UNKNOWN, Departures

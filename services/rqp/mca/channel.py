@@ -7,8 +7,8 @@ from typing import Protocol
 
 from protos.rqp_mca import Confirm, DataConfirm, Limits, SenderConnection
 from protos.types import PeerError
-from services.kit.net.dialler import Dialler
-from services.kit.session.session import Session, Wire
+from services.kit.net import Dialler
+from services.kit.session import Session, Wire
 from services.rqp.mca.directory import Endpoint
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from protos.rqp_mca import ReceiverConnection
-from services.kit.session.answers import Slot
-from services.kit.session.conversation import Conversation
-from services.kit.session.session import Wire
+from services.kit.session import Conversation, Slot, Wire
 from services.rqp.mca.receiver import Receiver
 from services.store import Source, StoreError
 from services.store.model import AccessDenied

@@ -6,8 +6,7 @@ import logging
 from functools import partial
 
 from protos.rqp_mca import Data, MessageType, Request, encode_data_confirm
-from services.kit.session.answers import Slot
-from services.kit.session.inflow import Inflow
+from services.kit.session import Inflow, Slot
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
 from services.rqp.mca.hops import Arrivals, Came, stamp

@@ -11,8 +11,7 @@ from protos.rqp_mca import (
     encode_available_confirm,
     encode_queue_confirm,
 )
-from services.kit.session.answers import Slot
-from services.kit.session.inflow import Inflow
+from services.kit.session import Inflow, Slot
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
 from services.store import Queue, StoreError

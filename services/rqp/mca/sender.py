@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.net.dialler import Dialler
+from services.kit.net import Dialler
 from services.rqp.condition import Condition
 from services.rqp.mca.carrier import Carrier
 from services.rqp.mca.directory import Directory

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from protos.rqp_mca import AvailableRequest, Data, QueueRequest, Request
-from services.kit.session.inflow import Inflow
-from services.kit.session.session import Wire
+from services.kit.session import Inflow, Wire
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
 from services.rqp.mca.inserts import Inserts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from protos.rqp_mca import MAX_RUN, RQP_PORT, Limits, Profile, SenderSettings
-from services.kit.config.layers import MAX_SECONDS
-from services.kit.net.dialler import DialSettings
+from services.kit.config import MAX_SECONDS
+from services.kit.net import DialSettings
 from services.rqp.rqprc import RqprcPath
 from services.store.model import MCA_LARGEST_BODY, Addresses, split_address
 
