@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from services.kit.metrics.measure import Kind, Measure
+from services.kit.measure import Kind, Measure
 
 PACKAGES = ("services", "penstock_operator")
 OF_EDGES = "services"  # whose metrics have the label `edge`

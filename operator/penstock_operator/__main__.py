@@ -31,7 +31,8 @@ def _run(words: list[str]) -> int:
     from penstock_operator.run import run
     from penstock_operator.settings import SettingsError, load
     from services.kit import logs
-    from services.kit.config import LogSettings, layers
+    from services.kit.config import LogSettings
+    from services.kit.config import SettingsError as KitSettingsError
 
     parser = argparse.ArgumentParser(prog="penstock_operator", description=__doc__)
     commands = parser.add_subparsers(dest="command")
@@ -49,7 +50,7 @@ def _run(words: list[str]) -> int:
     except WatchesEnded as error:
         print(f"penstock: {error}", file=sys.stderr)
         return EXIT_FAILED
-    except (SettingsError, layers.SettingsError) as error:
+    except (SettingsError, KitSettingsError) as error:
         print(f"penstock: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
     return 0

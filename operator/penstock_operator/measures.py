@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics import Label, counter, gauge, histogram
+from services.kit.measure import Label, counter, gauge, histogram
 
 WHO = "the operator"
 LOOK_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

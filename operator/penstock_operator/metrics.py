@@ -7,7 +7,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from penstock_operator import measures
 from penstock_operator.depths import Depths
-from services.kit.metrics import Build, LogLosses, Measure, QueueStates, ReportMetrics, StoreMemory
+from services.kit.measure import Measure
+from services.kit.metrics import Build, LogLosses, QueueStates, ReportMetrics, StoreMemory
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # as edges do: services/kit/metrics/metrics.py
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics import Label, counter, gauge, histogram
+from services.kit.measure import Label, counter, gauge, histogram
 
 WHO = "the console"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics import counter, gauge
+from services.kit.measure import counter, gauge
 
 WHO = "pubsub"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics import Label, counter, gauge
+from services.kit.measure import Label, counter, gauge
 
 WHO = "the System V bridge"
 

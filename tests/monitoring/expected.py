@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from services.kit.metrics.measure import Kind
+from services.kit.measure import Kind
 from tests.monitoring.boards import LEGEND
 from tests.monitoring.reckoning import IN_AN_HOUR, Known, rises, stands
 from tools.dashboards.board import RELEASE

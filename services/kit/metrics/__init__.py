@@ -5,7 +5,6 @@ It counts what it is told: it asks neither the store nor connections.
 
 from services.kit.metrics.build import Build, version
 from services.kit.metrics.log_losses import LogLosses
-from services.kit.metrics.measure import Label, Measure, counter, gauge, histogram
 from services.kit.metrics.metrics import Item, Metrics
 from services.kit.metrics.queue_names import OTHER
 from services.kit.metrics.queue_states import QueueStates
@@ -17,16 +16,11 @@ __all__ = [
     "OTHER",
     "Build",
     "Item",
-    "Label",
     "LogLosses",
-    "Measure",
     "Metrics",
     "QueueStates",
     "ReportMetrics",
     "StoreMemory",
     "Tally",
-    "counter",
-    "gauge",
-    "histogram",
     "version",
 ]

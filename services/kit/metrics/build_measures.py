@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics.measure import Label, gauge
+from services.kit.measure import Label, gauge
 
 WHO = "every process, also the operator and the console"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics.measure import Label, counter
+from services.kit.measure import Label, counter
 
 WHO = "every process, but no edge that has several workers"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics.measure import Label, counter, gauge, histogram
+from services.kit.measure import Label, counter, gauge, histogram
 
 WHO = "every edge, the System V bridge"
 

@@ -19,9 +19,9 @@ import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, values
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from services.kit.measure import SECONDS_BUCKETS, Measure
 from services.kit.metrics import measures
 from services.kit.metrics.build import Build
-from services.kit.metrics.measure import SECONDS_BUCKETS, Measure
 from services.kit.metrics.queue_figures import NAMES, Done, Journal
 from services.kit.metrics.queue_meter import QueueMeter
 from services.kit.metrics.queue_names import QueueNames

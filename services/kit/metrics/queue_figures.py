@@ -13,9 +13,9 @@ from typing import Protocol
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from services.kit.measure import Measure
 from services.kit.metrics import measures
 from services.kit.metrics.json_lines import encode_line, parse_lines
-from services.kit.metrics.measure import Measure
 from services.kit.metrics.queue_names import OTHER
 from services.kit.metrics.shared_names import told_by
 

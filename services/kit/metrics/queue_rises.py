@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from prometheus_client.core import CounterMetricFamily
 
-from services.kit.metrics.measure import Measure
+from services.kit.measure import Measure
 from services.kit.metrics.queue_names import OTHER
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics.measure import Label, counter, gauge
+from services.kit.measure import Label, counter, gauge
 
 WHO = "every process"
 OF_ALL = "of an edge with several workers all of its processes together"

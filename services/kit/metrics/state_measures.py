@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics.measure import Label, counter, gauge
+from services.kit.measure import Label, counter, gauge
 
 WHO = "the operator, the console"
 

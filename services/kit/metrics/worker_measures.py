@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.metrics.measure import counter
+from services.kit.measure import counter
 
 WHO = "every edge that has several workers"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.kit.metrics.measure import SECONDS_BUCKETS
+from services.kit.measure import SECONDS_BUCKETS
 from services.kit.metrics.metrics import Latencies, Metrics
 
 

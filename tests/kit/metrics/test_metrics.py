@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from services.kit.metrics.measure import Label, counter, gauge, histogram
+from services.kit.measure import Label, counter, gauge, histogram
 from services.kit.metrics.metrics import Metrics, Traffic
 from services.store.upkeep.process_counters import Shell
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from services.kit.metrics.measure import SECONDS_BUCKETS
+from services.kit.measure import SECONDS_BUCKETS
 from services.store import Part, PipeSettings, Queue, Source
 from services.store.model import records
 from services.store.model.buckets import CLASSES, PUT_S
