@@ -47,8 +47,8 @@ system:          # what the tests need beside Python: Debian's Redis, a C compil
 	tools/system test
 
 crds: $(READY)   ## write the chart's CustomResourceDefinitions and their tables of fields anew, after the models were changed
-	PYTHONPATH=operator $(PYTHON) -m penstock_operator.crds charts/penstock/files/crds
-	PYTHONPATH=operator $(PYTHON) -m penstock_operator.reference docs/kubernetes.md
+	PYTHONPATH=operator $(PYTHON) -m penstock_operator.documents.crds charts/penstock/files/crds
+	PYTHONPATH=operator $(PYTHON) -m penstock_operator.documents.reference docs/kubernetes.md
 
 pictures: $(READY)  ## take the documentation's pictures of the console anew, of a penstock up with traffic: 17 minutes
 	$(PYTHON) -m tests.console.page.pictures docs/pictures/console --docs

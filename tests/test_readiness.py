@@ -1,7 +1,7 @@
 """Every need that a program declares: what makes it unmet, what /readyz says then, how the program is ready again.
 
 docs/architecture.md, Processes. A need without a row here, or in the operator's test in
-tests/operator/test_definitions.py, fails `test_every_declared_need_has_a_row`.
+tests/operator/documents/test_definitions.py, fails `test_every_declared_need_has_a_row`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def _run(words: list[str]) -> int:
     import uvloop
 
     from penstock_operator import uninstall
-    from penstock_operator.api import ApiError
+    from penstock_operator.cluster.api import ApiError
     from penstock_operator.handlers import WatchesEnded
     from penstock_operator.run import run
     from penstock_operator.settings import SettingsError, load

@@ -14,28 +14,28 @@ import logging
 import time
 from functools import partial
 
-from penstock_operator.api import Api, ApiError
-from penstock_operator.claiming import Claiming
-from penstock_operator.conditions import Ready
-from penstock_operator.datasets import Datasets
-from penstock_operator.declared import is_held, is_removed_with_its_resource
-from penstock_operator.events import Recorder
-from penstock_operator.farewells import Farewells
-from penstock_operator.letting_go import RETAINED, Retained
-from penstock_operator.metrics import Metrics
-from penstock_operator.mirror import Mirror
-from penstock_operator.peers import ALL, Peers
-from penstock_operator.queues import Queues
-from penstock_operator.redrives import Redrives
-from penstock_operator.removing import Farewell, Removing
-from penstock_operator.resources import Key, Kind, Resource, is_same
-from penstock_operator.rqprc import Rqprc
+from penstock_operator.cluster.api import Api, ApiError
+from penstock_operator.cluster.mirror import Mirror
+from penstock_operator.cluster.resources import Key, Kind, Resource, is_same
+from penstock_operator.cluster.work import Work
+from penstock_operator.documents.conditions import Ready
+from penstock_operator.documents.declared import is_held, is_removed_with_its_resource
+from penstock_operator.metrics.metrics import Metrics
+from penstock_operator.peers.peers import ALL, Peers
+from penstock_operator.peers.rqprc import Rqprc
+from penstock_operator.queues.claiming import Claiming
+from penstock_operator.queues.finalizer import Farewells
+from penstock_operator.queues.orphan_release import RETAINED, Retained
+from penstock_operator.queues.queues import Queues
+from penstock_operator.queues.removing import Farewell, Removing
+from penstock_operator.queues.unheld import Unheld
+from penstock_operator.redrives.redrives import Redrives
 from penstock_operator.settings import OperatorSettings
-from penstock_operator.statuses import Statuses
-from penstock_operator.store_watch import StoreWatch
-from penstock_operator.telling import keep_telling
-from penstock_operator.unheld import Unheld
-from penstock_operator.work import Work
+from penstock_operator.status.events import Recorder
+from penstock_operator.status.statuses import Statuses
+from penstock_operator.store.datasets import Datasets
+from penstock_operator.store.reporting import keep_telling
+from penstock_operator.store.store_watch import StoreWatch
 from services.store import Store
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from penstock_operator.api import REMEDY, Api, ApiError
-from penstock_operator.crds import GROUP, VERSION
+from penstock_operator.cluster.api import REMEDY, Api, ApiError
+from penstock_operator.documents.crds import GROUP, VERSION
 from penstock_operator.releasing import OURS
 
 log = logging.getLogger(__name__)

@@ -21,13 +21,13 @@ from typing import Any
 import kopf
 from kopf import AnnotationsDiffBaseStorage, AnnotationsProgressStorage
 
-from penstock_operator.api import Access, ApiError
+from penstock_operator.cluster.api import Access, ApiError
+from penstock_operator.cluster.resources import Kind, Resource
 from penstock_operator.control import Control
-from penstock_operator.crds import GROUP, VERSION
-from penstock_operator.declared import FINALIZER, is_removed_with_its_resource
-from penstock_operator.discovery import DISCOVER
+from penstock_operator.documents.crds import GROUP, VERSION
+from penstock_operator.documents.declared import FINALIZER, is_removed_with_its_resource
+from penstock_operator.peers.discovery import DISCOVER
 from penstock_operator.releasing import OURS
-from penstock_operator.resources import Kind, Resource
 from services.kit.startup_sigterm import ending_signals
 from services.outside.document import BadDocument, read_yaml
 from services.store import StoreError

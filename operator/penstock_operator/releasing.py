@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock_operator.api import JSON_PATCH, MERGE, PATHS, Api, ApiError
-from penstock_operator.conditions import Ready, Reason, Verdict, condition, status_of
-from penstock_operator.declared import FINALIZER
-from penstock_operator.resources import Kind, Resource
+from penstock_operator.cluster.api import JSON_PATCH, MERGE, PATHS, Api, ApiError
+from penstock_operator.cluster.resources import Kind, Resource
+from penstock_operator.documents.conditions import Ready, Reason, Verdict, condition, status_of
+from penstock_operator.documents.declared import FINALIZER
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ import logging
 from collections.abc import Collection
 from typing import Any
 
-from penstock_operator.api import Api, ApiError
+from penstock_operator.cluster.api import Api, ApiError
 from penstock_operator.control import Control
 from penstock_operator.definitions import Definitions
 from penstock_operator.handlers import WatchesEnded, log_in, stop_by_signals, watch
-from penstock_operator.metrics import Metrics
+from penstock_operator.metrics.metrics import Metrics
 from penstock_operator.releasing import leave
 from penstock_operator.settings import OperatorSettings, store_url, tracing_settings
 from penstock_operator.sweep import Sweep

@@ -11,11 +11,11 @@ import random
 import time
 from collections.abc import Callable
 
-from penstock_operator.api import Api, ApiError
+from penstock_operator.cluster.api import Api, ApiError
+from penstock_operator.cluster.resources import Kind, Resource
 from penstock_operator.control import Control
-from penstock_operator.discovery import DISCOVER
-from penstock_operator.peers import ALL
-from penstock_operator.resources import Kind, Resource
+from penstock_operator.peers.discovery import DISCOVER
+from penstock_operator.peers.peers import ALL
 
 log = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from penstock_operator.api import MERGE, Api, ApiError
+from penstock_operator.cluster.api import MERGE, Api, ApiError
 from penstock_operator.handlers import log_in
-from penstock_operator.letting_go import let_go_of_all
-from penstock_operator.peers import discoverer
+from penstock_operator.peers.peers import discoverer
+from penstock_operator.queues.orphan_release import let_go_of_all
 from penstock_operator.releasing import LOOK_S, RELEASE_S, Releasing
 from penstock_operator.settings import SettingsError, is_store_told, load, store_url
 from services.store import Store, StoreError

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 import yaml
-from penstock_operator.metrics import Metrics
+from penstock_operator.metrics.metrics import Metrics
 
 from tests.chart.rules import ROOT, RULES, alerts, promtool, rules
 from tests.cli.shell import Up

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock_operator.declared import FINALIZER
+from penstock_operator.documents.declared import FINALIZER
 
 from services.kit.pdeathsig import die_with_parent
 from tests.chart.chart import NAME, RELEASE, nested
@@ -22,8 +22,8 @@ from tests.kubernetes.cluster import CommandFailed
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
 from tests.operator.documents import Seen, peer, queue, redrive
 from tests.operator.keeper import Keeper
+from tests.operator.peers.test_peers import endpoints
 from tests.operator.program import ROOT, OperatorProgram
-from tests.operator.test_peers import endpoints
 from tests.servers import PROGRAMS, Server, eventually
 
 

@@ -21,10 +21,10 @@ ALLOWED = {  # where it is not compared with a time of the store, and why
     "services/sysv/journal_file.py": "part of the name of a file",
     "services/analytics/planning.py": "warns where it and the store's clock differ",
     "services/analytics/__main__.py": "the name of a run",
-    "operator/penstock_operator/datasets.py": "a measure that Prometheus compares with its wall clock",
-    "operator/penstock_operator/statuses.py": "conditions of Kubernetes have times of the wall clock",
+    "operator/penstock_operator/store/datasets.py": "a measure that Prometheus compares with its wall clock",
+    "operator/penstock_operator/status/statuses.py": "conditions of Kubernetes have times of the wall clock",
     "operator/penstock_operator/releasing.py": "conditions of Kubernetes",
-    "operator/penstock_operator/events.py": "events of Kubernetes",
+    "operator/penstock_operator/status/events.py": "events of Kubernetes",
 }
 
 

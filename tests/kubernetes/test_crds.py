@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from penstock_operator.crds import files
-from penstock_operator.redrive_spec import RedriveDocument
-from penstock_operator.schema import RULES
+from penstock_operator.documents.crds import files
+from penstock_operator.documents.redrive_spec import RedriveDocument
+from penstock_operator.documents.schema import RULES
 from pydantic import BaseModel, ValidationError
 
 from services.store import QueueDocument

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import yaml
-from penstock_operator.schema import RULES
+from penstock_operator.documents.schema import RULES
 
 from tests.kubernetes.cluster import CHART, DEFINITIONS
 from tools.kubernetes.programs import OLDEST_VERSION, find

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from penstock_operator.schema import RULES, structural
+from penstock_operator.documents.schema import RULES, structural
 from pydantic import BaseModel, Field
 
 from services.store.model.document import written

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from penstock_operator.api import Api
+from penstock_operator.cluster.api import Api
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.documents import Seen

@@ -7,12 +7,12 @@ import json
 import ssl
 from dataclasses import dataclass, field
 
-from penstock_operator.api import Access, Api
-from penstock_operator.events import Recorder
-from penstock_operator.metrics import Metrics
-from penstock_operator.mirror import Mirror
-from penstock_operator.resources import Kind, Resource
-from penstock_operator.statuses import Statuses
+from penstock_operator.cluster.api import Access, Api
+from penstock_operator.cluster.mirror import Mirror
+from penstock_operator.cluster.resources import Kind, Resource
+from penstock_operator.metrics.metrics import Metrics
+from penstock_operator.status.events import Recorder
+from penstock_operator.status.statuses import Statuses
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.documents import Seen

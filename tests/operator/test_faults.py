@@ -18,7 +18,7 @@ from tests.operator.conftest import NewOperator
 from tests.operator.documents import Seen, peer, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
-from tests.operator.test_conflicts import a_second_later
+from tests.operator.queues.test_conflicts import a_second_later
 from tests.servers import Server, eventually
 from tests.stores import chance
 

@@ -13,9 +13,9 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from penstock_operator.api import Access, Api
+from penstock_operator.cluster.api import Access, Api
+from penstock_operator.cluster.resources import Kind
 from penstock_operator.releasing import Releasing
-from penstock_operator.resources import Kind
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.conftest import NewOperator
@@ -23,7 +23,7 @@ from tests.operator.documents import Seen, queue
 from tests.operator.inside import access
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
-from tests.operator.test_removing import FINALIZER, declared
+from tests.operator.queues.test_removing import FINALIZER, declared
 from tests.servers import Server, eventually
 
 RELEASE = {"meta.helm.sh/release-name": "penstock", "meta.helm.sh/release-namespace": ""}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from penstock_operator.api import ApiError
+from penstock_operator.cluster.api import ApiError
 from penstock_operator.handlers import log_in
 
 from services.cli.documents import read_documents

@@ -1,0 +1,4 @@
+"""Queue resources become queues of the store: claims, conflicts, changes and deletion.
+
+It knows neither peers nor redrives.
+"""

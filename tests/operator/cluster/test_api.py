@@ -1,0 +1,220 @@
+"""How the operator comes to terms with the API server: whom it knows, and whose status it writes.
+
+docs/kubernetes.md, "When something is away".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+from penstock_operator.cluster.api import CONFLICT_PAUSES_S, Access, Api, ApiError
+from penstock_operator.cluster.resources import Kind
+from penstock_operator.documents.conditions import Ready, Reason, Verdict
+from penstock_operator.handlers import log_in
+from penstock_operator.status.statuses import Statuses
+
+from services.kit.net.tls import TlsSettings, server_context
+from tests.kit.authority import Authority
+from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.cluster import Cluster
+from tests.operator.documents import Seen, queue
+from tests.operator.inside import Inside, access, read
+from tests.operator.program import OperatorProgram
+from tests.operator.test_faults import rights
+from tests.servers import Server, eventually
+
+WELL = Verdict(Ready.YES, Reason.DECLARED, "as it is declared", {"depth": 1})
+REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+LogIns = Callable[..., tuple[Api, list[str]]]
+
+
+@pytest.fixture
+async def log_ins(cluster: Cluster) -> AsyncIterator[LogIns]:
+    """Makes an Api that logs in with these tokens, one after the other; the second list is of those not asked for."""
+    made: list[Api] = []
+
+    def make(*tokens: str) -> tuple[Api, list[str]]:
+        left = list(tokens)
+
+        def log_in() -> Access:
+            return access(cluster, left.pop(0))
+
+        made.append(Api(log_in))
+        return made[-1], left
+
+    yield make
+    for api in made:
+        await api.close()
+
+
+async def test_a_token_that_is_not_known_any_more_is_renewed(
+    log_ins: LogIns, defined: Cluster, seen: Seen
+) -> None:
+    """As a pod's is every hour: the call is done, and the calls after it with the new one."""
+    api, left = log_ins("worn out", account_token(defined, seen), "never asked for")
+    for _ in range(2):
+        made = await api.call("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW)
+        assert made["status"]["userInfo"]["username"] == f"system:serviceaccount:{seen.namespace}:default"
+    assert left == ["never asked for"]
+
+
+def account_token(cluster: Cluster, seen: Seen) -> str:
+    return cluster.kubectl("create", "token", "default", "--namespace", seen.namespace).strip()
+
+
+async def test_it_is_asked_once_again_and_no_more(log_ins: LogIns) -> None:
+    api, left = log_ins("worn out", "worn out, too", "never asked for")
+    with pytest.raises(ApiError) as refused:
+        await api.call("GET", "/api/v1/namespaces")
+    assert (refused.value.status, left) == (401, ["never asked for"])
+
+
+async def test_who_may_not_is_known_and_logs_in_no_more(
+    log_ins: LogIns, defined: Cluster, seen: Seen
+) -> None:
+    """403 is another matter: a new token would change nothing."""
+    api, left = log_ins(account_token(defined, seen), "never asked for")
+    with pytest.raises(ApiError) as refused:
+        await api.call("GET", "/api/v1/namespaces")
+    assert (refused.value.status, left) == (403, ["never asked for"])
+
+
+def test_it_ends_with_a_failure_when_nobody_knows_it_any_more(
+    api_server: ApiServer, defined: Cluster, seen: Seen, store: Server, tmp_path: Path
+) -> None:
+    """Its pod is then started again, and that is seen. What it logs has tracebacks of kopf's, which ends by one."""
+    seen.apply(*rights("default", "ServiceAccount"))
+    known = api_server.as_service_account(seen.namespace, "default")
+    eventually(lambda: known.may("patch", "queues.penstock.dev/status", seen.namespace))
+    running = OperatorProgram(known, store.url, tmp_path, namespaces=seen.namespace).start()
+    assert running.process is not None
+    try:
+        running.ready()
+        seen.delete("serviceaccount", "default")
+        api_server.restart()  # it remembers for some seconds whom it knew
+        assert running.process.wait(150) == 1
+    finally:
+        running.kill()
+    assert "penstock: the API server refused: Unauthorized" in running.text()
+
+
+async def test_another_one_of_the_name_is_not_written_to(inside: Inside, seen: Seen) -> None:
+    """What was found out is about one that is gone."""
+    seen.apply(queue("orders"))
+    old = read(seen, "queue", "orders")
+    seen.delete("queue", "orders")
+    seen.apply(queue("orders"))
+    with pytest.raises(ApiError) as refused:
+        await inside.api.apply_status(old, {"depth": 1})
+    assert refused.value.status == 409
+    await inside.statuses.settle(old, WELL)
+    new = read(seen, "queue", "orders")
+    assert (new.uid != old.uid, new.status) == (True, {})
+    assert seen.events("orders") == []
+    assert inside.mirror.of(Kind.QUEUE) == []
+    assert inside.count("penstock_operator_status_patches_total") == 0
+
+
+async def test_one_that_is_gone_is_no_failure(inside: Inside, seen: Seen) -> None:
+    seen.apply(queue("orders"))
+    old = read(seen, "queue", "orders")
+    seen.delete("queue", "orders")
+    await inside.statuses.settle(old, WELL)
+    assert seen.cluster.items("queues", seen.namespace) == []
+
+
+class Quicker:
+    """Stands before the API server: when a status is to be written somebody else has changed the object just now."""
+
+    def __init__(self, behind: Access, seen: Seen, name: str) -> None:
+        self._behind = behind
+        self._change = partial(seen.cluster.kubectl, "label", "queue", name, "--namespace", seen.namespace)
+        self.wins = 0  # how often still
+        self.writes = 0
+
+    async def answer(self, request: web.Request) -> web.Response:
+        if request.method == "PATCH":
+            self.writes += 1
+            if self.writes <= self.wins:
+                await asyncio.to_thread(self._change, f"changed=n{self.writes}", "--overwrite")
+        headers = {**self._behind.headers, "Content-Type": request.headers["Content-Type"]}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.request(
+                request.method,
+                self._behind.server + request.path_qs,
+                data=await request.read(),
+                headers=headers,
+                ssl=self._behind.trust,
+            ) as told,
+        ):
+            return web.Response(status=told.status, body=await told.read(), content_type="application/json")
+
+
+async def test_an_intermediate_authority_alone_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubeconfig names its file, in which the root above it is missing."""
+    authority = Authority.create(tmp_path, is_intermediate=True)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response({"kind": "Status"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{rest:.*}", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(
+        runner, "127.0.0.1", 0, ssl_context=server_context(TlsSettings(**authority.listener()))
+    ).start()
+    server = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    kubeconfig = tmp_path / "kubeconfig"
+    cluster = {"server": server, "certificate-authority": str(tmp_path / "ca.pem")}
+    kubeconfig.write_text(json.dumps({
+        "current-context": "one",
+        "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one"}}],
+        "clusters": [{"name": "one", "cluster": cluster}],
+        "users": [{"name": "one", "user": {"token": "none"}}],
+    }))  # fmt: skip
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    api = Api(log_in)
+    try:
+        assert await api.call("GET", "/version") == {"kind": "Status"}
+    finally:
+        await api.close()
+        await runner.cleanup()
+
+
+async def test_somebody_who_is_always_quicker_is_given_way(
+    defined: Cluster, seen: Seen, inside: Inside
+) -> None:
+    """A few times it is tried again; then it is looked at again later, as after other failures."""
+    seen.apply(queue("orders"))
+    quicker = Quicker(access(defined), seen, "orders")
+    app = web.Application()
+    app.router.add_route("*", "/{rest:.*}", quicker.answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    api = Api(lambda: Access(f"http://{host}:{port}", {}, access(defined).trust))
+    try:
+        resource = read(seen, "queue", "orders")
+        quicker.wins = 1000
+        statuses = Statuses(api, inside.recorder, inside.mirror, inside.metrics)
+        with pytest.raises(ApiError, match="it is changed all the time"):
+            await asyncio.wait_for(statuses.settle(resource, WELL), 60)
+        assert quicker.writes == len(CONFLICT_PAUSES_S)
+        quicker.wins = quicker.writes + 1
+        await statuses.settle(resource, WELL)
+        assert read(seen, "queue", "orders").status["depth"] == 1
+    finally:
+        await api.close()
+        await runner.cleanup()

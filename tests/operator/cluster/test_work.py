@@ -1,0 +1,195 @@
+"""Keys that wait to be looked at: none is lost, none comes too often (docs/kubernetes.md, "Its metrics": looks)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from penstock_operator.cluster.resources import Key, Kind
+from penstock_operator.cluster.work import FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_UNSETTLED_S, WORKERS, Work
+
+from tests.operator.hurry import hurried
+
+ONE, OTHER = Key(Kind.QUEUE, "shop", "one"), Key(Kind.QUEUE, "shop", "other")
+JITTER = 0.2
+
+
+class Broken(Exception):
+    pass
+
+
+class Looks:
+    """When there was a look. `fails` says whether the n-th at a key does."""
+
+    def __init__(
+        self, fails: Callable[[int], bool] = lambda _: False, lasts_s: float = 0, *, unsettled: bool = False
+    ) -> None:
+        self._unsettled = unsettled
+        self.at: list[float] = []
+        self.count: Counter[Key] = Counter()
+        self.failed: list[Exception] = []
+        self.work = Work(self._look, lambda _, error: self.failed.append(error))
+        self._fails = fails
+        self._lasts_s = lasts_s
+
+    async def _look(self, key: Key) -> bool:
+        self.count[key] += 1
+        self.at.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(self._lasts_s)
+        if self._fails(self.count[key]):
+            raise Broken
+        return not self._unsettled
+
+    @property
+    def pauses(self) -> list[float]:
+        return [later - sooner for sooner, later in zip(self.at, self.at[1:], strict=False)]
+
+    async def run(self, seconds: float) -> None:
+        running = asyncio.create_task(self.work.run())
+        await asyncio.sleep(seconds)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def about(pause_s: float) -> object:
+    return pytest.approx(pause_s, rel=JITTER)
+
+
+def test_pauses_grow_and_are_bounded() -> None:
+    looks = Looks(lambda _: True)
+
+    async def fail() -> None:
+        looks.work.add(ONE)
+        await looks.run(600)
+
+    hurried(fail())
+    grown = [FIRST_PAUSE_S * 2**number for number in range(7)]
+    assert looks.pauses[:7] == [about(pause_s) for pause_s in grown]
+    assert grown[-1] < LONGEST_PAUSE_S < 2 * grown[-1]
+    assert looks.pauses[7:] == [about(LONGEST_PAUSE_S)] * len(looks.pauses[7:])
+    assert len(looks.pauses) > 12
+    assert len(looks.failed) == len(looks.at)
+
+
+def test_what_could_not_be_done_comes_again_sooner_than_what_failed() -> None:
+    looks = Looks(unsettled=True)
+
+    async def refuse() -> None:
+        looks.work.add(ONE)
+        await looks.run(100)
+
+    hurried(refuse())
+    assert looks.pauses[:5] == [about(FIRST_PAUSE_S * 2**number) for number in range(5)]
+    assert looks.pauses[5:] == [about(LONGEST_UNSETTLED_S)] * len(looks.pauses[5:])
+    assert len(looks.pauses) > 8
+    assert not looks.failed
+
+
+def test_a_success_ends_the_pauses() -> None:
+    looks = Looks(lambda number: number not in (4, 8))
+
+    async def fail() -> None:
+        looks.work.add(ONE)
+        await looks.run(30)
+        assert looks.count[ONE] == 4
+        looks.work.add(ONE)
+        await looks.run(30)
+
+    hurried(fail())
+    assert looks.count[ONE] == 8
+    assert looks.pauses[:3] == [about(FIRST_PAUSE_S * grown) for grown in (1, 2, 4)]
+    assert looks.pauses[4:] == [about(FIRST_PAUSE_S * grown) for grown in (1, 2, 4)]
+
+
+def test_what_is_new_is_looked_at_without_a_pause() -> None:
+    """However often it has failed; and the look that was to come later is that one."""
+    looks = Looks(lambda number: number < 8)
+
+    async def fail() -> None:
+        looks.work.add(ONE)
+        await looks.run(FIRST_PAUSE_S * 100)
+        assert looks.count[ONE] == 7
+        looks.work.add(ONE)
+        await looks.run(0.01)
+        assert looks.count[ONE] == 8
+        await looks.run(LONGEST_PAUSE_S * 2)
+
+    hurried(fail())
+    assert looks.count[ONE] == 8
+
+
+def test_one_that_fails_holds_up_no_other_and_may_be_forgotten() -> None:
+    looks = Looks(lambda _: True)
+
+    async def fail() -> None:
+        looks.work.add(ONE)
+        looks.work.add(OTHER)
+        await looks.run(0.01)
+        assert looks.count == {ONE: 1, OTHER: 1}
+        looks.work.forget(ONE)
+        await looks.run(FIRST_PAUSE_S * 2)
+
+    hurried(fail())
+    assert looks.count == {ONE: 1, OTHER: 2}
+
+
+def test_one_that_comes_all_the_time_holds_up_no_other() -> None:
+    """One worker looks at it, and once more however often it came meanwhile."""
+    looks = Looks(lasts_s=10)
+
+    async def crowd() -> None:
+        running = asyncio.create_task(looks.run(100))
+        for _ in range(2 * WORKERS):
+            looks.work.add(ONE)
+            await asyncio.sleep(0.25)
+        looks.work.add(OTHER)
+        assert looks.work.depth == 3
+        await running
+
+    hurried(crowd())
+    assert looks.at == [0, 8, 10]
+    assert looks.count == {ONE: 2, OTHER: 1}
+
+
+def test_nobody_looks_at_what_somebody_has_alone() -> None:
+    """As a queue that is being deleted."""
+    looks = Looks()
+
+    async def delete() -> None:
+        running = asyncio.create_task(looks.run(100))
+        async with looks.work.alone(ONE):
+            looks.work.add(ONE)
+            looks.work.add(OTHER)
+            await asyncio.sleep(10)
+            assert looks.count == {OTHER: 1}
+        await running
+
+    hurried(delete())
+    assert looks.at == [0, 10]
+
+
+def test_one_goes_before_all_that_wait() -> None:
+    """It came last, and every worker is busy."""
+    order: list[Key] = []
+    urgent = Key(Kind.PEER, "", "")
+
+    async def look(key: Key) -> bool:
+        order.append(key)
+        await asyncio.sleep(1)
+        return True
+
+    async def run() -> None:
+        work = Work(look, lambda _key, _error: None, first=urgent)
+        for number in range(3 * WORKERS):
+            work.add(Key(Kind.QUEUE, "shop", f"q{number}"))
+        running = asyncio.create_task(work.run())
+        await asyncio.sleep(0.5)
+        work.add(urgent)
+        await asyncio.sleep(1)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    hurried(run())
+    assert order.index(urgent) == WORKERS

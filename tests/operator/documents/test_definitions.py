@@ -1,0 +1,182 @@
+"""Definitions that come after the operator, or go while it runs (docs/kubernetes.md, "When something is away")."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from penstock_operator.cluster.api import Api, ApiError
+from penstock_operator.cluster.resources import Kind
+
+from tests.declared_needs import declared_needs
+from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.cluster import DEFINITIONS, Cluster
+from tests.operator.documents import Seen, queue
+from tests.operator.inside import access
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.operator.test_faults import rights
+from tests.servers import Server, eventually
+
+MISSING = (
+    "definitions: nobody has defined queues, peers, redrives of penstock.dev/v1alpha1: "
+    "apply the CRDs (crds.enabled)\n"
+)
+NewProgram = Callable[..., OperatorProgram]
+
+
+def define(cluster: Cluster) -> None:
+    cluster.kubectl("apply", "--filename", str(DEFINITIONS))
+    cluster.kubectl("wait", "--for=condition=Established", "--filename", str(DEFINITIONS))
+
+
+def forget(cluster: Cluster) -> None:
+    cluster.kubectl("delete", "--ignore-not-found", "--filename", str(DEFINITIONS))
+
+
+@pytest.fixture
+def undefined(cluster: Cluster) -> Iterator[Cluster]:
+    """Nobody has defined anything yet."""
+    forget(cluster)
+    yield cluster
+    forget(cluster)
+
+
+@pytest.fixture
+def new_program(undefined: Cluster, namespace: str, store: Server, tmp_path: Path) -> Iterator[NewProgram]:
+    """Operators that may end by themselves."""
+    made: list[OperatorProgram] = []
+
+    def start(cluster: Cluster = undefined, **settings: object) -> OperatorProgram:
+        made.append(OperatorProgram(cluster, store.url, tmp_path, namespaces=namespace, **settings))
+        return made[-1].start()
+
+    yield start
+    for program in made:
+        if program.process is not None and program.process.poll() is None:
+            program.kill()
+
+
+def test_definitions_that_come_later_are_watched(
+    new_program: NewProgram, undefined: Cluster, namespace: str, keeper: Keeper
+) -> None:
+    """Only a watch puts finalizers on, and takes them off."""
+    program = new_program()
+    eventually(lambda: program.events("definitions_missing"))
+    assert program.page("readyz") == (503, MISSING)
+    define(undefined)
+    program.ready()
+    seen = Seen(undefined, namespace)
+    seen.apply(queue("orders", deletionPolicy="Delete"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    seen.delete("queue", "orders", "--timeout=30s")
+    assert keeper.find("orders") is None
+    assert program.stop() == 0
+
+
+def test_it_may_be_stopped_while_it_waits_for_them(new_program: NewProgram) -> None:
+    program = new_program()
+    eventually(lambda: program.events("definitions_missing"))
+    assert program.stop() == 0
+
+
+def test_it_ends_with_a_failure_when_they_go(
+    new_program: NewProgram, undefined: Cluster, namespace: str, keeper: Keeper
+) -> None:
+    """Its pod is started again, and the next one waits for them."""
+    define(undefined)
+    first = new_program().ready()
+    assert first.process is not None
+    forget(undefined)
+    assert first.process.wait(60) == 1
+    (said,) = [line for line in first.text().splitlines() if line.startswith("penstock: ")]
+    assert said.startswith("penstock: the watches ended: nobody has defined ")
+    assert said.endswith(" of penstock.dev/v1alpha1: apply the CRDs (crds.enabled)")
+    second = new_program()
+    eventually(lambda: second.page("readyz") == (503, MISSING))
+    define(undefined)
+    second.ready()
+    seen = Seen(undefined, namespace)
+    seen.apply(queue("orders", deletionPolicy="Delete"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    seen.delete("queue", "orders", "--timeout=30s")
+    assert keeper.find("orders") is None
+
+
+def test_definitions_of_another_version(
+    new_program: NewProgram, undefined: Cluster, namespace: str, keeper: Keeper
+) -> None:
+    """They fill in a field that the operator does not know. When they are put back it needs no restart."""
+    define(undefined)
+    field = {"type": "string", "default": "x"}
+    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/newField"
+    patch = json.dumps([{"op": "add", "path": path, "value": field}])
+    undefined.kubectl("patch", "crd", "queues.penstock.dev", "--type=json", "--patch", patch)
+    seen = Seen(undefined, namespace)
+
+    def is_filled_in() -> bool:
+        seen.apply(queue("orders", maxLength=5))
+        return "newField" in seen.get("queue", "orders")["spec"]
+
+    eventually(is_filled_in)
+    new_program(sweep_s=1).ready()
+    found = seen.becomes("queue", "orders", "False", "Invalid")
+    assert found["message"] == (
+        "spec.newField: this operator does not know the field: leave it out; if nobody wrote it, the definitions "
+        "(CRDs) are of another version than the operator: upgrade the older of them"
+    )
+    back = json.dumps([{"op": "remove", "path": path}])
+    undefined.kubectl("patch", "crd", "queues.penstock.dev", "--type=json", "--patch", back)
+    seen.becomes("queue", "orders", "True", "Declared")
+
+
+async def test_what_nobody_defined_is_said(undefined: Cluster) -> None:
+    """The API server answers that by a line of text."""
+    api = Api(lambda: access(undefined))
+    try:
+        with pytest.raises(ApiError) as refused:
+            [each async for each in api.list(Kind.QUEUE)]
+        assert refused.value.status == 404
+        assert str(refused.value) == (
+            "the API server answered 404: 404 page not found; apply the CRDs (crds.enabled)"
+        )
+        with pytest.raises(ApiError) as lost:
+            await api.call("GET", "/nowhere")
+        assert lost.value.status == 404
+        assert "CRDs" not in str(lost.value)
+    finally:
+        await api.close()
+
+
+def test_each_need_makes_it_unready_until_it_is_met_again(
+    new_program: NewProgram, api_server: ApiServer, undefined: Cluster, namespace: str, store: Server
+) -> None:
+    """The definitions, the rights to list resources, and the store may all come later, or go and come back."""
+    started = new_program(cluster=api_server.as_user("developer"))
+    met: set[str] = set()
+
+    def lacks(need: str, why: str) -> None:
+        met.add(need)
+        eventually(partial(started.page, "readyz"), until=lambda page: is_unmet(page, need, why))
+        assert started.page("healthz")[0] == 200
+
+    lacks("definitions", "nobody has defined queues")
+    define(undefined)
+    lacks("resources", f"queues of {namespace} cannot be listed")
+    seen = Seen(undefined, namespace)
+    seen.apply(queue("orders", deletionPolicy="Delete"), *rights("developer"))
+    seen.becomes("queue", "orders", "True", "Declared")
+    started.ready()
+    store.kill9()
+    lacks("store", "the store cannot be used now")
+    store.restart()
+    started.ready()
+    seen.delete("queue", "orders", "--timeout=30s")
+    assert met == declared_needs()["operator/penstock_operator/run.py"]
+
+
+def is_unmet(page: tuple[int, str], need: str, why: str) -> bool:
+    return page[0] == 503 and page[1].startswith(f"{need}: ") and why in page[1]

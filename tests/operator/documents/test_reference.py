@@ -1,0 +1,39 @@
+"""docs/kubernetes.md has every field of the resources, as `make crds` writes them, and whatever else it lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from penstock_operator.documents.conditions import Reason
+from penstock_operator.documents.reference import filled, tables
+from penstock_operator.settings import OperatorSettings
+
+PAGE = Path(__file__).parents[3] / "docs" / "kubernetes.md"
+
+
+def test_the_tables_are_those_of_the_resources() -> None:
+    page = PAGE.read_text("utf-8")
+    assert filled(page) == page
+
+
+def test_every_field_is_there() -> None:
+    for kind, field in (
+        ("Queue", "spec.remote.maxMessageBytes"),
+        ("Queue", "status.conditions[].reason"),
+        ("Peer", "spec.trustAddress"),
+        ("Redrive", "status.remaining"),
+    ):
+        assert f"| `{field}` |" in tables()[kind]
+
+
+def test_a_page_without_a_place_for_them() -> None:
+    with pytest.raises(ValueError, match="there is no place for the fields of Queue"):
+        filled("# Nothing")
+
+
+def test_every_reason_and_setting_is_told() -> None:
+    page = PAGE.read_text("utf-8")
+    assert [reason for reason in Reason if f"`{reason}`" not in page] == []
+    settings = [f"{name.upper()}`" for name in OperatorSettings.model_fields]
+    assert [name for name in settings if name not in page] == []

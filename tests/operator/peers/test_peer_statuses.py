@@ -1,0 +1,107 @@
+"""What is said to Peers, and when: the store comes first (docs/kubernetes.md, "Peer")."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from penstock_operator.cluster.resources import Key
+from penstock_operator.documents.conditions import Ready, Reason, Verdict
+from penstock_operator.peers.peers import Peers
+from penstock_operator.peers.rqprc import Rqprc
+
+from services.store import Store
+from tests.operator.documents import Seen, peer
+from tests.operator.inside import Inside, read
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.servers import Server, eventually
+
+WRITTEN = "penstock_operator_status_patches_total"
+NAMES = [f"p{number}" for number in range(5)]
+
+
+class Looking:
+    """`Peers` without a process, and whom it tells."""
+
+    def __init__(self, inside: Inside, store: Store, namespace: str) -> None:
+        self.told: set[Key] = set()
+        self.peers = Peers(
+            store,
+            inside.mirror,
+            inside.statuses,
+            Rqprc(inside.api, namespace, ""),
+            inside.metrics,
+            own=f"{namespace}/penstock",
+            knows=lambda kind, there: there == namespace,
+            looks_into=lambda there: there == namespace,
+            on_change=lambda: None,
+            tell=self.told.update,
+        )
+
+
+@pytest.fixture
+async def looking(inside: Inside, seen: Seen, store: Server) -> AsyncIterator[Looking]:
+    used = Store(store.url, "operator")
+    await used.initialise()
+    yield Looking(inside, used, seen.namespace)
+    await used.close(1.0)
+
+
+async def test_all_are_in_the_store_before_anybody_is_told(
+    looking: Looking, inside: Inside, seen: Seen
+) -> None:
+    """Who comes later would wait for as many statuses as there are."""
+    seen.apply(*map(peer, NAMES))
+    for name in NAMES:
+        inside.mirror.is_there(read(seen, "peer", name))
+    assert await looking.peers.look() == ""
+    assert inside.count(WRITTEN) == 0
+    assert {key.name for key in looking.told} == set(NAMES)
+    for key in looking.told:
+        resource = inside.mirror.get(key)
+        assert resource is not None
+        await looking.peers.settle(resource)
+    assert inside.count(WRITTEN) == len(NAMES)
+    assert {seen.ready("peer", name) for name in NAMES} == {("True", "Declared")}
+
+
+async def test_a_verdict_about_another_document_is_not_told(
+    looking: Looking, inside: Inside, seen: Seen
+) -> None:
+    seen.apply(peer("shop"))
+    inside.mirror.is_there(read(seen, "peer", "shop"))
+    await looking.peers.look()
+    seen.apply(peer("shop", "rqp-mca", "10.0.0.9"))
+    await looking.peers.settle(read(seen, "peer", "shop"))
+    assert inside.count(WRITTEN) == 0
+
+
+async def test_one_that_went_meanwhile_is_not_counted(inside: Inside, seen: Seen) -> None:
+    """Whether the API server says so, or nothing had to be written."""
+    seen.apply(peer("gone"), peer("there"))
+    gone, there = read(seen, "peer", "gone"), read(seen, "peer", "there")
+    for one in (gone, there):
+        inside.mirror.is_there(one)
+    seen.delete("peer", "gone")
+    inside.mirror.is_gone(gone)
+    for one in (gone, there):
+        await inside.statuses.settle(one, Verdict(Ready.NO, Reason.CONFLICT, "another has its name"))
+    inside.statuses.count()
+    assert inside.count("penstock_operator_resources") == 1
+
+
+def test_one_that_somebody_else_holds_says_that_it_is_out_of_the_store(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
+    document = peer("shop")
+    seen.apply({**document, "metadata": {"name": "shop", "finalizers": ["example.org/hold"]}})
+    seen.becomes("peer", "shop", "True", "Declared")
+    seen.delete("peer", "shop", "--wait=false")
+    found = seen.becomes("peer", "shop", "False", "Removed")
+    assert found["message"] == "it is declared no more; the resource is held by example.org/hold"
+    assert keeper.peers() == {}
+    eventually(lambda: seen.events("shop") == ["Declared", "Removed"])
+    words = ("--type=merge", "--patch", '{"metadata": {"finalizers": []}}')
+    seen.cluster.kubectl("patch", "peer", "shop", "--namespace", seen.namespace, *words)
+    eventually(lambda: operator.metric("penstock_operator_resources", kind="peers") == 0)

@@ -1,0 +1,194 @@
+"""Who has a name or number that several want (docs/kubernetes.md, "Conflicts"): rules, without a cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock_operator.cluster.resources import Key, Kind, Resource
+from penstock_operator.documents.declared import DeclaredQueue, read_queue
+from penstock_operator.queues import conflicts as rivals
+from penstock_operator.queues.conflicts import Claimants, wants
+
+from services.store.model.rqp_binding import split_claim
+
+
+def resource(name: str, second: int = 0, **spec: Any) -> Resource:
+    created = f"2026-01-01T00:00:{second:02}Z"
+    return Resource(Key(Kind.QUEUE, "shop", name), f"uid-{name}", 1, 1, created, "", spec, {}, {})
+
+
+numbers = st.one_of(st.none(), st.integers(1, 3))
+bindings = st.builds(
+    lambda mca, cast: {
+        "rqpMca": {} if mca is None else {"queueId": mca},
+        "rqpCast": {} if cast is None else {"key": cast},
+    },
+    numbers,
+    numbers,
+)
+peers = st.lists(st.sampled_from(["a", "b"]), unique=True, max_size=2)
+remotes = st.builds(
+    lambda number, there: {"protocol": "rqp-mca", "queueId": number, "peers": there}, st.integers(1, 2), peers
+)
+specs = st.one_of(
+    st.builds(lambda name, found: {"queueName": name, "bindings": found}, st.sampled_from("xyz"), bindings),
+    st.builds(lambda name, found: {"queueName": name, "remote": found}, st.sampled_from("xyz"), remotes),
+)
+declared = st.lists(st.tuples(st.integers(0, 3), specs), min_size=1, max_size=7).map(
+    lambda found: [read_queue(resource(f"q{at}", second, **spec)) for at, (second, spec) in enumerate(found)]
+)
+
+
+def clash(one: str, other: str) -> bool:
+    (what, at), (its, there) = split_claim(one), split_claim(other)
+    return what == its and (at == there or "*" in (at, there))
+
+
+def settled(queues: list[DeclaredQueue]) -> Claimants:
+    claimants = Claimants()
+    for each in queues:
+        claimants.put(each.resource.key, each)
+    return claimants
+
+
+@given(queues=declared, order=st.randoms(use_true_random=False))
+def test_winners_share_nothing_and_losers_lost_to_older_winners(
+    queues: list[DeclaredQueue], order: Any
+) -> None:
+    """In whatever order they were seen."""
+    order.shuffle(queues)
+    claimants = settled(queues)
+    winners = {each.resource.key: each for each in queues if not claimants.lost(each)}
+    for one in winners.values():
+        for other in winners.values():
+            if one is not other:
+                assert one.name != other.name
+                assert not any(clash(mine, its) for mine in one.claims for its in other.claims)
+    for each in queues:
+        for want, by in claimants.lost(each).items():
+            assert want in wants(each)
+            assert winners[by].resource.age_rank < each.resource.age_rank
+
+
+@given(queues=declared)
+def test_whose_case_may_change_is_told(queues: list[DeclaredQueue]) -> None:
+    """Whoever loses or wins by another one's end is among those that are looked at again."""
+    claimants = settled(queues)
+    for gone in queues:
+        before = {each.resource.key: claimants.lost(each) for each in queues if each is not gone}
+        touched = claimants.put(gone.resource.key, None)
+        assert touched >= {key for key, lost in before.items() if lost != claimants.lost(found(queues, key))}
+        claimants.put(gone.resource.key, gone)
+
+
+def by_the_page(queues: list[DeclaredQueue], of: DeclaredQueue) -> dict[str, Key]:
+    """ "The oldest has it": each of them, from the oldest on, gets what it wants if nobody has any of it."""
+    taken: list[tuple[str, Key]] = []
+    for each in sorted(queues, key=lambda one: one.resource.age_rank):
+        name, *claims = wants(each)
+        lost = {want: by for want, by in taken if want == name} or {
+            claim: next(by for want, by in taken if clash(claim, want))
+            for claim in claims
+            if any(clash(claim, want) for want, _ in taken)
+        }
+        if each is of:
+            return lost
+        taken += [] if lost else [(want, each.resource.key) for want in wants(each)]
+    raise AssertionError("it is none of them")
+
+
+@given(steps=st.lists(st.tuples(st.integers(0, 5), st.one_of(st.none(), specs)), max_size=20))
+def test_the_oldest_has_it_however_they_came_and_went(steps: list[tuple[int, Any]]) -> None:
+    """None: it goes. The younger a name, the older it is: who comes later may win."""
+    claimants, there = Claimants(), dict[str, DeclaredQueue]()
+    for at, spec in steps:
+        one = read_queue(resource(f"q{at}", 5 - at, **(spec or {})))
+        there.pop(one.resource.key.name, None)
+        claimants.put(one.resource.key, one if spec else None)
+        if spec:
+            there[one.resource.key.name] = one
+        for each in there.values():
+            assert claimants.lost(each) == by_the_page([*there.values()], each)
+        assert spec or claimants.lost(one) == {}
+
+
+def found(queues: list[DeclaredQueue], key: Key) -> DeclaredQueue:
+    return next(each for each in queues if each.resource.key == key)
+
+
+def test_a_name_that_reads_like_a_destination() -> None:
+    one = read_queue(resource("q1", 0, queueName="x at a"))
+    other = read_queue(resource("q2", 1, queueName="x at b"))
+    assert settled([one, other]).lost(other) == {}
+
+
+def test_many_that_lead_to_one_number_at_peers_of_their_own() -> None:
+    """As queue 1 of each branch: none has anything to do with another."""
+    claimants = Claimants()
+    for each in range(2000):
+        one = read_queue(
+            resource(f"q{each}", remote={"protocol": "rqp-mca", "queueId": 1, "peers": [f"branch{each}"]})
+        )
+        assert claimants.put(one.resource.key, one) == set()
+        assert claimants.lost(one) == {}
+
+
+def steps_of(work: Callable[[], object]) -> int:
+    """How many operations of Python's the module takes for it: the same on every machine."""
+    count = 0
+
+    def on_operation(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return on_operation
+
+    def on_call(frame: FrameType, event: str, arg: object) -> Any:
+        return on_operation(frame, event, arg) if frame.f_code.co_filename == rivals.__file__ else None
+
+    before = sys.gettrace()
+    sys.settrace(on_call)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def to_many(number: int, peers: int) -> list[DeclaredQueue]:
+    """Queues that lead to many peers each, one of them common to all."""
+    return [
+        read_queue(
+            resource(
+                f"q{each}",
+                remote={
+                    "protocol": "rqp-mca",
+                    "queueId": 1,
+                    "peers": ["all", *(f"{each}-{at}" for at in range(peers))],
+                },
+            )
+        )
+        for each in range(number)
+    ]
+
+
+def test_a_circle_is_settled_once_and_by_as_many_steps_as_it_has_wants() -> None:
+    few, many, wide = to_many(5, 50), to_many(20, 50), to_many(5, 200)
+    assert settled(many).lost(many[7]) == {"to rqp-mca 1 at all": many[0].resource.key}
+    settling_few = steps_of(partial(settled(few).lost, few[-1]))
+    claimants = settled(many)
+    for one, by in ((claimants, many), (settled(wide), wide)):  # four times as many wants
+        assert steps_of(partial(one.lost, by[-1])) < 5 * settling_few
+    assert sum(steps_of(partial(claimants.lost, each)) for each in many) < settling_few
+
+
+def test_one_more_of_many_costs_what_it_wants_itself() -> None:
+    few, many = to_many(5, 50), to_many(20, 50)
+    put_to_few = steps_of(partial(settled(few).put, few[-1].resource.key, few[-1]))
+    assert steps_of(partial(settled(many).put, many[-1].resource.key, many[-1])) < 2 * put_to_few

@@ -1,0 +1,273 @@
+"""Redrives that are held up, cut or ended on their way: what they tell is exact (docs/kubernetes.md, "Redrive")."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from penstock_operator.cluster.resources import Key
+from penstock_operator.documents.redrive_spec import RedriveSpec
+from penstock_operator.redrives.redrive_status import TELL_S
+from penstock_operator.redrives.redrives import FOR_QUEUES_S, Redrives
+from penstock_operator.redrives.redriving import Progress, Redriving
+
+from services.store import Store
+from tests.operator.conftest import NewOperator
+from tests.operator.documents import Seen, queue, redrive
+from tests.operator.inside import Clock, Inside, read
+from tests.operator.keeper import Keeper
+from tests.operator.program import OperatorProgram
+from tests.operator.redrives.test_redrives import prepared, told
+from tests.proxy import Proxy
+from tests.servers import Server, eventually
+from tests.store.desk import numbered, until
+
+REDRIVEN = "penstock_operator_redriven_total"
+WRITTEN = "penstock_operator_status_patches_total"
+
+
+def test_a_paused_target_is_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    prepared(seen, keeper)
+    seen.apply(queue("orders", paused=True))
+    seen.becomes("queue", "orders", "True", "Paused")
+    seen.apply(redrive("again", "orders"))
+    found = seen.becomes("redrive", "again", "False", "Pending")
+    assert found["message"] == "target 'orders': the queue is paused"
+    assert len(keeper.dead("orders")) == 5
+    seen.apply(queue("orders", paused=False))
+    seen.becomes("redrive", "again", "True", "Complete")
+    assert told(seen, "again") == (5, 5, 0)
+    assert keeper.take("orders") == numbered(5)
+
+
+def test_it_is_told_now_and_then_and_counted(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Four steps a second, of which not each is written."""
+    prepared(seen, keeper, 100)
+    began = time.monotonic()
+    seen.apply(redrive("slow", "orders", rate=20))
+    eventually(lambda: 0 < seen.get("redrive", "slow").get("status", {}).get("moved", 0) < 100)
+    assert 0 < operator.metric(REDRIVEN) < 100
+    seen.becomes("redrive", "slow", "True", "Complete", 60)
+    ends = 2  # the first and the last are written at once
+    assert operator.metric(WRITTEN, kind="redrives") <= (time.monotonic() - began) / TELL_S + ends
+    assert operator.metric(REDRIVEN) == 100
+
+
+def test_a_store_that_is_killed_on_the_way(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
+) -> None:
+    prepared(seen, keeper, 100)
+    seen.apply(redrive("again", "orders", rate=20))
+    eventually(lambda: keeper.stats("orders")["redriven"] >= 20)
+    store.kill9()
+    seen.becomes("redrive", "again", "False", "Pending")
+    store.start()
+    seen.becomes("redrive", "again", "True", "Complete", 60)
+    assert told(seen, "again") == (100, 100, 0)
+    assert keeper.stats("orders")["redriven"] == 100
+    assert sorted(keeper.take("orders")) == numbered(100)
+    assert operator.metric(REDRIVEN) == 100
+
+
+async def test_answers_that_are_lost(store: Server, keeper: Keeper) -> None:
+    """They were moved, and nobody was told how many: the store counted them in that step."""
+    await asyncio.to_thread(keeper.declare, "orders")
+    await asyncio.to_thread(keeper.kill, "orders", 20)
+    steps: list[Progress] = []
+
+    async def tell(progress: Progress) -> None:
+        steps.append(progress)
+        proxy.lose_replies_to = b"ps1_redrive" if len(steps) in (2, 3) else b""
+
+    async with Proxy(store.port) as proxy:
+        through = Store(proxy.url, "operator")
+        spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
+        ended = await Redriving(through, spec, "shop", "a-run", tell).go(None)
+        await through.close(1.0)
+    assert proxy.lost == 2
+    assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
+    assert [step.moved for step in steps] == [0, 5, 10, 15, 20]
+    assert (await asyncio.to_thread(keeper.stats, "orders"))["redriven"] == 20
+
+
+class Run:
+    """All Redrives, in the test's process. Time passes when the test says so."""
+
+    def __init__(self, inside: Inside, store: Store) -> None:
+        self.again: list[Key] = []
+        self.clock = Clock()
+        self.redrives = Redrives(
+            store, inside.statuses, inside.mirror, inside.metrics, self.again.append, self.clock
+        )
+
+    async def reason(self, seen: Seen, name: str) -> str:
+        return (await asyncio.to_thread(seen.ready, "redrive", name))[1]
+
+
+@pytest.fixture
+async def run(inside: Inside, store: Server) -> AsyncIterator[Run]:
+    client = Store(store.url, "operator")
+    made = Run(inside, client)
+    yield made
+    await made.redrives.close()
+    await client.close(1.0)
+
+
+@pytest.mark.parametrize("later_s", [0, FOR_QUEUES_S])
+async def test_a_target_that_goes_on_the_way(
+    run: Run, inside: Inside, seen: Seen, keeper: Keeper, later_s: float
+) -> None:
+    """It may come again for a minute after the Redrive began; then it is `Failed`. What had moved is told."""
+    for name in ("orders", "other"):
+        await asyncio.to_thread(keeper.declare, name)
+    await asyncio.to_thread(keeper.kill, "orders", 40)
+    seen.apply(redrive("again", "orders", target="other", rate=10))
+    resource = read(seen, "redrive", "again")
+    inside.mirror.is_there(resource)
+    await run.redrives.look(resource)
+    await until(lambda: inside.count(REDRIVEN) > 0)
+    run.clock.now += later_s
+    await asyncio.to_thread(keeper.remove, "other")
+    reason = "Failed" if later_s else "Pending"
+    await until(partial(is_so, run, seen, reason))
+    moved = 40 - len(await asyncio.to_thread(keeper.dead, "orders"))
+    assert 0 < moved < 40
+    assert told(seen, "again") == (40, moved, 40 - moved)
+    assert inside.count(REDRIVEN) == moved
+    assert seen.condition("redrive", "again")["message"] == "target 'other' was deleted on the way"
+    await until(lambda: run.again == ([] if later_s else [resource.key]))
+    await until(partial(counts, keeper, 0 if later_s else 1))
+
+
+async def test_the_minute_for_queues_begins_when_the_store_can_be_asked(
+    run: Run, inside: Inside, seen: Seen, keeper: Keeper
+) -> None:
+    """However old the Redrive is by then; and a queue that a Queue declares is waited for without an end."""
+    await asyncio.to_thread(keeper.declare, "other")
+    seen.apply(redrive("again", "orders"), redrive("lost", "nowhere"), queue("to-come", queueName="orders"))
+    resources = [read(seen, "redrive", name) for name in ("again", "lost")]
+    resources = [replace(one, created="2020-01-01T00:00:00Z") for one in resources]
+    for each in (*resources, read(seen, "queue", "to-come")):
+        inside.mirror.is_there(each)
+
+    async def looked(name: str, reason: str) -> None:
+        (one,) = (each for each in resources if each.key.name == name)
+        run.again.clear()
+        newest = inside.mirror.get(one.key)
+        assert newest is not None
+        await run.redrives.look(replace(newest, created=one.created))
+        expected = [] if reason == "Failed" else [one.key]
+        await until(lambda: run.again == expected and run.redrives.is_idle)
+        assert await run.reason(seen, name) == reason
+
+    await looked("again", "Pending")
+    await looked("lost", "Pending")
+    run.clock.now += FOR_QUEUES_S
+    await looked("again", "Pending")
+    await looked("lost", "Failed")
+
+
+async def test_a_domain_that_lost_its_data_is_waited_for(
+    run: Run, inside: Inside, seen: Seen, keeper: Keeper
+) -> None:
+    """Its source has not been deleted, and may come back."""
+    await asyncio.to_thread(keeper.declare, "orders", domain="other")
+    await asyncio.to_thread(keeper.kill, "orders", 3)
+    await asyncio.to_thread(keeper.lose_domain, "other")
+    seen.apply(redrive("again", "orders"))
+    resource = read(seen, "redrive", "again")
+    inside.mirror.is_there(resource)
+    for _ in range(2):
+        run.again.clear()
+        await run.redrives.look(resource)
+        await until(lambda: run.again == [resource.key] and run.redrives.is_idle)
+        run.clock.now += FOR_QUEUES_S
+    await until(partial(is_so, run, seen, "Pending"))
+    assert "domain 'other' was set up and is empty now" in seen.condition("redrive", "again")["message"]
+
+
+async def is_so(run: Run, seen: Seen, reason: str) -> bool:
+    return await run.reason(seen, "again") == reason
+
+
+async def counts(keeper: Keeper, number: int) -> bool:
+    """Whether the store counts so many runs."""
+    return await asyncio.to_thread(keeper.runs, "orders") == number
+
+
+def test_a_target_that_is_nearly_full(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """It runs and waits by turns: that is told now and then, and is no warning."""
+    seen.apply(queue("orders"), queue("small", maxLength=2))
+    for name in ("orders", "small"):
+        seen.becomes("queue", name, "True", "Declared")
+    keeper.kill("orders", 30)
+    began = time.monotonic()
+    seen.apply(redrive("again", "orders", target="small", rate=4))  # a step is of one message
+    moved = 0
+
+    def took_all() -> bool:
+        nonlocal moved
+        moved += len(keeper.take("small"))
+        return moved == 30
+
+    eventually(took_all, 120)
+    seen.becomes("redrive", "again", "True", "Complete")
+    told = [
+        each
+        for each in seen.cluster.items("events", seen.namespace)
+        if each["involvedObject"]["name"] == "again"
+    ]
+    assert {each["type"] for each in told} == {"Normal"}
+    minutes = (time.monotonic() - began) / 60
+    turns = [each for each in told if each["reason"] in ("Running", "Pending")]
+    assert len(turns) <= 2 + minutes
+
+
+async def test_what_is_told_adds_up_after_a_kill(store: Server, keeper: Keeper) -> None:
+    """The store knows of letters that our status, which is older, does not."""
+    await asyncio.to_thread(keeper.declare, "orders")
+    await asyncio.to_thread(keeper.kill, "orders", 20)
+    told: list[Progress] = []
+
+    async def tell_until_killed(progress: Progress) -> None:
+        told.append(progress)
+        if len(told) == 3:
+            raise asyncio.CancelledError
+
+    async def tell(progress: Progress) -> None:
+        told.append(progress)
+
+    through = Store(store.url, "operator")
+    spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
+    with pytest.raises(asyncio.CancelledError):
+        await Redriving(through, spec, "shop", "a-run", tell_until_killed).go(None)
+    written = told[1]
+    told.clear()
+    ended = await Redriving(through, spec, "shop", "a-run", tell).go(written)
+    await through.close(1.0)
+    assert written.moved == 5
+    assert [(step.moved, step.remaining) for step in told] == [(5, 15), (15, 5), (20, 0)]
+    assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
+
+
+@pytest.mark.parametrize("began", ["2026-11-25t15:00:00z", "9999-12-31T23:59:59-23:00"])
+def test_a_status_that_somebody_wrote_and_nobody_can_read(
+    new_operator: NewOperator, seen: Seen, keeper: Keeper, began: str
+) -> None:
+    """The API server takes either. Nothing is moved, and those behind it are."""
+    seen.apply(queue("orders"), redrive("spoilt", "orders"))
+    words = ("patch", "redrive", "spoilt", "--namespace", seen.namespace, "--subresource=status")
+    seen.cluster.kubectl(*words, "--type=merge", "--patch", json.dumps({"status": {"startedAt": began}}))
+    new_operator().ready()
+    found = seen.becomes("redrive", "spoilt", "False", "Failed")
+    assert f"status.startedAt is '{began}', which no operator writes" in found["message"]
+    seen.becomes("queue", "orders", "True", "Declared")
+    keeper.kill("orders", 5)
+    seen.apply(redrive("again", "orders"))
+    seen.becomes("redrive", "again", "True", "Complete")
+    assert told(seen, "again") == (5, 5, 0)

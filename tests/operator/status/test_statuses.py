@@ -1,0 +1,126 @@
+"""What is written about a resource, and when (docs/kubernetes.md, "What a status says"), on a real API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from penstock_operator.cluster.resources import Kind
+from penstock_operator.documents import conditions
+from penstock_operator.documents.conditions import Ready, Reason, Verdict
+from penstock_operator.status.events import MAX_MESSAGE, Severity
+from penstock_operator.status.statuses import COUNTS_S
+
+from tests.operator.documents import Seen, queue
+from tests.operator.inside import Inside, read
+
+WRITTEN = "penstock_operator_status_patches_total"
+TAKEN = "penstock_operator_events_total"
+
+
+def deep(depth: int, reason: Reason = Reason.DECLARED) -> Verdict:
+    return Verdict(Ready.YES, reason, "as it is declared", {"depth": depth})
+
+
+async def settle(inside: Inside, seen: Seen, verdict: Verdict) -> dict[str, Any]:
+    """Its status then."""
+    await inside.statuses.settle(read(seen, "queue", "orders"), verdict)
+    return dict(read(seen, "queue", "orders").status)
+
+
+async def test_counts_alone_are_not_written_often(inside: Inside, seen: Seen) -> None:
+    seen.apply(queue("orders"))
+    assert (await settle(inside, seen, deep(1)))["depth"] == 1
+    inside.clock.now += COUNTS_S - 1
+    assert (await settle(inside, seen, deep(2)))["depth"] == 1
+    assert inside.count(WRITTEN) == 1
+    inside.clock.now += 1
+    assert (await settle(inside, seen, deep(3)))["depth"] == 3
+    inside.clock.now += COUNTS_S - 1
+    assert (await settle(inside, seen, deep(4)))["depth"] == 3  # from the last writing on
+    assert inside.count(WRITTEN) == 2
+
+
+async def test_what_is_the_same_is_never_written(inside: Inside, seen: Seen) -> None:
+    seen.apply(queue("orders"))
+    for _ in range(3):
+        await settle(inside, seen, deep(1))
+        inside.clock.now += 2 * COUNTS_S
+    assert inside.count(WRITTEN) == 1
+
+
+async def test_another_verdict_is_written_at_once(inside: Inside, seen: Seen) -> None:
+    seen.apply(queue("orders"))
+    await settle(inside, seen, deep(1))
+    status = await settle(inside, seen, deep(2, Reason.PAUSED))
+    assert (status["depth"], status["conditions"][0]["reason"]) == (2, "Paused")
+    assert inside.count(WRITTEN) == 2
+
+
+async def test_another_document_is_answered_at_once(inside: Inside, seen: Seen) -> None:
+    """Though the verdict is the same."""
+    seen.apply(queue("orders"))
+    await settle(inside, seen, deep(1))
+    seen.apply(queue("orders", maxLength=5))
+    status = await settle(inside, seen, deep(1))
+    assert status["observedGeneration"] == read(seen, "queue", "orders").generation == 2
+
+
+async def test_an_answer_is_known_before_a_watch_tells_it(inside: Inside, seen: Seen) -> None:
+    """So that the next look does not write it once more."""
+    seen.apply(queue("orders"))
+    await settle(inside, seen, deep(1))
+    (known,) = inside.mirror.of(Kind.QUEUE)
+    assert known.status["depth"] == 1
+    await inside.statuses.settle(known, deep(1))
+    assert inside.count(WRITTEN) == 1
+
+
+@pytest.mark.parametrize("letter", ["x", "\u0119", "\u20ac", "\U0001f4ee"])  # of 1, 2, 3 and 4 octets
+async def test_a_long_message_is_cut_and_taken(inside: Inside, seen: Seen, letter: str) -> None:
+    """Between two letters, whatever their size."""
+    seen.apply(queue("orders"))
+    resource = read(seen, "queue", "orders")
+    await inside.recorder.tell(resource, Severity.WARNING, "Invalid", "." + 5000 * letter)
+    (event,) = seen.cluster.items("events", seen.namespace)
+    assert set(event["message"][1:]) == {letter}
+    assert MAX_MESSAGE - 4 < len(event["message"].encode()) <= MAX_MESSAGE
+    assert inside.count(TAKEN) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u0119 \u20ac \U0001f4ee \U0010fffd",
+        "\x00 \t \n \x7f \x85 \u2028 \ufeff \ufffe",
+        "\\ud83d\\udcee \\\U0001f4ee \" ' : # {",
+    ],
+)
+async def test_whatever_a_message_holds_is_taken(inside: Inside, seen: Seen, text: str) -> None:
+    """It cites names of queues and peers, in which any letter may be."""
+    seen.apply(queue("orders"))
+    status = await settle(inside, seen, Verdict(Ready.NO, Reason.INVALID, text))
+    assert status["conditions"][0]["message"] == text
+
+
+async def test_a_long_message_of_a_status_is_cut_and_taken(inside: Inside, seen: Seen) -> None:
+    seen.apply(queue("orders"))
+    status = await settle(inside, seen, Verdict(Ready.NO, Reason.INVALID, "\U0001f4ee" * 50_000))
+    assert status["conditions"][0]["message"] == "\U0001f4ee" * conditions.MAX_MESSAGE
+    assert seen.events("orders") == ["Invalid"]
+
+
+async def test_a_document_that_changed_meanwhile_is_still_to_be_heard_of(inside: Inside, seen: Seen) -> None:
+    """The answer to a status has it, and the watch tells of it later: as of another one, or nobody looks at it."""
+    seen.apply(queue("orders", maxLength=5))
+    before = read(seen, "queue", "orders")
+    inside.mirror.is_there(before)
+    seen.apply(queue("orders", maxLength=9))
+    await inside.statuses.settle(before, deep(1))
+    assert read(seen, "queue", "orders").status["observedGeneration"] == 1
+    assert inside.mirror.get(before.key) is before
+    await settle(inside, seen, deep(2))
+    assert inside.mirror.get(before.key) is before
+    inside.mirror.is_there(read(seen, "queue", "orders"))
+    await settle(inside, seen, deep(3, Reason.PAUSED))
+    assert inside.mirror.get(before.key) == read(seen, "queue", "orders")

@@ -1,0 +1,138 @@
+"""Other data than before is told also by an operator that was started anew.
+
+docs/kubernetes.md, "When something is away".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any
+
+import pytest
+from penstock_operator.cluster.api import Api
+from penstock_operator.metrics.metrics import Metrics
+from penstock_operator.store import datasets
+from penstock_operator.store.datasets import Datasets, Known, Memory
+
+from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.cluster import Cluster
+from tests.live import until
+from tests.operator.conftest import NewOperator
+from tests.operator.inside import Inside, access
+from tests.operator.program import OperatorProgram
+from tests.servers import Server, eventually
+
+MAP = "penstock-dataset"
+RESTORED = "penstock_operator_store_restored_total"
+REPLACED = "penstock_operator_store_replaced_time_seconds"
+
+
+def kept(cluster: Cluster, namespace: str) -> dict[str, str]:
+    """Nothing, as long as nobody has made it."""
+    found = [each for each in cluster.items("configmaps", namespace) if each["metadata"]["name"] == MAP]
+    data: dict[str, str] = (found[0].get("data") or {}) if found else {}
+    return data
+
+
+def test_data_that_was_lost_while_nobody_looked(
+    new_operator: NewOperator, defined: Cluster, namespace: str, store: Server
+) -> None:
+    """Operator, store and edges begin anew together, as after a node's end; and a restart after that ends no alarm."""
+
+    def begun() -> tuple[OperatorProgram, dict[str, str]]:
+        program = new_operator(dataset_configmap=MAP).ready()
+        (dataset,) = {line["epoch"].partition(".")[0] for line in program.events("store_up")}
+        eventually(lambda: kept(defined, namespace).get("dataset") == dataset)
+        return program, kept(defined, namespace)
+
+    first, before = begun()
+    assert (first.metric(RESTORED), first.metric(REPLACED), before["replaced"]) == (0, 0, "0")
+    first.kill()
+    store.clear()
+    since = int(time.time())
+    second, after = begun()
+    assert after["dataset"] != before["dataset"]
+    (told,) = second.events("store_restored")
+    assert (told["old"], told["new"]) == (before["dataset"], after["dataset"])
+    assert second.metric(RESTORED) == 1
+    assert since <= second.metric(REPLACED) == int(after["replaced"]) <= time.time()
+    second.kill()
+    third, same = begun()
+    eventually(lambda: third.metric(REPLACED) == int(after["replaced"]))
+    assert (third.metric(RESTORED), same) == (0, after)
+
+
+def test_data_that_goes_under_its_eyes_counts_once(
+    new_operator: NewOperator, defined: Cluster, namespace: str, store: Server
+) -> None:
+    program = new_operator(dataset_configmap=MAP).ready()
+    before = eventually(lambda: kept(defined, namespace))
+    store.clear()
+    eventually(lambda: kept(defined, namespace)["dataset"] != before["dataset"])
+    assert program.metric(RESTORED) == 1
+    assert program.metric(REPLACED) == int(kept(defined, namespace)["replaced"]) > 0
+
+
+@pytest.mark.parametrize("data", [None, {"dataset": "abc", "replaced": "soon"}, {"replaced": "9" * 400}])
+async def test_what_somebody_wrote_there_is_no_trouble(
+    inside: Inside, defined: Cluster, namespace: str, data: dict[str, str] | None
+) -> None:
+    document: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": MAP},
+        "data": data,
+    }
+    defined.apply([document], "--namespace", namespace)
+    memory = Memory(inside.api, namespace, MAP)
+    assert await memory.recall() == Known((data or {}).get("dataset", ""), 0)
+    await memory.keep(Known("new", 7))
+    assert await memory.recall() == Known("new", 7)
+
+
+class Counting(Memory):
+    """How often it was asked what it remembers."""
+
+    asked = 0
+
+    async def recall(self) -> Known:
+        self.asked += 1
+        return await super().recall()
+
+
+@pytest.mark.parametrize("before", ["", "z"])
+async def test_who_may_not_remember_says_so_once_and_tries_again(
+    api_server: ApiServer,
+    defined: Cluster,
+    namespace: str,
+    before: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As with rights of somebody's own making. The change that it saw meanwhile is told, and remembered then."""
+    monkeypatch.setattr(datasets, "AGAIN_S", 0.05)
+    api, metrics = Api(lambda: access(api_server.as_user("developer"))), Metrics()
+    if before:
+        known: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MAP}}
+        defined.apply([{**known, "data": {"dataset": before}}], "--namespace", namespace)
+    memory = Counting(api, namespace, MAP)
+    watched = Datasets(memory, metrics, lambda: 42.5)
+    running = asyncio.create_task(watched.run())
+    try:
+        watched.holds("a")
+        await until(lambda: memory.asked >= 3)
+        watched.holds("b")
+        where = ("--namespace", namespace)
+        defined.kubectl("create", "role", "keep", "--verb=get,create,patch", "--resource=configmaps", *where)
+        defined.kubectl("create", "rolebinding", "keep", "--role=keep", "--user=developer", *where)
+        await until(lambda: kept(defined, namespace) == {"dataset": "b", "replaced": "42"})
+    finally:
+        running.cancel()
+        await api.close()
+    assert metrics.registry.get_sample_value(RESTORED) == (2 if before else 1)
+    told = [record for record in caplog.records if record.__dict__.get("action") == "dataset_not_kept"]
+    assert len(told) == 1
+    assert told[0].levelno == logging.WARNING
+    assert "forbidden" in told[0].getMessage()
