@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from services.cli.console import address
-from services.cli.console_process import ConsoleProcess
+from services.cli.console_process import ConsoleProcess, address
 from services.cli.declaring import Change
 from services.cli.documents import Wanted
 from services.cli.edge_process import EdgeProcess, Place

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +50,6 @@ def console_settings(options: Options) -> ConsoleSettings:
 def own_token(options: Options, settings: ConsoleSettings) -> Path | None:
     """Return the file of the console's own token, or None where tokens or a proxy are set up. Raises SettingsError."""
     return local_token.keep(options.settings.store.data_dir) if settings.is_local else None
-
-
-def address(url: str, token: Path | None) -> str:
-    """Return what a person is told of where the console is."""
-    return url if token is None else local_token.shown(url, token, at_terminal=sys.stdout.isatty())
 
 
 def _process() -> Any:

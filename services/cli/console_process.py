@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from services.cli.edge_process import EdgeProcess
+from services.console import local_token
 from services.kit.session import Peer
 
 
@@ -22,3 +24,8 @@ class ConsoleProcess(EdgeProcess):
 
     def _words(self) -> list[str]:
         return ["console"]
+
+
+def address(url: str, token: Path | None) -> str:
+    """Return what a person is told of where the console is."""
+    return url if token is None else local_token.shown(url, token, at_terminal=sys.stdout.isatty())
