@@ -11,8 +11,8 @@ import sys
 
 import click
 
-from services.cli.exits import Exit, Failure, failure_of
-from services.cli.output import complain, finish_output
+from services.cli.terminal.exits import Exit, Failure, failure_of
+from services.cli.terminal.output import complain, finish_output
 from services.kit.config import SettingsError
 from services.outside.url import mask_words
 from services.store import StoreError
@@ -22,23 +22,23 @@ DEBUG = "PENSTOCK_DEBUG"  # set: a fault of our own shows its traceback, the sto
 
 # A command is the attribute of its own name. Only the one that runs is imported, so that it starts sooner.
 MODULES = {
-    "up": "services.cli.up",
-    "serve": "services.cli.serve",
-    "queue": "services.cli.queues",
-    "peer": "services.cli.peers",
-    "put": "services.cli.put",
-    "get": "services.cli.get",
-    "peek": "services.cli.get",
-    "dead": "services.cli.dead",
-    "rqp": "services.cli.rqp",
-    "log": "services.cli.log",
-    "ring": "services.cli.ring",
-    "report": "services.cli.report",
-    "sysv": "services.cli.sysv",
-    "console": "services.cli.console",
-    "config": "services.cli.config",
-    "doctor": "services.cli.doctor",
-    "store": "services.cli.store",
+    "up": "services.cli.commands.up",
+    "serve": "services.cli.commands.serve",
+    "queue": "services.cli.commands.queues",
+    "peer": "services.cli.commands.peers",
+    "put": "services.cli.commands.put",
+    "get": "services.cli.commands.get",
+    "peek": "services.cli.commands.get",
+    "dead": "services.cli.commands.dead",
+    "rqp": "services.cli.commands.rqp",
+    "log": "services.cli.commands.log",
+    "ring": "services.cli.commands.ring",
+    "report": "services.cli.commands.report",
+    "sysv": "services.cli.commands.sysv",
+    "console": "services.cli.commands.console",
+    "config": "services.cli.commands.config",
+    "doctor": "services.cli.commands.doctor",
+    "store": "services.cli.commands.store",
 }
 
 

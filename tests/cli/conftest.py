@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from services.store import QueueSpec
-from tests.cli.sending import declare
+from tests.cli.commands.sending import declare
 from tests.cli.shell import Shell, Up, running
 from tests.servers import Server
 

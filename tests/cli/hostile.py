@@ -86,7 +86,7 @@ def serve(place: int) -> None:
 
     for module in (
         *MODULES.values(),
-        "services.cli.serving",
+        "services.cli.framework.serving",
         "services.console.process",
         "services.sysv.process",
     ):

@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from services.cli.exits import Exit
 from services.cli.main import penstock
+from services.cli.terminal.exits import Exit
 from services.kit.dead_letter_formats import Letter, formats
 from services.kit.edge import edges
 from services.store import OURSELVES, DeadLetters, QueueSpec, Source, Store
@@ -22,8 +22,8 @@ from services.store.model import records as record
 from services.store.model.keys import RegistryKeys
 from services.store.model.peer import PeerSpec
 from services.store.model.spec import LOG_DOMAIN
+from tests.cli.commands.test_ring_status import RING
 from tests.cli.shell import Shell
-from tests.cli.test_ring_status import RING
 from tests.reports import report
 
 NAME, OLD, LOST, AWAY, FRIEND = "注文", "古い", "予約", "送信", "友達"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from services.cli.__main__ import SERVING, TERMINATED
-from services.cli.exits import Exit
 from services.cli.main import MODULES
+from services.cli.terminal.exits import Exit
 from tests.early import told_to_end_while
 from tests.program import ROOT
 

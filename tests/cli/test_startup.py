@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from services.cli.exits import Exit
+from services.cli.terminal.exits import Exit
 from tests.cli.hostile import UID, Hostile, environment_of
 from tests.cli.leaves import FORMS, FRIEND, LEAVES, NAME, ROWS, SERVICES, fill, flags, leaf_of
 from tests.cli.shell import PATIENCE_S, PROGRAM, Shell

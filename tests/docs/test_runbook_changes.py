@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.commands.test_dead import bury
 from tests.cli.shell import Shell
-from tests.cli.test_dead import bury
 from tests.docs.runbook_commands import PAGES, commands
 from tests.operator.keeper import Keeper
 from tests.servers import PROGRAMS, Server

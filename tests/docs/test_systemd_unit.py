@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cli.exits import Exit
+from services.cli.terminal.exits import Exit
 from services.kit.config.settings import DrainSettings
 from services.kit.edge import edges
 from services.kit.workers.workers import longest_drain_s

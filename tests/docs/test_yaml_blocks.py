@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from services.cli.documents import read_documents
+from services.cli.documents.documents import read_documents
 from tests.cli.shell import Shell
 from tests.docs.blocks import pages
 from tests.tmq.process import ROOT

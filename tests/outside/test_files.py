@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from penstock_operator.cluster.api import ApiError
 from penstock_operator.handlers import log_in
 
-from services.cli.documents import read_documents
-from services.cli.exits import Failure
+from services.cli.documents.documents import read_documents
+from services.cli.terminal.exits import Failure
 from services.kit.config.layers import SettingsError
 from services.kit.config.settings import load
 from services.rqp.rqprc import RqprcFile

@@ -1,0 +1,270 @@
+"""penstock queue: create, list, show, delete, release, apply; purge is in `emptying`."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from services.cli.commands.emptying import purge
+from services.cli.documents.applying import apply_file, file_option
+from services.cli.documents.spec_options import Given, spec_from, spec_options
+from services.cli.framework.command import store_command
+from services.cli.terminal.exits import Exit, Failure, failure_of
+from services.cli.terminal.output import Output
+from services.cli.terminal.text import age, count
+from services.store import Queue, Store
+from services.store.catalogue import Looked
+from services.store.model import (
+    Listed,
+    QueueNotEmpty,
+    StoreFault,
+    check_name,
+    is_internal,
+    is_of_a_resource,
+    to_document,
+)
+
+OWNER = "cli"
+NUMBERS = ("ready", "in_flight", "dead_letters", "added", "acked")
+COLUMNS = (
+    "queue",
+    "ready#",
+    "in flight#",
+    "dead#",
+    "added#",
+    "acked#",
+    "oldest#",
+    "ack level",
+    "owner",
+    "",
+)
+
+
+@click.group()
+def queue() -> None:
+    """Create, look at, empty and delete queues."""
+
+
+queue.add_command(purge)
+
+
+def checked_name(name: str) -> str:
+    try:
+        return check_name(name)
+    except ValueError as error:
+        raise Failure(Exit.USAGE, "bad_name", str(error)) from None
+
+
+@queue.command()
+@click.argument("name")
+@spec_options
+@store_command
+async def create(store: Store, output: Output, name: str, **given: Given) -> None:
+    """Make the queue NAME.
+
+    It must not exist; `queue apply` changes one that does. Without --ack-level it gets the strictest level that
+    the store can keep.
+    """
+    made, _ = await store.declare(checked_name(name), spec_from(given), OWNER)
+    output.line(f"created {made.name} (ack level {made.spec.ack_level})")
+    if output.as_json:
+        output.record({"change": "created", **_description(made)})
+
+
+# Looking -----------------------------------------------------------------------------------------------------------
+
+
+def _description(queue: Queue) -> dict[str, Any]:
+    return {
+        "name": queue.name,
+        "domain": queue.domain,
+        "owner": queue.owner,
+        "spec": to_document(queue.name, queue.spec)["spec"],
+        "ackLevel": queue.spec.ack_level,
+    }
+
+
+def _is_asked_for(one: Queue, pattern: str) -> bool:
+    if is_internal(one.name) and not is_internal(pattern):
+        return False
+    return fnmatch.fnmatchcase(one.name, pattern)
+
+
+@queue.command("list")
+@click.argument("pattern", default="*")
+@store_command
+async def list_(store: Store, output: Output, pattern: str) -> None:
+    """List the queues and their counters.
+
+    All of them, or those whose name matches PATTERN, as in a shell: 'orders-*'. Queues in which nodes of rings keep
+    what they have to send are listed only if PATTERN says so: 'ring/*'. Ends with 3 if a domain cannot be reached; its
+    queues are listed without counters.
+    """
+    unreadable: dict[str, str] = {}
+    found = [
+        one async for one in store.queues(unreadable=unreadable.__setitem__) if _is_asked_for(one, pattern)
+    ]
+    looked = await store.stats_of(found)
+    domains = {one.name: one.domain for one in found}
+    away: dict[str, list[str]] = {}  # domains that cannot be reached, and their queues that are listed
+    for name, error in looked.unread.items():
+        if isinstance(error, StoreFault):  # it is damaged, and hides no other
+            unreadable[name] = f"queue {name!r}: {error}"
+        else:
+            away.setdefault(domains[name], []).append(name)
+    for name, why in sorted(unreadable.items()):
+        if fnmatch.fnmatchcase(name, pattern):
+            output.note(f"left out: {why}")
+            if output.as_json:
+                output.record({"name": name, "unreadable": why})
+    listed = [
+        one
+        for one in sorted(found, key=lambda one: one.name)
+        if one.name in looked.told or one.name in away.get(one.domain, ())
+    ]
+    if output.as_json:
+        for one in listed:
+            output.record({**_description(one), **_stats(one, looked)})
+    else:
+        output.table(COLUMNS, [_row(one, looked.told.get(one.name)) for one in listed])
+    if away:
+        raise _unreachable(away, looked)
+
+
+def _stats(queue: Queue, looked: Looked) -> dict[str, Any]:
+    stats = looked.told.get(queue.name)
+    return {"unreachable": str(looked.unread[queue.name])} if stats is None else {"stats": stats}
+
+
+def _unreachable(away: Mapping[str, list[str]], looked: Looked) -> Failure:
+    """Return the failure of a list without the figures of some domains: of the first error, one line a domain."""
+    errors = {domain: looked.unread[names[0]] for domain, names in away.items()}
+    lines = [
+        f"{count(len(away[domain]), 'queue')} of domain {domain!r} cannot be reached: {error}"
+        for domain, error in sorted(errors.items())
+    ]
+    failure = failure_of(next(iter(errors.values())))
+    return Failure(failure.exit, failure.label, "\n".join(lines))
+
+
+def _row(queue: Queue, stats: dict[str, Any] | None) -> list[str]:
+    """stats: None where the queue's domain cannot be reached."""
+    numbers, state = [""] * (len(NUMBERS) + 1), f"domain {queue.domain!r} cannot be reached"
+    if stats is not None:
+        oldest = age(stats["oldest_age_ms"]) if stats["oldest_age_ms"] else ""
+        numbers = [*(f"{stats[name]:,}" for name in NUMBERS), oldest]
+        state = "paused" if queue.spec.paused else stats["condition"]
+    return [queue.name, *numbers, queue.spec.ack_level, queue.owner, state]
+
+
+@queue.command()
+@click.argument("name")
+@store_command
+async def show(store: Store, output: Output, name: str) -> None:
+    """Show one queue's document and counters."""
+    found, unreadable = await store.find_leniently(name)
+    stats = await store.stats(found)
+    if unreadable:
+        output.note(unreadable)
+        if output.as_json:
+            output.record({"name": name, "unreadable": unreadable, "stats": stats})
+        else:
+            output.pairs([("owner", found.owner), *_shown(found, stats)])
+        return
+    if output.as_json:
+        output.record({**_description(found), "stats": stats})
+        return
+    output.document(to_document(found.name, found.spec))
+    output.line("")
+    pairs = [("owner", found.owner), ("ack level", found.spec.ack_level), *_shown(found, stats)]
+    output.pairs(pairs, prefix="# ")  # so that `queue apply` reads what this prints
+
+
+def _shown(queue: Queue, stats: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in stats.items():
+        if name == "reserved_by" and not value and _is_shared(queue):
+            yield (
+                "reserved by",
+                "nobody alone (exclusive: false): who has it assigned over RQP/MCA is not shown",
+            )
+        elif name.endswith("_ms"):
+            yield name.removesuffix("_ms").replace("_", " "), age(value)
+        else:
+            yield name.replace("_", " "), f"{value:,}" if isinstance(value, int) else value
+
+
+def _is_shared(queue: Queue) -> bool:
+    """Any number of connections may have it assigned, and the store knows of none of them (rqp_mca.md 2.3)."""
+    binding = queue.spec.bindings.rqp_mca
+    return binding.queue_id is not None and not binding.exclusive
+
+
+# Changing ----------------------------------------------------------------------------------------------------------
+
+
+@queue.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option("--yes", is_flag=True, help="delete the messages and dead letters in it, too, without asking")
+@store_command
+async def delete(store: Store, output: Output, names: tuple[str, ...], yes: bool) -> None:
+    """Remove queues.
+
+    One that holds messages or dead letters needs --yes, or its name typed in.
+    """
+    for name in names:
+        found, _ = await store.find_leniently(name)
+        lost = await _delete(store, output, found, yes)
+        output.line(f"deleted {name}" + (f" with {count(lost, 'message')}" if lost else ""))
+        if output.as_json:
+            output.record({"change": "deleted", "name": name, "messages": lost})
+
+
+async def _delete(store: Store, output: Output, found: Queue, yes: bool) -> int:
+    if yes:
+        return await store.delete(found)
+    try:
+        return await store.delete(found, if_empty=True)
+    except QueueNotEmpty as error:
+        if output.ask(f"{error}. To lose them, type the queue's name:", found.name):
+            return await store.delete(found)
+        raise QueueNotEmpty(f"{error}: take them out first, or say --yes to lose them") from None
+
+
+@queue.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@store_command
+async def release(store: Store, output: Output, names: tuple[str, ...]) -> None:
+    """Take queues from resources of Kubernetes that nobody looks after any more.
+
+    A queue and its messages stay, and any Queue of its name may have them then. Where the operator of before is still
+    there, it takes the queue back within a minute.
+    """
+    for name in names:
+        found, _ = await store.find_leniently(name)
+        if not is_of_a_resource(found.owner):
+            text = (
+                f"queue {name!r} is of {found.owner!r} and of no resource: a Queue of its name has it at once"
+            )
+            raise Failure(Exit.REFUSED, "not_owned", text)
+        if not await store.release(Listed(name, found.qid, found.owner)):
+            raise Failure(Exit.REFUSED, "not_owned", f"queue {name!r} has another owner just now: look again")
+        output.line(f"released {name}, which was of {found.owner}")
+        if output.as_json:
+            output.record({"change": "released", "name": name, "owner": found.owner})
+
+
+@queue.command()
+@file_option(Path("queues.yaml"))
+@click.option("--dry-run", is_flag=True, help="only say what would change")
+@store_command
+async def apply(store: Store, output: Output, file: Path, dry_run: bool) -> None:
+    """Declare every queue and peer of a YAML file.
+
+    A stream of Queue and Peer documents: new ones are made, others changed to what it says. All documents are checked
+    before the first is declared. Queues and peers that are not in the file are left alone.
+    """
+    await apply_file(store, output, file, dry_run)

@@ -1,0 +1,136 @@
+"""penstock store: init, rights."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from services.cli.framework.command import Options, open_store, plain_command
+from services.cli.local.own_store import OwnStore
+from services.cli.terminal.exits import Exit, Failure, usage
+from services.cli.terminal.output import Output
+from services.store.redis import Applied, Promises, acl_rules, analytics_rules, apply_user
+
+
+@click.group()
+def store() -> None:
+    """Set up a store."""
+
+
+@store.command()
+@click.option("--accept-loss", is_flag=True, help="the data that is missing will not come back: begin anew")
+@click.option("--store-server", metavar="PROGRAM", help="with --data-dir: a redis-server or valkey-server")
+@plain_command
+def init(options: Options, accept_loss: bool, store_server: str | None) -> None:
+    """Set the store up, or bring it up to date.
+
+    Loads our functions, writes down what it can promise, begins a data set if it has none. Needs an
+    administrator's rights there. May be repeated, and has to be after an upgrade of penstock or of the store.
+    Without a store's URL it works on the folder of a stopped `penstock up`.
+    """
+    if options.settings.store.url is not None or options.folder.tenant() is not None:
+        promises = asyncio.run(_init(options.store_url, accept_loss))
+    else:
+        promises = _init_folder(options, accept_loss, store_server)
+    output = Output(as_json=options.as_json)
+    described: dict[str, Any] = {
+        "server": promises.server,
+        "version": promises.version,
+        "levels": promises.levels(),
+    }
+    output.line(f"{promises.server} {promises.version} is set up; ack levels: {', '.join(promises.levels())}")
+    if output.as_json:
+        output.record(described)
+
+
+RULES = {"edge": acl_rules, "analytics": analytics_rules}
+
+
+@store.command()
+@click.option(
+    "--for", "whom", type=click.Choice([*RULES]), default="edge", show_default=True, help="for whom"
+)
+@click.option("--user", default=None, help="name of the user  [as --for]")
+@click.option("--apply", "applies", is_flag=True, help="set the user on every server of the store")
+@click.option(
+    "--password-file", type=click.Path(path_type=Path), help="with --apply: its password; - for stdin"
+)
+@plain_command
+def rights(options: Options, whom: str, user: str | None, applies: bool, password_file: Path | None) -> None:
+    """Print the ACL line that makes a user for edges, or for the analytics job, with no more rights than they need.
+
+    Give it to redis-cli with a password added, as in `>secret`, and put user and password into the URL. Redis does not
+    replicate users: with --apply, an administrator sets it on every server that the Sentinels or the Cluster name.
+    """
+    output = Output(as_json=options.as_json)
+    name, rules = user or whom, RULES[whom]()
+    if applies != (password_file is not None):
+        raise usage("--apply and --password-file FILE are given together")
+    if password_file is not None:
+        password = _password(password_file)
+        applied = asyncio.run(_apply(options.store_url, name, rules, password))
+        _tell_applied(output, name, applied)
+        return
+    output.line(" ".join(["ACL SETUSER", name, *rules]))
+    if output.as_json:
+        output.record({"user": name, "rules": rules})
+
+
+def _password(path: Path) -> str:
+    try:
+        text = (sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()).decode().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(Exit.USAGE, "bad_password", f"{path} cannot be read: {error}") from None
+    if not text:
+        raise Failure(Exit.USAGE, "bad_password", f"{path} is empty: write the user's password into it")
+    return text
+
+
+async def _apply(url: str, name: str, rules: list[str], password: str) -> list[Applied]:
+    opened = open_store(url)
+    try:
+        return await apply_user(opened.connector, name, rules, password)
+    finally:
+        await opened.close()
+
+
+def _tell_applied(output: Output, name: str, applied: list[Applied]) -> None:
+    for one in applied:
+        output.line(f"{one.server}: " + (one.fault or f"user {name} is set, kept {one.kept}"))
+        if output.as_json:
+            output.record({"user": name, **asdict(one)})
+    if failed := [one.server for one in applied if one.fault]:
+        text = f"{', '.join(failed)}: the user {name} could not be set there; repeat this until it is on every server"
+        raise Failure(Exit.REFUSED, "user_not_set", text)
+
+
+async def _init(url: str, accept_loss: bool) -> Promises:
+    opened = open_store(url)
+    try:
+        return await opened.initialise(accept_loss=accept_loss)
+    finally:
+        await opened.close()
+
+
+def _init_folder(options: Options, accept_loss: bool, store_server: str | None) -> Promises:
+    folder = options.folder
+    if not folder.path.exists():
+        raise Failure(
+            Exit.UNAVAILABLE,
+            "no_store",
+            f"there is no {folder.path}: name a store with --store, or run `penstock up`",
+        )
+    folder.lock()
+    return asyncio.run(_init_own(OwnStore.of(folder, options.settings, server=store_server), accept_loss))
+
+
+async def _init_own(own: OwnStore, accept_loss: bool) -> Promises:
+    try:
+        return await own.start(accept_loss=accept_loss)
+    finally:
+        await own.stop()

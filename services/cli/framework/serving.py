@@ -1,0 +1,54 @@
+"""An edge in this process: what it cannot use is told with the setting that names it, and so is every other end."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from services.cli.terminal.exits import Exit, Failure
+from services.kit import logs
+from services.kit.config import GlobalSettings, SettingsError
+from services.kit.edge import Edge, EdgeSettings
+from services.kit.net import server_context
+from services.kit.process import EXIT_UNUSABLE, EdgeProcess, run_process
+from services.kit.workers import Supervisor
+
+log = logging.getLogger(__name__)
+
+
+def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None) -> int:
+    """Until it is told to end: 0, or 1 if that was not in order. Raises SettingsError, Failure."""
+    logs.configure(settings.log, edge=edge.name)
+    edge_settings = settings.edge(edge)
+    check(edge.name, edge_settings)
+    try:
+        status = _run(edge, settings, edge_settings, workers or edge_settings.workers)
+    except SettingsError as error:
+        raise _unusable(edge.name, "; ".join(error.lines)) from None
+    except Exception as error:
+        log.critical("cannot run: %r", error, exc_info=error, extra={"action": "failed"})
+        text = f"{edge.name} failed: {type(error).__name__}: {error}; its log says where"
+        raise Failure(Exit.REFUSED, "edge_failed", text) from None
+    if status == EXIT_UNUSABLE:  # its workers have only a log to say what
+        raise _unusable(edge.name, "the log says why")
+    return status
+
+
+def _run(edge: Edge[Any], settings: GlobalSettings, edge_settings: EdgeSettings, workers: int) -> int:
+    if workers > 1:
+        return Supervisor(edge, settings, edge_settings, workers).run()
+    return run_process(EdgeProcess(edge, settings, edge_settings))
+
+
+def check(name: str, edge_settings: EdgeSettings) -> None:
+    """Raise Failure for TLS files that cannot be used, with the setting that names them."""
+    for listener, its in edge_settings.listeners.items():
+        try:
+            if its.tls is not None:
+                server_context(its.tls)
+        except SettingsError as error:
+            raise _unusable(name, f"{error}; change edges.{name}.listeners.{listener}.tls") from None
+
+
+def _unusable(name: str, why: str) -> Failure:
+    return Failure(Exit.USAGE, "edge_unusable", f"{name} cannot start: {why}")

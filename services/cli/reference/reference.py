@@ -1,0 +1,88 @@
+"""docs/reference/cli.md, written from the commands themselves:
+
+python -m services.cli.reference.reference > docs/reference/cli.md
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import click
+
+from services.cli.main import penstock
+
+INTRODUCTION = """\
+# Every command, every option
+
+Made of the commands themselves by `python -m services.cli.reference.reference`; a test sees that it is not stale. What each is
+for, with what it shows, is told in [the command line](../cli.md). The environment, files and `--set` are told with
+[the settings](../settings.md). `-h` and `--help` are options of each command.
+"""
+NAME = "penstock"
+HELP = "--help"
+
+
+def page() -> str:
+    context = click.Context(penstock, info_name=NAME, max_content_width=100)
+    return "\n".join([INTRODUCTION, *_commands(context)])
+
+
+def _commands(context: click.Context) -> Iterator[str]:
+    """All commands of a group, each with what belongs to it."""
+    group = context.command
+    assert isinstance(group, click.Group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None, name
+        inner = click.Context(command, info_name=name, parent=context)
+        if isinstance(command, click.Group):
+            yield f"## {inner.command_path}\n\n{_prose(command.help)}\n"
+            yield from _commands(inner)
+        else:
+            yield _command(inner)
+
+
+def _command(context: click.Context) -> str:
+    depth = context.command_path.count(" ")
+    usage = " ".join([context.command_path, *context.command.collect_usage_pieces(context)])
+    lines = ["#" * (depth + 1) + f" {context.command_path}", "", _prose(context.command.help), ""]
+    lines += ["```", usage, "```", "", "| option | means | default, bounds |", "|---|---|---|"]
+    return "\n".join([*lines, *_options(context), ""])
+
+
+def _options(context: click.Context) -> Iterator[str]:
+    for option in context.command.get_params(context):
+        if isinstance(option, click.Option) and HELP not in option.opts and not option.hidden:
+            names = ", ".join([*option.opts, *option.secondary_opts])
+            if not (option.is_flag or option.count or isinstance(option.type, click.Choice)):
+                names = f"{names} {option.make_metavar(context).removesuffix(' RANGE')}"
+            yield f"| `{names}` | {_cell(option.help or '')} | {_cell(_values(option, context)) or '-'} |"
+
+
+def _values(option: click.Option, context: click.Context) -> str:
+    """The default, and what may be given."""
+    told = option.get_help_extra(context)
+    choices = ", ".join(option.type.choices) if isinstance(option.type, click.Choice) else ""
+    values = (
+        "must be given" if option.required else "",
+        told.get("default", ""),
+        told.get("range", ""),
+        choices,
+    )
+    return "; ".join(each for each in values if each)
+
+
+def _cell(text: str) -> str:
+    """None of its characters means anything to Markdown."""
+    return re.sub(r"([|*])", r"\\\1", " ".join(text.split())).replace("<", "&lt;")
+
+
+def _prose(text: str | None) -> str:
+    """Paragraphs, without what tells click where to break lines."""
+    paragraphs = re.split(r"\n\s*\n", (text or "").replace("\b\n", "").strip())
+    return "\n\n".join(_cell(paragraph) for paragraph in paragraphs)
+
+
+if __name__ == "__main__":
+    print(page(), end="")

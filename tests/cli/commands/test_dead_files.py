@@ -1,0 +1,331 @@
+"""penstock dead export, penstock dead import: GARBAGE_MSGs (rqp_cast.md 2.1, docs/cli.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.cli.commands.letters import Incoming, _pages, written
+from services.kit.dead_letter_formats import formats
+from services.store import Store, StoreError, StoreUnavailable
+from services.store.deadletters.dead import PAGE, DeadLetters
+from services.store.model.errors import OutcomeUnknown
+from tests.cli.commands.test_dead import bury
+from tests.cli.shell import PATIENCE_S, Shell
+from tests.servers import eventually
+
+GARBAGE = "--garbage-msg"
+INJURED, PARTIALLY_RECEIVED, ZOMBIE = range(3)
+
+
+def garbage(body: bytes, reason: int) -> bytes:
+    """As the document has it: message_size, data, reason."""
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", reason)
+
+
+def letters(shell: Shell, queue: str) -> list[tuple[str, str]]:
+    found = shell.run("dead", "list", queue, "-n", "0", "--json").objects
+    return [(letter["reason"], letter["body"]) for letter in found]
+
+
+def test_what_is_exported_is_garbage_msgs(shell: Shell, queue: str) -> None:
+    *_, last = bury(shell, queue, ("injured", b"a"), ("partially_received", b"\x00b"), ("zombie", b""))
+    done = shell.run("dead", "export", queue, GARBAGE)
+    assert done.out == garbage(b"a", INJURED) + garbage(b"\x00b", PARTIALLY_RECEIVED) + garbage(b"", ZOMBIE)
+    assert done.err == f"exported 3 dead letters of {queue}; the last is {last}\n"
+    assert shell.stats(queue)["dead_letters"] == 3  # they stay
+
+
+class Disk:
+    """A file, and how much of it was there each time that it was put on the disk."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = path
+        self.synced: list[int] = []
+        monkeypatch.setattr(os, "fsync", lambda fd: self.synced.append(os.fstat(fd).st_size))
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(tmp_path / "dead.bin", monkeypatch)
+
+
+def test_what_is_exported_is_put_on_the_disk_once(shell: Shell, queue: str, disk: Disk) -> None:
+    """Not each letter by itself, and all of them in the end."""
+    bury(shell, queue, *(("zombie", b"x") for _ in range(PAGE + 1)))
+
+    async def export(store: Store) -> None:
+        found = await store.find(queue)
+        letters = DeadLetters(store.look_at(found.domain), found)
+        with disk.path.open("wb") as file:
+            ids = [one async for one in written(letters.matching(), formats()["garbage-msg"], file.fileno())]
+        assert len(ids) == PAGE + 1
+
+    shell.with_store(export)
+    assert disk.synced == [(PAGE + 1) * len(garbage(b"x", ZOMBIE))]
+
+
+def test_reasons_that_the_document_does_not_name_are_the_nearest(shell: Shell, queue: str) -> None:
+    reasons = {
+        "unencodable": INJURED,
+        "too_large_for_peers": INJURED,
+        "too_large_for_queue": INJURED,
+        "expired": ZOMBIE,
+        "max_deliveries": ZOMBIE,
+        "rejected_full": ZOMBIE,
+        "no_receiver": ZOMBIE,
+        "unconfirmed": ZOMBIE,
+        "whatever_comes": ZOMBIE,
+    }
+    bury(shell, queue, *((reason, b"x") for reason in reasons))
+    assert shell.run("dead", "export", queue, GARBAGE).out == b"".join(
+        garbage(b"x", number) for number in reasons.values()
+    )
+
+
+def test_only_those_that_are_meant(shell: Shell, queue: str) -> None:
+    first, *_ = bury(shell, queue, ("expired", b"a 1"), ("expired", b"b 2"), ("injured", b"b 3"))
+    for options, bodies in (
+        (("--reason", "injured"), [b"b 3"]),
+        (("--match", "^b"), [b"b 2", b"b 3"]),
+        ((first,), [b"a 1"]),
+    ):
+        exported = shell.run("dead", "export", queue, GARBAGE, *options).out
+        assert [body for body in (b"a 1", b"b 2", b"b 3") if body in exported] == bodies
+
+
+def test_a_purge_up_to_the_last_exported_wants_the_same_filters(shell: Shell, queue: str) -> None:
+    """Alone it would remove what they left out of the file."""
+    _, last, _ = bury(shell, queue, ("injured", b"1"), ("expired", b"2"), ("expired", b"3"))
+    filters = ("--reason", "expired", "--until", last)
+    done = shell.run("dead", "export", queue, GARBAGE, *filters)
+    assert done.out == garbage(b"2", ZOMBIE)
+    assert done.err == (
+        f"exported 1 dead letter of {queue}; the last is {last}: purge them with the same filters and ids\n"
+    )
+    shell.run("dead", "purge", queue, *filters, "--yes")
+    assert letters(shell, queue) == [("injured", "1"), ("expired", "3")]
+    whole = shell.run("dead", "export", queue, GARBAGE, "--until", last)
+    assert whole.err.startswith(f"exported 1 dead letter of {queue}; the last is ")
+    assert "filters" not in whole.err
+    assert (
+        shell.run("dead", "export", queue, GARBAGE, "--match", "^4").err
+        == f"exported 0 dead letters of {queue}\n"
+    )
+
+
+def test_they_come_back(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
+    """From a file and from standard input, thousands of them, in their order."""
+    kinds = ("injured", "partially_received", "zombie")
+    wanted = [(kinds[number % 3], f"{number} " + "x" * (number % 300)) for number in range(1000)]
+    bury(shell, queue, *((reason, body.encode()) for reason, body in wanted))
+    exported = shell.run("dead", "export", queue, GARBAGE).out
+    target = new_queue()
+    told = shell.run("dead", "import", target, GARBAGE, "--json", stdin=exported).object
+    assert told == {"queue": target, "imported": 1000, "kept": 1000, "dropped": 0}
+    assert letters(shell, target) == wanted
+    shell.write("dead.bin", "").write_bytes(exported)
+    assert shell.run("dead", "import", target, GARBAGE, "--file", "dead.bin", "--skip", "998").text == (
+        f"imported 2 dead letters into those of {target}\n"
+    )
+    assert letters(shell, target) == [*wanted, *wanted[-2:]]
+    one = shell.run("dead", "list", target, "--json", "-n", "1").object
+    assert one["origin"].startswith("cli ")
+    assert one["error"] == "imported"
+
+
+@pytest.mark.parametrize(
+    ("rest", "says"),
+    [
+        (b"\0", "truncated at byte 18: the file ends 1 bytes later"),
+        (garbage(b"cut", ZOMBIE)[:-1], "truncated at byte 18: the file ends 10 bytes later"),
+        (garbage(b"odd", 3) + garbage(b"good", ZOMBIE), "unknown_reason at byte 18: reason 3"),
+        (
+            b"\xff\xff\xff\xff",
+            "message_too_large at byte 18: 4,294,967,295 bytes, and 16,777,215 are allowed",
+        ),
+    ],
+)
+def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: str) -> None:
+    """What stands before the damage is imported, once: --skip goes on behind it."""
+    whole = garbage(b"1", INJURED) + garbage(b"2", ZOMBIE)
+    error = shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=whole + rest)
+    beyond = ", and one more passes over the damaged one" if "unknown_reason" in says else ""
+    assert error == f"bad_file: {says}{beyond} (2 dead letters imported; go on behind them with --skip 2)"
+    assert letters(shell, queue) == [("injured", "1"), ("zombie", "2")]
+    again = shell.run("dead", "import", queue, GARBAGE, "--skip", "2", stdin=whole + garbage(b"3", ZOMBIE))
+    assert again.text == f"imported 1 dead letter into those of {queue}\n"
+    assert [body for _, body in letters(shell, queue)] == ["1", "2", "3"]
+
+
+def test_skip_passes_over_a_reason_that_nobody_knows(shell: Shell, queue: str) -> None:
+    """Where it ends is known: only its reason is not."""
+    file = garbage(b"1", ZOMBIE) + garbage(b"odd", 3) + garbage(b"2", INJURED) + garbage(b"odder", 99)
+    shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=file)
+    error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "2", code=1, stdin=file)
+    assert "unknown_reason at byte 29: reason 99" in error
+    assert error.endswith("(1 dead letter imported; go on behind them with --skip 3)")
+    again = shell.run("dead", "import", queue, GARBAGE, "--skip", "4", stdin=file)
+    assert again.text == f"imported 0 dead letters into those of {queue}\n"
+    assert letters(shell, queue) == [("zombie", "1"), ("injured", "2")]
+
+
+def test_skip_counts_what_there_was_to_leave_out(shell: Shell, queue: str) -> None:
+    file = garbage(b"1", ZOMBIE) + b"\0"
+    error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "9", code=2, stdin=file)
+    assert error.endswith("(0 dead letters imported; go on behind them with --skip 1)")
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_half_way_it_says_how_many_are_in(
+    shell: Shell, queue: str, how: signal.Signals, code: int
+) -> None:
+    """What was read and is not a page yet is not in."""
+    wanted = [f"{number}" for number in range(PAGE + 7)]
+    file = b"".join(garbage(body.encode(), ZOMBIE) for body in wanted)
+    importing = shell.spawn(
+        *("dead", "import", queue, GARBAGE),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert importing.stdin is not None
+    importing.stdin.write(file)
+    importing.stdin.flush()
+    eventually(lambda: shell.stats(queue)["dead_letters"] == PAGE)
+    importing.send_signal(how)
+    assert importing.wait(PATIENCE_S) == code  # and only then the file ends
+    out, error = importing.communicate()
+    told = f"stopped: {PAGE} dead letters imported; go on behind them with --skip {PAGE}"
+    assert (out, error.decode().rstrip()) == (b"", told)
+    shell.run("dead", "import", queue, GARBAGE, "--skip", str(PAGE), stdin=file)
+    assert [body for _, body in letters(shell, queue)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "imported", "perhaps"),
+    [
+        ([None] * 3, 3, 0),
+        ([None, StoreUnavailable(), StoreUnavailable()], 1, 0),
+        ([None, OutcomeUnknown(), OutcomeUnknown()], 1, 2),
+        ([None, OutcomeUnknown(), StoreUnavailable()], 1, 1),
+        ([StoreUnavailable(), None, StoreUnavailable()], 0, 2),
+    ],
+)
+def test_what_is_told_of_a_page_that_failed(
+    outcomes: list[StoreError | None], imported: int, perhaps: int
+) -> None:
+    """--skip knows one number: what may be in behind the first that is not stands between two of them."""
+    incoming = Incoming(Any, Any, formats()["garbage-msg"].reader(10, 0))  # type: ignore[arg-type]
+    incoming._count(outcomes)
+    assert (incoming.imported, incoming.perhaps) == (imported, perhaps)
+
+
+@pytest.mark.parametrize(
+    ("there", "imported", "kept", "dropped"), [(0, 3, 3, 0), (2, 2, 2, 1), (2, 5, 3, 4), (3, 3, 3, 3)]
+)
+def test_more_than_the_queue_keeps(
+    shell: Shell, new_queue: Callable[..., str], there: int, imported: int, kept: int, dropped: int
+) -> None:
+    """The oldest go, those that were there first; it says so, and is no success."""
+    target = new_queue("--dead-letter-max-length", "3")
+    if there:
+        bury(shell, target, *(("zombie", b"old") for _ in range(there)))
+    wanted = [f"{number}" for number in range(imported)]
+    file = b"".join(garbage(body.encode(), ZOMBIE) for body in wanted)
+    done = shell.run("dead", "import", target, GARBAGE, "--json", stdin=file, code=1 if dropped else 0)
+    assert done.object == {"queue": target, "imported": imported, "kept": kept, "dropped": dropped}
+    assert [body for _, body in letters(shell, target)][-kept:] == wanted[-kept:]
+    if dropped:
+        error = json.loads(done.err)
+        assert error["error"] == "letters_dropped"
+        assert error["message"] == (
+            f"{target} keeps 3 dead letters (deadLetter.maxLength): the oldest were dropped, {dropped} in all; "
+            f"of {imported} imported {kept} are there"
+        )
+
+
+def test_what_grows_too_old_meanwhile_was_not_dropped(shell: Shell, new_queue: Callable[..., str]) -> None:
+    """The store counts both together; a queue that is not full has dropped nothing."""
+    queue = new_queue("--dead-letter-retention", "1ms")
+    importing = shell.spawn(
+        *("dead", "import", queue, GARBAGE, "--json"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert importing.stdin is not None
+    importing.stdin.write(garbage(b"x", ZOMBIE) * PAGE)
+    importing.stdin.flush()
+    eventually(lambda: shell.stats(queue)["dead"] == PAGE)
+
+    async def tidy(store: Store) -> None:
+        await store.look_at("main").tidy(await store.find(queue))
+
+    eventually(lambda: shell.with_store(tidy) or shell.stats(queue)["dead_trimmed"] == PAGE)
+    out, _ = importing.communicate(timeout=PATIENCE_S)
+    assert importing.returncode == 0
+    assert json.loads(out)["dropped"] == 0
+
+
+def test_ids_that_are_not_there_are_named(shell: Shell, queue: str) -> None:
+    """What is there is written all the same; what a filter leaves out is no fault."""
+    first, second = bury(shell, queue, ("expired", b"1"), ("injured", b"2"))
+    done = shell.run("dead", "export", queue, GARBAGE, second, "12-3", "no id", first, code=4)
+    assert done.out == garbage(b"1", ZOMBIE) + garbage(b"2", INJURED)
+    assert done.err.splitlines() == [
+        f"exported 2 dead letters of {queue}; the last is {second}: purge them with the same filters and ids",
+        f"penstock: not_found: queue '{queue}' has no dead letter '12-3', 'no id'; see `penstock dead list {queue}`",
+    ]
+    assert shell.run("dead", "export", queue, GARBAGE, first, second, "--reason", "injured").code == 0
+
+
+def test_an_empty_file_has_no_letters(shell: Shell, queue: str) -> None:
+    assert (
+        shell.run("dead", "import", queue, GARBAGE).text == f"imported 0 dead letters into those of {queue}\n"
+    )
+
+
+def test_the_largest_body(shell: Shell, queue: str) -> None:
+    body = b"x" * ((1 << 24) - 1)
+    assert shell.run("dead", "import", queue, GARBAGE, stdin=garbage(body, ZOMBIE)).code == 0
+    assert shell.run("dead", "export", queue, GARBAGE).out == garbage(body, ZOMBIE)
+
+
+def test_a_page_of_an_import_is_bounded_by_octets_too(tmp_path: Path) -> None:
+    """Whatever the file: what waits for the store's answer is some 4 MiB, or one letter."""
+    path = tmp_path / "dead.bin"
+    sizes = [3 << 20, 3 << 20, 9 << 20, *[10] * (PAGE + 1)]
+    path.write_bytes(b"".join(garbage(bytes(size), ZOMBIE) for size in sizes))
+
+    async def paged() -> list[list[int]]:
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            pages = _pages(formats()["garbage-msg"].reader(1 << 24, 0), fd)
+            return [[len(letter.body) for letter in page] async for page in pages]
+        finally:
+            os.close(fd)
+
+    assert asyncio.run(paged()) == [sizes[:2], sizes[2:3], [10] * PAGE, [10]]
+
+
+def test_wrong_use(shell: Shell, queue: str, tmp_path: Path) -> None:
+    for command in ("export", "import"):
+        assert "say in which format: one of --garbage-msg" in shell.fails("dead", command, queue, code=2)
+        assert shell.fails("dead", command, "nowhere", GARBAGE, code=4).startswith("queue_unknown: ")
+    missing = ("dead", "import", queue, GARBAGE, "--file", str(tmp_path / "none"))
+    assert "cannot be read: No such file" in shell.fails(*missing, code=2)
+    folder = ("dead", "import", queue, GARBAGE, "--file", "/")
+    assert shell.fails(*folder, code=2) == "usage: / cannot be read: Is a directory"
+    with shell.terminal("dead", "export", queue, GARBAGE) as terminal:
+        assert terminal.end() == 2
+        eventually(lambda: terminal.sees("this is not for a terminal"))
+    with shell.terminal("dead", "import", queue, GARBAGE) as terminal:
+        assert terminal.end() == 2
+        assert terminal.sees("name a file with --file")

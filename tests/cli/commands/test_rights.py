@@ -1,0 +1,127 @@
+"""`penstock store rights` prints what ACL SETUSER takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.servers import SentinelServer, Server, eventually
+from tests.topologies import SERVICE, Cluster, Replicated
+
+PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
+
+
+def printed(*words: str) -> str:
+    command = [sys.executable, "-m", "services.cli.main", "store", "rights", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    told = PAGE.read_text().partition("## store rights\n")[2].partition("\n## ")[0]
+    for words in ((), ("--for", "analytics")):
+        assert f"$ penstock {' '.join(['store', 'rights', *words])}\n{printed(*words)}\n" in told
+
+
+def test_the_printed_line_makes_a_user_that_may_work(tmp_path: Path) -> None:
+    line = printed("--user", "mover")
+    server = Server("valkey", tmp_path / "data").start()
+    try:
+        assert server.call(*line.split(), ">secret") == b"OK"
+        with server.client() as client:
+            assert client.call("AUTH", "mover", "secret") == b"OK"
+            assert client.call("EXISTS", "ps:{main}:epoch") == 0
+    finally:
+        server.end()
+
+
+PASSWORD = "sec/ret@1"  # what has to be quoted in a URL
+CATALOGUE = "ps:{registry}:epoch"
+
+
+@pytest.fixture(params=["sentinel", "cluster"])
+def topology(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replicated | Cluster]:
+    """All but one of the first three servers keep their users in a file."""
+    made: Replicated | Cluster
+    made = (
+        Replicated("redis", tmp_path)
+        if request.param == "sentinel"
+        else Cluster("redis", tmp_path, replicated=True)
+    )
+    for node in (made.nodes[0], made.nodes[2]):
+        node.directory.mkdir(parents=True)
+        (node.directory / "users.acl").write_text("")
+        node.options["aclfile"] = str(node.directory / "users.acl")
+    try:
+        yield made.start()
+    finally:
+        made.end()
+
+
+def users(shell: Shell, store: str, code: int) -> dict[str, Any]:
+    found = shell.run("doctor", "--json", code=code, REDIS_URL=store).object["findings"]
+    told: dict[str, Any] = next(one for one in found if one["subject"] == "users")
+    return told
+
+
+def well(sentinel: SentinelServer, old: Server) -> bool:
+    """Whether it knows another primary, and sees it well."""
+    flat = sentinel.call("SENTINEL", "MASTER", SERVICE)
+    state = dict(zip(flat[::2], flat[1::2], strict=True))
+    return int(state[b"port"]) != old.port and state[b"flags"] == b"master"
+
+
+def fail_over(topology: Replicated | Cluster, old: Server) -> None:
+    """Kills the primary of the catalogue; returns once another server has taken over."""
+    old.kill9()
+    if isinstance(topology, Replicated):
+        eventually(lambda: all(well(sentinel, old) for sentinel in topology.sentinels))
+    else:
+        replica = topology.replicas[topology.nodes.index(old)]
+        eventually(lambda: replica.info("replication")["role"] == "master")
+
+
+def test_user_is_set_on_every_server_and_survives_failovers(
+    alone: Shell, topology: Replicated | Cluster
+) -> None:
+    """Redis replicates no users: one that only a primary has is refused after the first failover."""
+    admin = topology.url
+    edge = admin.replace("://", "://edge:sec%2Fret%401@")
+    servers = [*topology.nodes, *(topology.replicas if isinstance(topology, Cluster) else ())]
+    alone.run("store", "init", REDIS_URL=admin)
+    old = topology.primary() if isinstance(topology, Replicated) else topology.holder(CATALOGUE)
+    assert old is not topology.nodes[1]
+    old.call(*printed().split(), f">{PASSWORD}")
+    told = users(alone, admin, 1)
+    assert all(f"127.0.0.1:{node.port}" in told["found"] for node in servers if node is not old)
+    assert "store rights --apply" in told["advice"]
+    assert "refuses the user of this URL" in users(alone, edge, 1)["found"]
+
+    apply = ("store", "rights", "--apply", "--password-file", "-")
+    applied = alone.run(*apply, stdin=f"{PASSWORD}\n".encode(), REDIS_URL=admin).text
+    assert applied.count("user edge is set, kept") == len(servers)
+    assert applied.count("in its ACL file") == 2
+    assert users(alone, admin, 0)["found"] == f"default, edge: the same on {len(servers)} servers"
+    assert "may log in on each" in users(alone, edge, 0)["found"]
+    alone.environment["REDIS_URL"] = edge
+    alone.run("queue", "create", "orders")
+    assert alone.run("queue", "show", "orders", "--json").object["ackLevel"] == "replicated:1"
+    alone.run("put", "orders", "one")
+    fail_over(topology, old)
+    alone.run("put", "orders", "two")
+    told = alone.run(*apply, stdin=PASSWORD.encode(), code=1, REDIS_URL=admin)
+    assert f"127.0.0.1:{old.port}: the user edge could not be set there" in told.err
+    old.restart()
+    assert b"user edge on" in b"".join(old.call("ACL", "LIST"))
+    assert alone.run("get", "orders", "--all").text.split() == ["one", "two"]
+
+
+def test_password_and_apply_are_given_together(alone: Shell) -> None:
+    assert "are given together" in alone.fails("store", "rights", "--apply", code=2)
+    alone.write("empty", "\n")
+    assert "is empty" in alone.fails("store", "rights", "--apply", "--password-file", "empty", code=2)

@@ -1,0 +1,105 @@
+"""penstock rqp send --wait: a store that goes away, falls silent or loses all meanwhile (docs/cli.md, rqp send)."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from services.cli.commands import confirmation
+from services.cli.commands.confirmation import LAST_S
+from services.store import Store, StoreUnavailable
+from services.store.deadletters.delivery_tracking import Watch
+from services.store.redis.connect import REPLY_TIMEOUT_S
+from tests.cli.commands.sending import GOAL, Sending, confirmed
+from tests.cli.shell import Shell
+from tests.servers import Server
+
+
+def test_an_edge_has_its_time_again_after_the_store_was_away(
+    quiet: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hears of the store's return no sooner than the command does."""
+    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+    monkeypatch.setattr(confirmation, "UNCARRIED_S", 2.0)
+    look, goes_at = Watch.look, time.monotonic() + 3600
+    away_at: list[float] = []
+
+    async def lost_once(watch: Watch) -> Any:
+        if not away_at and time.monotonic() >= goes_at:
+            away_at.append(time.monotonic())
+            raise StoreUnavailable("not there")
+        return await look(watch)
+
+    monkeypatch.setattr(Watch, "look", lost_once)
+
+    async def work(store: Store) -> None:
+        nonlocal goes_at
+        goes_at = time.monotonic() + 1.0
+        assert await confirmed(store, None) == "5 not_carried"
+
+    quiet.with_store(work)
+    assert time.monotonic() - away_at[0] >= 2.0
+
+
+def test_the_store_is_away_and_comes_back(quiet: Shell, server: Server) -> None:
+    """The message is in it: the waiting goes on."""
+    sending = Sending(quiet, as_json=False)
+    server.kill9()
+    assert sending.process.stderr is not None
+    lines = iter(sending.process.stderr.readline, b"")
+    assert any(line.startswith(b"waiting: store_unavailable: ") for line in lines)
+    server.start()
+    sending.work(lambda _, asker, got: asker.reject(got, "unconfirmed"))
+    assert "unconfirmed" in sending.end(1)[1]
+
+
+def test_the_store_stays_away(quiet: Shell, server: Server) -> None:
+    """It is stored, and nobody can say more."""
+    sending = Sending(quiet, "--timeout", "3")
+    server.kill9()
+    told, said = sending.end(5)
+    assert told == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
+    assert "stored in away, but " in said
+
+
+def test_the_store_falls_silent(quiet: Shell, server: Server) -> None:
+    """Once the time is over it is not waited for: neither for a last answer, nor to tell it that nobody waits."""
+    sending = Sending(quiet, "--timeout", "3")
+    server.stop()
+    try:
+        began = time.monotonic()
+        told, said = sending.end(5)
+        took_s = time.monotonic() - began
+    finally:
+        server.cont()
+    assert told == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
+    assert json.loads(said)["message"] == "stored in away, but the store does not answer"
+    assert took_s < 3 + LAST_S + REPLY_TIMEOUT_S / 2
+
+
+def test_one_trouble_in_two_texts_is_told_once(
+    quiet: Shell, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A store that is silent says so in turns: to whoever asks it, and to those who wait for that one."""
+    look, texts = Watch.look, iter(("it does not answer", "others wait for it already") * 2)
+
+    async def fail(watch: Watch) -> Any:
+        if (text := next(texts, None)) is not None:
+            raise StoreUnavailable(text)
+        return await look(watch)
+
+    monkeypatch.setattr(Watch, "look", fail)
+    quiet.with_store(lambda store: confirmed(store, 1.0, as_json=False))
+    said = capfd.readouterr().err
+    assert said.count("waiting: store_unavailable: ") == 1
+    assert "it does not answer" in said
+
+
+def test_the_store_loses_everything(quiet: Shell, server: Server) -> None:
+    sending = Sending(quiet)
+    server.call("FLUSHALL")
+    quiet.run("store", "init")
+    assert "outcome_unknown" in sending.end(5)[1]

@@ -1,0 +1,207 @@
+"""penstock rqp send --wait: every end that is not the good one, on a store without edges (docs/cli.md, rqp send)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+
+import pytest
+
+from services.cli.commands import confirmation
+from services.store import QueueSpec, Store
+from services.store.model.delivery import Delivery
+from services.store.pipeline.async_client import Asker
+from tests.cli.commands.sending import GOAL, REMOTE, Sending, confirmed, declare, fates
+from tests.cli.shell import Shell
+from tests.live import until
+from tests.servers import Server, eventually
+
+
+def test_somebody_else_takes_it(quiet: Shell, server: Server) -> None:
+    """Settled is not sent: only an edge that carries messages away can say so."""
+    sending = Sending(quiet)
+    sending.work(lambda _, asker, got: asker.settle(got))
+    told, said = sending.end(1)
+    assert told == {"queue": GOAL, "state": "taken", "reason": "taken"}
+    assert "somebody else took it out of away: test-" in said
+    assert fates(server) == []
+
+
+def test_its_queue_is_emptied(quiet: Shell) -> None:
+    sending = Sending(quiet)
+    quiet.run("queue", "purge", GOAL, "--yes")
+    told, said = sending.end(1)
+    assert told == {"queue": GOAL, "state": "emptied", "reason": "emptied"}
+    assert f"{GOAL} was emptied, and the message is gone for good" in said
+
+
+def test_it_is_given_back_and_dies(quiet: Shell) -> None:
+    sending = Sending(quiet)
+
+    async def fails(_: Store, asker: Asker, got: list[Delivery]) -> None:
+        await asker.release(got, to_end=True)
+        got = await asker.take(got[0].queue, 10)
+        await asker.reject(got, "no_receiver", "nobody has it")
+
+    sending.work(fails)
+    told, said = sending.end(1)
+    assert told == {"queue": GOAL, "state": "dead", "reason": "no_receiver"}
+    complaint = json.loads(said)
+    assert complaint["error"] == "no_receiver"
+    assert complaint["message"].endswith("): nobody has it")
+    letter = quiet.run("dead", "list", GOAL, "--json").object["id"]
+    assert f"dead letters of {GOAL}, not in it any more ({letter})" in complaint["message"]
+
+
+def test_it_expires(quiet: Shell) -> None:
+    declare(quiet, messageTTL="1s")
+    sending = Sending(quiet)
+    eventually(lambda: _look(quiet) or quiet.stats(GOAL)["dead"])
+    assert sending.end(1)[0]["reason"] == "expired"
+
+
+def _look(shell: Shell) -> None:
+    async def tidy(store: Store) -> None:
+        await store.look_at("main").tidy(await store.find(GOAL))
+
+    shell.with_store(tidy)
+
+
+def test_the_queue_is_deleted_with_it(quiet: Shell, server: Server) -> None:
+    sending = Sending(quiet)
+    quiet.run("queue", "delete", GOAL, "--yes")
+    told, said = sending.end(4)
+    assert told == {"queue": GOAL, "state": "deleted", "reason": "queue_unknown"}
+    assert "queue 'away' was deleted, and the message with it" in said
+    assert fates(server) == []
+
+
+def test_why_it_waits(quiet: Shell, server: Server) -> None:
+    """Nobody carries it; then the queue is paused; the time-out says the last of it."""
+    sending = Sending(quiet, "--timeout", "5", as_json=False)
+    assert sending.process.stderr is not None
+    first = sending.process.stderr.readline().decode()
+    assert first == "waiting: not_carried: no edge carries its messages away: start `penstock serve rqp`\n"
+    declare(quiet, paused=True)
+    second = sending.process.stderr.readline().decode()
+    assert second == "waiting: queue_paused: queue 'away' is paused\n"
+    _, said = sending.end(5)
+    assert said == (
+        "penstock: queue_paused: queue 'away' is paused; not confirmed within 5 s: the message is still in away"
+    )
+    assert quiet.stats(GOAL)["ready"] == 1
+    assert fates(server) == []
+
+
+@pytest.mark.parametrize("condition", ["", "no_receiver: no peer has queue 7"])
+def test_an_edge_is_not_waited_for_for_ever(
+    quiet: Shell, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    """Whatever the last one said, which has gone; one that comes meanwhile is given its time."""
+    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+    monkeypatch.setattr(confirmation, "UNCARRIED_S", 1.0)
+
+    async def work(store: Store) -> None:
+        queue, domain = await store.find(GOAL), store.domain()
+        fence = await domain.own(queue, "rqp-test", 2_500)
+        assert fence is not None
+        assert await domain.set_condition(queue, condition, fence, 0)
+        began = time.monotonic()
+        assert await confirmed(store, None) == "5 not_carried"
+        assert time.monotonic() - began > 3.4
+
+    quiet.with_store(work)
+    assert quiet.stats(GOAL)["ready"] == 1
+
+
+def test_a_paused_queue_is_waited_for(quiet: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has paused it goes on with it; and who gives a time-out waits for that."""
+    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+    monkeypatch.setattr(confirmation, "UNCARRIED_S", 0.1)
+
+    async def work(store: Store) -> None:
+        waiting = asyncio.create_task(confirmed(store, None))
+        queue = await store.find(GOAL)
+
+        async def is_in() -> bool:
+            return bool((await store.stats(queue))["added"])
+
+        await until(is_in)
+        await store.declare(
+            GOAL, QueueSpec.model_validate({"remote": REMOTE, "paused": True}), "test", replace=True
+        )
+        await asyncio.wait({waiting}, timeout=2)
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+
+    quiet.with_store(work)
+
+
+def test_the_last_look_finds_what_came_in_the_last_moment(
+    quiet: Shell, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edge has sent it since it was last asked for: that is no time-out."""
+    monkeypatch.setattr(confirmation, "SHORTEST_S", 3600.0)
+
+    async def work(store: Store) -> None:
+        edge = Store(server.url, "rqp-test")
+        queue = await edge.find(GOAL)
+        asker = Asker(edge.domain(queue.domain).pipe)
+        await edge.domain(queue.domain).pipe.ready()
+        waiting = asyncio.create_task(confirmed(store, 2.0))
+        await asker.settle(await until(lambda: asker.take(queue, 1)))
+        assert not waiting.done()
+        assert await waiting == ""
+        await edge.close()
+
+    quiet.with_store(work)
+
+
+def test_the_last_look_says_why_nothing_came(quiet: Shell) -> None:
+    """Before it was looked for the first time."""
+    told, _ = Sending(quiet, "--timeout", "0.3").end(5)
+    assert told == {"queue": GOAL, "state": "waits", "reason": "not_carried"}
+
+
+def test_an_error_that_was_reported_before_ends_nothing(quiet: Shell, server: Server) -> None:
+    """The next one does, in the same words or others."""
+
+    def report(text: str, errors: int) -> None:
+        async def tell(store: Store) -> None:
+            queue, domain = await store.find(GOAL), store.domain()
+            fence = await domain.own(queue, "rqp-test", 60_000)
+            assert fence is not None
+            assert await domain.set_condition(queue, text, fence, errors)
+
+        quiet.with_store(tell)
+
+    report("no_receiver: no peer has queue 7", 3)
+    sending = Sending(quiet, as_json=False)
+    assert sending.process.stderr is not None
+    assert sending.process.stderr.readline() == b"waiting: no_receiver: no peer has queue 7\n"
+    report("data_timeout: the peer does not confirm", 0)
+    assert sending.process.stderr.readline() == b"waiting: data_timeout: the peer does not confirm\n"
+    report("data_timeout: the peer does not confirm", 1)
+    _, said = sending.end(5)
+    assert said == (
+        "penstock: data_timeout: the peer does not confirm: the message waits in away and will still be sent"
+    )
+    assert quiet.stats(GOAL)["send_errors"] == 4
+    assert fates(server) == []
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_whoever_does_not_wait_any_longer(
+    quiet: Shell, server: Server, signum: signal.Signals, code: int
+) -> None:
+    sending = Sending(quiet, as_json=False)
+    assert sending.process.stderr is not None
+    assert sending.process.stderr.readline().startswith(b"waiting: not_carried")
+    sending.process.send_signal(signum)
+    _, said = sending.end(code)
+    assert said == "not waited for: it was not confirmed yet, and stays in away"
+    assert quiet.stats(GOAL)["ready"] == 1
+    assert fates(server) == []

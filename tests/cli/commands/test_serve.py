@@ -1,0 +1,136 @@
+"""penstock serve: one edge in the foreground, and every way in which it does not come up."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.servers import eventually, free_port
+
+NOWHERE = "redis://127.0.0.1:1"  # nobody asks it before the edge has started
+DOCUMENT = "edges.tmq.listeners.document"
+
+
+@contextmanager
+def taken() -> Iterator[int]:
+    """A port on which somebody else listens."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def test_serve_runs_one_edge_on_the_store_of_up(shell: Shell) -> None:
+    log = shell.folder / "serve.err"
+    with open(log, "wb") as err:
+        serving = shell.spawn("serve", "tmq", stderr=err)
+    try:
+        eventually(lambda: '"action": "started"' in log.read_text())
+        events = [json.loads(line) for line in log.read_text().splitlines()]
+        place = next(e for e in events if e["action"] == "listening" and e["listener"] == "document")
+        with socket.create_connection((place["host"], place["port"])) as client:
+            client.sendall(b"\0\0\0\0\5serve")
+            assert client.recv(1) == b"\0"
+        serving.send_signal(signal.SIGTERM)
+        assert serving.wait(30) == 0
+    finally:
+        serving.kill()
+        serving.wait()
+    assert shell.run("queue", "show", "serve", "--json").object["owner"] == "edge:tmq"
+
+
+def test_serve_needs_an_edge_and_a_store(alone: Shell) -> None:
+    assert "there is: pubsub, ring, rqp, tmq" in alone.fails("serve", "nonsense", code=2)
+    assert alone.fails("serve", "tmq", code=3).startswith("no_store: ")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("setting", ["health.port", f"{DOCUMENT}.port"])
+def test_a_port_in_use_is_told_with_its_setting_and_who_may_hold_it(
+    alone: Shell, setting: str, workers: str
+) -> None:
+    with taken() as port:
+        options = ["--store", NOWHERE, "--set", f"{setting}={port}", "--workers", workers]
+        error = alone.run("serve", "tmq", *options, code=2).err.splitlines()[-1]
+        told = json.loads(alone.run("serve", "tmq", *options, "--json", code=2).err.splitlines()[-1])
+    says = (
+        f"tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
+        f"another `penstock up` or `serve` may run there: end it, or change {setting}"
+    )
+    assert error == f"penstock: edge_unusable: {says}"
+    assert told == {"error": "edge_unusable", "message": says, "exit": 2}
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_tls_files_that_are_not_there_are_told_with_their_setting(alone: Shell, workers: str) -> None:
+    alone.write(
+        "penstock.yaml",
+        "edges: {tmq: {listeners: {document: {tls: {certificate: server.pem, key: server.key}}}}}",
+    )
+    error = alone.fails("serve", "tmq", "--store", NOWHERE, "--workers", workers, code=2)
+    assert error == (
+        "edge_unusable: tmq cannot start: certificate: server.pem cannot be read: No such file or directory; "
+        f"change {DOCUMENT}.tls"
+    )
+
+
+def test_what_only_the_start_finds_out_has_its_label_too(alone: Shell) -> None:
+    """Two listeners on one port: each of them could have it."""
+    port = free_port()
+    both = [f"--set=edges.tmq.listeners.{name}.port={port}" for name in ("document", "reference")]
+    *log, last = alone.run("serve", "tmq", "--store", NOWHERE, "--json", *both, code=2).err.splitlines()
+    assert json.loads(last)["error"] == "edge_unusable"
+    assert f"cannot listen on 127.0.0.1 port {port}" in json.loads(last)["message"]
+    assert all("action" in json.loads(line) for line in log)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_health_page_at_an_unknown_name_is_told(alone: Shell, workers: str) -> None:
+    host = ["--set", "health.host=no.such.host.invalid", "--workers", workers]
+    error = alone.fails("serve", "tmq", "--store", NOWHERE, *host, code=2)
+    assert error.startswith("edge_unusable: tmq cannot start: cannot listen on no.such.host.invalid port 0: ")
+    assert error.endswith("; change health.port, or the host beside it")
+
+
+def test_a_url_that_is_none_is_told_as_by_every_command(alone: Shell) -> None:
+    assert alone.fails("serve", "tmq", "--store", "http://x", code=2).startswith("bad_settings: store.url: ")
+
+
+FAULTY = """
+from services.cli.terminal.exits import Failure
+from services.cli.framework.serving import serve_edge
+from services.kit.edge import Edge, EdgeSettings
+from services.kit.config.settings import load
+
+class Settings(EdgeSettings):
+    listeners: dict = {}
+
+async def start(context):
+    raise ArithmeticError("a fault of ours")
+
+try:
+    serve_edge(Edge("faulty", Settings, start, lambda _: []), load(), None)
+except Failure as failure:
+    print(failure.label, failure)
+"""
+
+
+def test_a_fault_of_an_edge_has_its_label_and_the_log_the_traceback(alone: Shell) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FAULTY],
+        env=alone.environment,
+        cwd=alone.folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "edge_failed faulty failed: ArithmeticError: a fault of ours; its log says where\n"
+    (event,) = [one for one in map(json.loads, done.stderr.splitlines()) if one["action"] == "failed"]
+    assert "in start" in event["exc_info"]

@@ -1,0 +1,37 @@
+"""docs/reference/cli.md tells every command and every option, as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from services.cli.main import MODULES
+from services.cli.reference import reference
+from tests.cli.shell import Shell
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
+OPTION = re.compile(r"^  (?:-h, )?(--[a-z-]+)", re.M)
+
+
+def section(command: str) -> str:
+    text = DOCUMENT.read_text().partition(f" penstock {command}\n")[2]
+    return re.split(r"^##+ ", text, maxsplit=1, flags=re.M)[0]
+
+
+def test_the_page_is_not_stale() -> None:
+    advice = "python -m services.cli.reference.reference > docs/reference/cli.md"
+    assert DOCUMENT.read_text() == reference.page(), advice
+
+
+def test_every_command_is_on_it() -> None:
+    told = set(re.findall(r"^## penstock (\w+)$", DOCUMENT.read_text(), re.M))
+    assert told == MODULES.keys()
+
+
+@pytest.mark.parametrize("command", ["up", "queue create", "dead redrive", "sysv", "store rights"])
+def test_it_has_the_options_that_help_has(alone: Shell, command: str) -> None:
+    """Those of edges, too."""
+    there = set(OPTION.findall(alone.run(*command.split(), "--help").text)) - {"--help"}
+    assert set(re.findall(r"^\| `(--[a-z-]+)", section(command), re.M)) == there

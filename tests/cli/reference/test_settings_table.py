@@ -1,0 +1,53 @@
+"""docs/settings.md tells every setting, as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from services.cli.reference import settings_table
+from services.kit.config.settings import GlobalSettings
+from services.kit.edge import edges
+from tests.cli.shell import Shell
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "settings.md"
+LISTENER = re.compile(r"\.listeners\.\w+")
+
+
+def table() -> dict[str, list[str]]:
+    """path -> default, allowed, meaning"""
+    lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {path.strip("`"): rest for path, *rest in cells}
+
+
+def test_the_page_is_not_stale() -> None:
+    advice = "python -m services.cli.reference.settings_table > docs/settings.md"
+    assert DOCUMENT.read_text() == settings_table.page(), advice
+
+
+def test_every_setting_is_on_it_with_a_meaning(alone: Shell) -> None:
+    told = table()
+    for path in alone.run("config").text.splitlines()[2:]:
+        name = LISTENER.sub(".listeners.<listener>", path.split()[0])
+        assert name in told or any(path.startswith(f"{name}.<") for path in told)
+    assert {path.partition(".")[0] for path in told} == set(GlobalSettings.model_fields)
+    assert {path.split(".")[1] for path in told if path.startswith("edges.")} == edges().keys()
+    assert all(meaning and allowed and default for default, allowed, meaning in told.values())
+
+
+def test_it_says_what_there_is_and_what_may_be() -> None:
+    told = table()
+    listener = "edges.tmq.listeners.<listener>"
+    assert told[f"{listener}.port"][:2] == [
+        "document: `6161`, reference: `6162`",
+        "whole number from 0 to 65535",
+    ]
+    assert told[f"{listener}.dialect"][1] == "`document`, `reference`"
+    assert told[f"{listener}.tls.min_version"][:2] == ["`'1.2'`", "`'1.2'`, `'1.3'`"]
+    assert told[f"{listener}.tls.key"][0] == "must be said"
+    assert told["edges.tmq.max_message_bytes"][:2] == [
+        "`1048576` (1 MiB)",
+        "whole number from 1 to 15 MiB",
+    ]
+    assert told["store.url"][:2] == ["-", "URL"]
