@@ -70,7 +70,7 @@ docs: $(READY)  ## the documentation as a site, into ./site; a warning is an err
 	@echo "site/: python3 -m http.server --directory site, then http://127.0.0.1:8000"
 
 cli-reference: $(READY)  ## write docs/reference/cli.md anew, after commands or options were changed
-	$(PYTHON) -m services.cli.reference.reference > docs/reference/cli.md
+	$(PYTHON) -m services.cli.reference.commands_table > docs/reference/cli.md
 
 kubernetes: $(READY)  ## what tests on an API server need: etcd, and programs that are built once, which takes minutes
 	tools/system kubernetes

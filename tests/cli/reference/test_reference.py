@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.cli.main import MODULES
-from services.cli.reference import reference
+from services.cli.reference import commands_table as reference
 from tests.cli.shell import Shell
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
@@ -21,7 +21,7 @@ def section(command: str) -> str:
 
 
 def test_the_page_is_not_stale() -> None:
-    advice = "python -m services.cli.reference.reference > docs/reference/cli.md"
+    advice = "python -m services.cli.reference.commands_table > docs/reference/cli.md"
     assert DOCUMENT.read_text() == reference.page(), advice
 
 

@@ -1,6 +1,6 @@
 """docs/reference/cli.md, written from the commands themselves:
 
-python -m services.cli.reference.reference > docs/reference/cli.md
+python -m services.cli.reference.commands_table > docs/reference/cli.md
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from services.cli.main import penstock
 INTRODUCTION = """\
 # Every command, every option
 
-Made of the commands themselves by `python -m services.cli.reference.reference`; a test sees that it is not stale. What each is
-for, with what it shows, is told in [the command line](../cli.md). The environment, files and `--set` are told with
+Made of the commands themselves by `make cli-reference`; a test sees that it is not stale. What each is for, with what
+it shows, is told in [the command line](../cli.md). The environment, files and `--set` are told with
 [the settings](../settings.md). `-h` and `--help` are options of each command.
 """
 NAME = "penstock"
