@@ -1,4 +1,4 @@
-"""Documents and bodies as commands are given them: YAML files, options of a queue, message bodies, selections of letters.
+"""What commands are given: YAML files, options of a queue, message bodies, selections of letters.
 
 It prints nothing.
 """

@@ -1,4 +1,4 @@
-"""What `penstock up` runs on this machine: its data folder, the embedded store, and edges and console as child processes.
+"""What `penstock up` runs on this machine: its data folder, the embedded store, edges and console as child processes.
 
 It knows no command and no option.
 """
