@@ -18,11 +18,12 @@ from services.console.figures import Figures
 from services.console.guard import Guard
 from services.console.identity import Caller, Identities
 from services.console.openapi import PREFIX, document
-from services.console.operations import Answer, Call, Route, encode
+from services.console.operations import Answer, Call, Route
 from services.console.prepared import answered_at, prepare
 from services.console.problems import Problem, bad_request, problem_of
 from services.console.refusals import expecting, of_http, refused
 from services.console.room import Share, send
+from services.console.shape import encode
 from services.console.static import Page
 from services.console.strangers import Strangers
 from services.console.table import ROUTES

@@ -11,9 +11,10 @@ from typing import Any
 from aiohttp import web
 
 from services.console.identity import Caller
-from services.console.operations import Call, encode
+from services.console.operations import Call
 from services.console.problems import Problem
 from services.console.roles import Role
+from services.console.shape import encode
 
 HEARTBEAT_S = 15.0
 KEPT_SHARE = 10  # of live views so many-th part is for operators

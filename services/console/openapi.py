@@ -10,8 +10,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from services.console.operations import Condition, Nothing, Route
+from services.console.operations import Condition, Route
 from services.console.problems import CONTENT_TYPE
+from services.console.shape import Nothing
 from services.console.shapes import ProblemShape
 
 PREFIX = "/api/v1"

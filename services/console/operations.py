@@ -3,36 +3,21 @@ the other does not."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel
 
+from services.console.console import Console
 from services.console.identity import Caller
 from services.console.roles import Role
 from services.console.room import Share
+from services.console.shape import JSON, Nothing, encode
 
-if TYPE_CHECKING:
-    from services.console.console import Console
-
-JSON = "application/json"
 USUAL_BODY = 1 << 20  # octets of a request
-
-
-class Shape(BaseModel):
-    """What is sent or answered: camelCase outside, no field that this version does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, serialize_by_alias=True)
-
-
-class Nothing(Shape):
-    """No query at all."""
 
 
 class Condition(Enum):
@@ -116,27 +101,3 @@ class Route:
     def names(self) -> tuple[str, ...]:
         """Of what stands in the path."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))
-
-
-def encode(document: Any) -> bytes:
-    """Names that are not UTF-8 keep their octets as lone surrogates, which JSON writes as escapes."""
-    return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
-
-
-def plain(value: Any) -> Any:
-    """What attributes hold, as JSON can: octets as text, numbers that are none as their names."""
-    match value:
-        case bytes():
-            return value.decode("utf-8", "surrogateescape")
-        case float() if not math.isfinite(value):
-            return str(value)
-        case None | bool() | int() | float() | str():
-            return value
-        case Mapping():
-            return {
-                name if isinstance(name, str) else str(plain(name)): plain(it) for name, it in value.items()
-            }
-        case list() | tuple():
-            return [plain(each) for each in value]
-        case _:
-            return str(value)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import Field
 
 from services.console.cursor import decode_cursor, encode_cursor
-from services.console.operations import Shape
+from services.console.shape import Shape
 
 MOST = 1000
 ItemT = TypeVar("ItemT")

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from services.console.operations import encode
+from services.console.shape import encode
 from services.store import Queue
 from services.store.catalogue import COUNTERS
 from services.store.model import StoreError, to_document

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from services.console.moments import Moment
-from services.console.operations import Shape
 from services.console.patterns import LONGEST, parse_pattern
+from services.console.shape import Shape
 from services.store import DeadLetters, Filter
 from services.store.model import ID, Duration, QueueName
 

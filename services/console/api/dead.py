@@ -17,11 +17,12 @@ from services.console.detail import chosen
 from services.console.etags import must_match
 from services.console.job import Job, Kind
 from services.console.moments import moment, moment_or_none
-from services.console.operations import Answer, Call, plain
+from services.console.operations import Answer, Call
 from services.console.paging import Paged
 from services.console.problems import Problem, problem_of
 from services.console.room import Room
 from services.console.selection import MOST_REASONS, Conditions, Reason, count
+from services.console.shape import plain
 from services.store import DeadLetter, DeadLetters, Filter, Queue, StoreError, StoreUnavailable
 from services.store.deadletters import PAGE, WHOLE, Looked
 from services.store.model import OutcomeUnknown, QueueUnknown, is_id

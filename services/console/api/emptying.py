@@ -8,7 +8,8 @@ from pydantic import Field
 
 from services.console.etags import differs, must_match
 from services.console.job import Job, Kind
-from services.console.operations import Answer, Call, Shape
+from services.console.operations import Answer, Call
+from services.console.shape import Shape
 from services.store import Filter, Queue
 from services.store.deadletters import Ready, ready
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from services.console.operations import Shape
+from services.console.shape import Shape
 from services.console.shapes.parts import Base64, Cursor, Ms, Time
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.console.operations import Shape
+from services.console.shape import Shape
 
 Time = Annotated[
     str, Field(json_schema_extra={"format": "date-time"}, description="ISO 8601 in UTC, by the store's clock")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from services.console.operations import Shape
+from services.console.shape import Shape
 from services.console.shapes.parts import Cursor, Ms, Rate, Time
 
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from services.console.operations import Shape
 from services.console.roles import Role
+from services.console.shape import Shape
 from services.console.shapes.parts import Cursor, Time
 from services.console.shapes.queues import AllRates
 
