@@ -11,22 +11,22 @@ from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
 
-from services.console.audit import DONE, FAULT, UNKNOWN
-from services.console.bodies import must_be_plain, read_body, read_document, read_query
-from services.console.console import Console
+from services.console.access.guard import Guard
+from services.console.access.identity import Caller, Identities
+from services.console.access.unauthenticated_log import Strangers
+from services.console.audit.audit import DONE, FAULT, UNKNOWN
+from services.console.contract.problems import Problem, bad_request, problem_of
+from services.console.contract.shape import encode
+from services.console.core.console import Console
+from services.console.core.refusals import expecting, of_http, refused
+from services.console.core.route import Answer, Call, Route
 from services.console.figures import Figures
-from services.console.guard import Guard
-from services.console.identity import Caller, Identities
+from services.console.http.bodies import must_be_plain, read_body, read_document, read_query
+from services.console.http.memory_budget import Share, send
+from services.console.http.prepared import answered_at, prepare
+from services.console.http.static import Page
 from services.console.openapi import PREFIX, document
-from services.console.operations import Answer, Call, Route
-from services.console.prepared import answered_at, prepare
-from services.console.problems import Problem, bad_request, problem_of
-from services.console.refusals import expecting, of_http, refused
-from services.console.room import Share, send
-from services.console.shape import encode
-from services.console.static import Page
-from services.console.strangers import Strangers
-from services.console.table import ROUTES
+from services.console.routes import ROUTES
 from services.kit.net import plain_address
 from services.kit.readiness import Readiness
 from services.store import StoreError

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from services.console.operations import Condition, Route
-from services.console.problems import CONTENT_TYPE
-from services.console.shape import Nothing
-from services.console.shapes import ProblemShape
+from services.console.contract.problems import CONTENT_TYPE
+from services.console.contract.shape import Nothing
+from services.console.contract.shapes import ProblemShape
+from services.console.core.route import Condition, Route
 
 PREFIX = "/api/v1"
 REF = "#/components/schemas/{model}"

@@ -15,16 +15,16 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import Field
 
-from services.console import local_token
+from services.console.access import local_token
+from services.console.access.identity import Identities
 from services.console.app import App
-from services.console.audit import Audit
-from services.console.console import Console
-from services.console.door import Door
+from services.console.audit.audit import Audit
+from services.console.core.console import Console
 from services.console.figures import Figures
-from services.console.history import History
-from services.console.identity import Identities
-from services.console.jobs import Jobs
-from services.console.live import Live
+from services.console.history.history import History
+from services.console.http.http_site import Door
+from services.console.jobs.jobs import Jobs
+from services.console.live.live import Live
 from services.console.settings import ConsoleSettings
 from services.kit import logs
 from services.kit.config import GlobalSettings

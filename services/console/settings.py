@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from services.console.roles import Role
+from services.console.contract.roles import Role
 from services.kit.config import MAX_SECONDS
 from services.kit.net import BindAddress, Networks, TlsSettings
 from services.outside.url import MASK

@@ -23,12 +23,12 @@ import yarl
 from multidict import CIMultiDict
 from pydantic import BaseModel
 
+from services.console.contract.shapes import ProblemShape
+from services.console.core.route import Route
 from services.console.openapi import LATER, PREFIX, statuses
-from services.console.operations import Route
 from services.console.process import NAME, Hosted, Running, start
+from services.console.routes import ROUTES
 from services.console.settings import ConsoleSettings
-from services.console.shapes import ProblemShape
-from services.console.table import ROUTES
 from services.kit.config.settings import GlobalSettings
 from services.kit.edge import EdgeContext
 from services.kit.metrics.metrics import Metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from services.console.local_token import FILE
+from services.console.access.local_token import FILE
 
 TOKEN = "a-token-that-all-tests-share-0123456789"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}

@@ -79,7 +79,7 @@ async def test_a_slot_that_moves_takes_its_queues_along(sharded: LiveConsole, cl
 
 async def test_a_shard_that_is_away(own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Queues of the others are told as ever, also once the store's memory is looked at again."""
-    monkeypatch.setattr("services.console.state.AGAIN_S", 0.0)
+    monkeypatch.setattr("services.console.live.state.AGAIN_S", 0.0)
     await set_up(own_cluster)
     home = own_cluster.holder(RegistryKeys().epoch)
     away, other = (node for node in own_cluster.nodes if node is not home)

@@ -9,7 +9,7 @@ import click
 
 from services.cli.framework.command import Options, plain_command
 from services.cli.terminal.exits import Exit, Failure
-from services.console import local_token
+from services.console.access import local_token
 from services.console.settings import ConsoleSettings
 from services.kit.config import SettingsError
 from services.kit.pdeathsig import die_with_parent

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from services.cli.local.edge_process import EdgeProcess
-from services.console import local_token
+from services.console.access import local_token
 from services.kit.session import Peer
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import Field
 
-from services.console.cursor import decode_cursor, encode_cursor
-from services.console.moments import Moment, moment
-from services.console.operations import Answer, Call
-from services.console.paging import Paged
-from services.console.problems import Problem
+from services.console.contract.cursor import decode_cursor, encode_cursor
+from services.console.contract.moments import Moment, moment
+from services.console.contract.problems import Problem
+from services.console.core.route import Answer, Call
+from services.console.queries.paging import Paged
 from services.store.catalogue import AuditFilter, Line, is_place
 
 LIST = "audit"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from services.console.operations import Answer, Call
+from services.console.core.route import Answer, Call
 
 Tree = dict[str, Any]
 

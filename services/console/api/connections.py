@@ -6,11 +6,11 @@ from typing import Any
 
 from pydantic import Field
 
-from services.console.asking import Asked, Item, ask_page
-from services.console.moments import moment
-from services.console.operations import Answer, Call
-from services.console.paging import Paged
-from services.console.problems import Problem
+from services.console.api.asking import Asked, Item, ask_page
+from services.console.contract.moments import moment
+from services.console.contract.problems import Problem
+from services.console.core.route import Answer, Call
+from services.console.queries.paging import Paged
 from services.store.processes import Answer as Said
 
 CLOSE_S = 5.0  # within which a process has to say that it closes a connection

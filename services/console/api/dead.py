@@ -12,17 +12,17 @@ from urllib.parse import quote
 from pydantic import Field
 
 from services.console.api.messages import OCTETS, READ_OCTETS, Octets
-from services.console.cursor import decode_cursor, encode_cursor
-from services.console.detail import chosen
-from services.console.etags import must_match
-from services.console.job import Job, Kind
-from services.console.moments import moment, moment_or_none
-from services.console.operations import Answer, Call
-from services.console.paging import Paged
-from services.console.problems import Problem, problem_of
-from services.console.room import Room
-from services.console.selection import MOST_REASONS, Conditions, Reason, count
-from services.console.shape import plain
+from services.console.audit.detail import chosen
+from services.console.contract.cursor import decode_cursor, encode_cursor
+from services.console.contract.etags import must_match
+from services.console.contract.moments import moment, moment_or_none
+from services.console.contract.problems import Problem, problem_of
+from services.console.contract.shape import plain
+from services.console.core.route import Answer, Call
+from services.console.http.memory_budget import Room
+from services.console.jobs.job import Job, Kind
+from services.console.queries.paging import Paged
+from services.console.queries.selection import MOST_REASONS, Conditions, Reason, count
 from services.store import DeadLetter, DeadLetters, Filter, Queue, StoreError, StoreUnavailable
 from services.store.deadletters import PAGE, WHOLE, Looked
 from services.store.model import OutcomeUnknown, QueueUnknown, is_id

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from services.console.operations import Answer, Call
-from services.console.paging import page_of
-from services.console.processes import edge_of
+from services.console.core.route import Answer, Call
+from services.console.live.processes import edge_of
+from services.console.queries.paging import page_of
 
 LIST = "edges"
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.console.etags import differs, must_match
-from services.console.job import Job, Kind
-from services.console.operations import Answer, Call
-from services.console.shape import Shape
+from services.console.contract.etags import differs, must_match
+from services.console.contract.shape import Shape
+from services.console.core.route import Answer, Call
+from services.console.jobs.job import Job, Kind
 from services.store import Filter, Queue
 from services.store.deadletters import Ready, ready
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from services.console.cursor import decode_cursor, encode_cursor
-from services.console.job import PLACE, place_of
-from services.console.operations import Answer, Call
+from services.console.contract.cursor import decode_cursor, encode_cursor
+from services.console.core.route import Answer, Call
+from services.console.jobs.job import PLACE, place_of
 
 LIST = "jobs"
 

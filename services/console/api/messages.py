@@ -9,13 +9,13 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from services.console.bodies import aside
-from services.console.cursor import decode_cursor, encode_cursor
-from services.console.moments import moment
-from services.console.operations import Answer, Call
-from services.console.paging import CursorOf
-from services.console.problems import Problem, bad_request
-from services.console.shape import Shape, plain
+from services.console.contract.cursor import decode_cursor, encode_cursor
+from services.console.contract.moments import moment
+from services.console.contract.problems import Problem, bad_request
+from services.console.contract.shape import Shape, plain
+from services.console.core.route import Answer, Call
+from services.console.http.bodies import aside
+from services.console.queries.paging import CursorOf
 from services.store import Delivery, Queue
 from services.store.model import records, trace_context
 from services.store.pipeline import Asker

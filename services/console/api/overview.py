@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.console.operations import Answer, Call
+from services.console.core.route import Answer, Call
 
 
 async def overview(call: Call) -> Answer:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from services.console.api.queues import OWNER
-from services.console.detail import changed, made
-from services.console.etags import differs, must_be_new, must_match, peer_etag, unreadable_peer_etag
-from services.console.operations import Answer, Call
-from services.console.paging import page_of
-from services.console.problems import Problem, bad_request
+from services.console.audit.detail import changed, made
+from services.console.contract.etags import differs, must_be_new, must_match, peer_etag, unreadable_peer_etag
+from services.console.contract.problems import Problem, bad_request
+from services.console.core.route import Answer, Call
+from services.console.queries.paging import page_of
 from services.store.catalogue import read
 from services.store.model import Peer, PeerChanged, PeerSpec, Unreadable, check_peer_name, to_peer_document
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from pydantic import Field
 
-from services.console.detail import changed, made
-from services.console.etags import differs, must_be_new, must_match, queue_etag, unreadable_etag
-from services.console.followed import MOST_MINUTES
-from services.console.operations import Answer, Call
-from services.console.paging import Paged, page_of
-from services.console.problems import Problem, bad_request
-from services.console.rows import RATES, Row, detail_of, rates_of, taken_at
-from services.console.shape import JSON, Shape, encode
+from services.console.audit.detail import changed, made
+from services.console.contract.etags import differs, must_be_new, must_match, queue_etag, unreadable_etag
+from services.console.contract.problems import Problem, bad_request
+from services.console.contract.shape import JSON, Shape, encode
+from services.console.core.route import Answer, Call
+from services.console.history.followed import MOST_MINUTES
+from services.console.live.rows import RATES, Row, detail_of, rates_of, taken_at
+from services.console.queries.paging import Paged, page_of
 from services.store import Queue, QueueSpec
 from services.store.model import QueueChanged, QueueExists, QueueUnknown, check_name, decided, parse_leniently
 

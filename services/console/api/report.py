@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from services.console.operations import Answer, Call
-from services.console.problems import Problem
+from services.console.contract.problems import Problem
+from services.console.core.route import Answer, Call
 from services.store.report import read_report
 
 

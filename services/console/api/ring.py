@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.console.moments import moment
-from services.console.operations import Answer, Call
+from services.console.contract.moments import moment
+from services.console.core.route import Answer, Call
 from services.store.catalogue import Group, Seen, groups
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.console.safe_headers import CSP
+from services.console.contract.safe_headers import CSP
 from tools.vendor import IMPORTS, PLACES, RECORD, Package
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
-from services.console.console import SHOWN_JOBS
+from services.console.core.console import SHOWN_JOBS
 from tests.console.local import HEADERS
 from tests.console.page.looking import axe, show
 from tests.console.page.scene import Scene

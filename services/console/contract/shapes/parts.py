@@ -1,0 +1,34 @@
+"""What many answers have in common, and what a problem looks like."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from services.console.contract.shape import Shape
+
+Time = Annotated[
+    str, Field(json_schema_extra={"format": "date-time"}, description="ISO 8601 in UTC, by the store's clock")
+]
+Ms = Annotated[int, Field(description="milliseconds")]
+Rate = Annotated[float, Field(description="a second")]
+Base64 = Annotated[str, Field(json_schema_extra={"contentEncoding": "base64"})]
+Cursor = Annotated[str | None, Field(description="where the next page begins; null: this was the last one")]
+
+
+class Fault(Shape):
+    at: str
+    message: str
+
+
+class ProblemShape(Shape):
+    """RFC 9457. `label` is stable, `detail` is for people."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    label: str
+    errors: list[Fault] | None = None

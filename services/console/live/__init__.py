@@ -1,0 +1,4 @@
+"""The live view: queues are polled while somebody watches, and changes sent to whoever does.
+
+It knows no request.
+"""

@@ -1,0 +1,25 @@
+"""Processes of edges, as the API tells of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.console.contract.moments import moment
+from services.store.processes import Process
+
+
+def edge_of(process: Process) -> dict[str, Any]:
+    return {
+        "process": process.name,
+        "edge": process.edge,
+        "version": process.version,
+        "host": process.host,
+        "pid": process.pid,
+        "startedAt": moment(process.started_ms),
+        "seenAt": moment(process.seen_ms),
+        "ready": process.unready is None,
+        "unready": process.unready,
+        "listeners": [{"name": name, "address": address} for name, address in process.listeners],
+        "connections": process.connections,
+        "health": process.health,
+    }

@@ -1,0 +1,60 @@
+"""Where who comes by the trusted proxy is (docs/console.md, Who may do what)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from multidict import CIMultiDict
+
+from tests.console.access.test_identity import PROXY, TOKENS
+from tests.console.live_console import LiveConsole
+from tests.servers import Server
+
+
+@pytest.mark.parametrize(
+    ("said", "address"),
+    [
+        (["10.1.2.3"], "10.1.2.3"),
+        (["8.8.8.8, 10.1.2.3"], "10.1.2.3"),
+        (["10.1.2.3", "8.8.8.8"], "8.8.8.8"),
+        (["10.1.2.3:4711"], "10.1.2.3"),
+        (["[fd00::7]:80"], "fd00::7"),
+        (["fd00::7"], "fd00::7"),
+        (["::ffff:10.1.2.3"], "10.1.2.3"),
+        (["10.1.2.3, unknown"], "127.0.0.1"),
+        (["10.1.2.3,"], "127.0.0.1"),
+        (["<script>"], "127.0.0.1"),
+        ([], "127.0.0.1"),
+    ],
+)
+async def test_where_its_client_is(server: Server, said: list[str], address: str) -> None:
+    """The last hop: what stands before it the client may have made up."""
+    headers = CIMultiDict({"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"})
+    for each in said:
+        headers.add("X-Forwarded-For", each)
+    async with LiveConsole(server.url, proxy=PROXY) as console:
+        assert (
+            await console.ask("PUT", "/queues/orders", {"ackLevel": "memory"}, headers=headers)
+        ).status == 201
+        (line,) = (await console.get("/audit", headers=headers)).items
+        assert line["address"] == address
+
+
+async def test_where_who_has_a_token_is(server: Server) -> None:
+    """Also of one that nobody knows: in the process's log."""
+    headers = {"X-Forwarded-For": "8.8.8.8, 10.1.2.3"}
+    async with LiveConsole(server.url, proxy=PROXY, tokens=TOKENS) as console:
+        body = {"ackLevel": "memory"}
+        assert (await console.ask("PUT", "/queues/a", body, headers=headers, token="rule")).status == 201
+        assert (await console.get("/queues", headers=headers)).status == 401
+        assert console.audited()[-1]["address"] == "10.1.2.3"
+        assert [vars(line)["address"] for line in console.log.events("stranger")] == ["10.1.2.3"]
+
+
+@pytest.mark.parametrize("proxy", [{"networks": ["10.0.0.0/8"]}, {**PROXY, "address_header": None}])
+async def test_where_nobody_says_it_the_connection_does(server: Server, proxy: dict[str, Any]) -> None:
+    async with LiveConsole(server.url, proxy=proxy, tokens=TOKENS) as console:
+        headers = {"X-Forwarded-For": "8.8.8.8"}
+        assert (await console.ask("PUT", "/queues/a", {}, headers=headers, token="do")).status == 403
+        assert console.audited()[-1]["address"] == "127.0.0.1"

@@ -1,0 +1,102 @@
+"""What a page of somebody else may make a browser ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.console.access.guard import is_local
+from tests.console.live_console import LiveConsole
+from tests.servers import Server
+
+SPEC = {"ackLevel": "memory"}
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost",
+        "localhost:9180",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "127.9.9.9",
+        "[::1]:80",
+        "[::1]",
+        "a.localhost",
+        "LOCALHOST",
+        "localhost.",
+    ],
+)
+def test_names_of_this_machine(host: str) -> None:
+    assert is_local(host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "10.0.0.1",
+        "[::2]",
+        "[",
+        "localhost.evil",
+        "evil@localhost.example",
+        "0.0.0.0",
+    ],
+)
+def test_names_of_others(host: str) -> None:
+    assert not is_local(host)
+
+
+@pytest.mark.parametrize("path", ["/queues", "/events", "/me"])
+async def test_dns_rebinding(console: LiveConsole, path: str) -> None:
+    reply = await console.get(path, headers={"Host": "evil.example"})
+    assert (reply.status, reply.label) == (421, "foreign_host")
+
+
+async def test_with_tokens_any_name_leads_here(server: Server) -> None:
+    """A browser knows better than Host what is its own origin: a proxy may have written Host anew."""
+    async with LiveConsole(server.url, proxy={"networks": ["10.0.0.0/8"]}) as console:
+        for headers in ({}, {"Origin": "https://behind.example", "Sec-Fetch-Site": "same-origin"}):
+            reply = await console.get("/me", headers={"Host": "mq.example.org", **headers})
+            assert reply.status == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_refused"),
+    [
+        ({"Origin": "https://evil.example"}, True),
+        ({"Origin": "null"}, True),
+        ({"Origin": "http://127.0.0.1:1"}, True),
+        ({"Origin": "[", "Sec-Fetch-Site": "none"}, True),
+        ({"Origin": "http://["}, True),
+        ({"Sec-Fetch-Site": "cross-site"}, True),
+        ({"Sec-Fetch-Site": "same-site"}, True),
+        ({"Sec-Fetch-Site": "same-origin"}, False),
+        ({"Sec-Fetch-Site": "none"}, False),
+        ({}, False),
+        ({"Sec-Fetch-Site": "nonsense"}, True),
+        ({"Origin": "OWN"}, False),
+        ({"Origin": "OWN", "Sec-Fetch-Site": "same-origin"}, False),
+        ({"Origin": "OWN", "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Origin": "TLS", "Sec-Fetch-Site": "cross-site"}, True),
+        ({"Origin": "TLS", "Sec-Fetch-Site": "same-site"}, True),
+        ({"Origin": "https://behind.example", "Sec-Fetch-Site": "same-origin"}, True),
+        ({"Origin": "https://mq.example.org", "Sec-Fetch-Site": "cross-site"}, False),
+    ],
+)
+async def test_changes(server: Server, headers: dict[str, str], is_refused: bool) -> None:
+    async with LiveConsole(server.url, origins=["https://mq.example.org"]) as console:
+        own = {"OWN": console.base, "TLS": console.base.replace("http", "https")}
+        sent = {name: own.get(value, value) for name, value in headers.items()}
+        reply: Any = await console.ask("PUT", "/queues/orders", SPEC, headers=sent)
+        assert reply.status == (403 if is_refused else 201)
+        if is_refused:
+            assert reply.label == "foreign_origin"
+            assert [line["outcome"] for line in console.audited()] == ["foreign_origin"]
+        for path in ("/queues", "/me", "/openapi.json"):
+            reply = await console.get(path, headers=sent)
+            assert reply.status == (403 if is_refused else 200), path
+        assert "Access-Control-Allow-Origin" not in reply.headers

@@ -1,0 +1,262 @@
+"""Who may do what: tokens, a trusted proxy, nobody at all."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+from multidict import CIMultiDict
+
+from services.console.access.unauthenticated_log import MOST, Strangers
+from services.console.contract.roles import Role
+from services.console.routes import ROUTES
+from services.console.settings import ConsoleSettings
+from tests.console.live_console import PATIENCE_S, LiveConsole
+from tests.servers import Server
+
+TOKENS = [
+    {"name": "eye", "role": "view", "sha256": hashlib.sha256(b"see").hexdigest()},
+    {"name": "hand", "role": "operate", "sha256": hashlib.sha256(b"do").hexdigest()},
+    {"name": "head", "role": "admin", "sha256": hashlib.sha256(b"rule").hexdigest()},
+]
+TOKEN_OF = {Role.VIEW: "see", Role.OPERATE: "do", Role.ADMIN: "rule"}
+PROXY: dict[str, Any] = {
+    "networks": ["127.0.0.0/8"],
+    "roles": {"staff": "view", "ops": "operate", "root": "admin"},
+}
+BODIES = {  # something that each route takes
+    "queue.put": {"ackLevel": "memory"},
+    "message.put": {"body": "a"},
+    "dead.redrive": {"all": True, "dryRun": True},
+    "dead.purge": {"all": True, "dryRun": True},
+    "peer.put": {"protocol": "ring", "addresses": ["127.0.0.1"]},
+}
+
+
+@pytest.fixture
+async def guarded(server: Server) -> AsyncIterator[LiveConsole]:
+    async with LiveConsole(server.url, tokens=TOKENS) as console:
+        yield console
+
+
+class TestTokens:
+    async def test_who_one_is(self, guarded: LiveConsole) -> None:
+        assert await guarded.found("/me", token="see") == {"who": "eye", "role": "view", "auth": "token"}
+        assert await guarded.found("/me", token="rule") == {"who": "head", "role": "admin", "auth": "token"}
+
+    @pytest.mark.parametrize(
+        "authorization",
+        [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer nonsense",
+            "Basic c2Vl",
+            "see",
+            "Bearer \u00a0",
+            "Bearer \u00a0see",
+            "Bearer " + "x" * 5000,
+        ],
+    )
+    async def test_nobody(self, guarded: LiveConsole, authorization: str) -> None:
+        reply = await guarded.get("/me", headers={"Authorization": authorization} if authorization else {})
+        assert (reply.status, reply.label) == (401, "unauthorized")
+        assert reply.headers["WWW-Authenticate"].startswith("Bearer")
+
+    async def test_the_page_and_the_document_need_none(self, guarded: LiveConsole) -> None:
+        """The page asks for the token."""
+        for path in ("/", "/openapi.json", "/healthz"):
+            async with guarded.session.get(guarded.base + path) as response:
+                assert response.status == 200
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.action)
+async def test_every_route_keeps_out_who_may_less(guarded: LiveConsole, route: Any) -> None:
+    """And lets in who may more: whatever it says to them, it is not 403."""
+    path = route.path.replace("{name}", "orders").replace("{id}", "1-1")
+    for role, token in TOKEN_OF.items():
+        if route.action == "events.watch":
+            continue
+        reply = await guarded.ask(route.method, path, BODIES.get(route.action), token=token)
+        is_allowed = route.role is None or role.may(route.role)
+        assert (reply.status != 403) is is_allowed, (role, reply)
+    assert (await guarded.ask(route.method, path, BODIES.get(route.action))).status == 401
+
+
+async def test_a_refusal_is_in_the_audit_log(guarded: LiveConsole) -> None:
+    assert (await guarded.get("/config", token="do")).status == 403
+    assert (await guarded.ask("PUT", "/queues/orders", {"ackLevel": "memory"}, token="see")).status == 403
+    lines = [(line["who"], line["what"], line["target"], line["outcome"]) for line in guarded.audited()]
+    assert lines == [("hand", "config.show", "", "forbidden"), ("eye", "queue.put", "orders", "forbidden")]
+
+
+class TestProxy:
+    async def _ask(self, server: Server, headers: Mapping[str, str], **proxy: Any) -> Any:
+        async with LiveConsole(server.url, proxy={**PROXY, **proxy}) as console:
+            return await console.get("/me", headers=headers)
+
+    async def test_says_who_it_is(self, server: Server) -> None:
+        reply = await self._ask(
+            server, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "staff, ops,others"}
+        )
+        assert reply.document == {"who": "ann", "role": "operate", "auth": "proxy"}
+
+    async def test_groups_that_may_nothing(self, server: Server) -> None:
+        """Who that was is known, so the audit log has it, in the store as well."""
+        headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "others"}
+        async with LiveConsole(server.url, proxy=PROXY) as console:
+            for method, path in (("GET", "/me"), ("GET", "/queues"), ("PUT", "/queues/orders")):
+                body = {"ackLevel": "memory"} if method == "PUT" else None
+                reply = await console.ask(method, path, body, headers=headers)
+                assert (reply.status, reply.label) == (403, "forbidden")
+                assert "'ann'" in reply.document["detail"]
+            root = {"X-Forwarded-User": "bob", "X-Forwarded-Groups": "root"}
+            kept = (await console.get("/audit", headers=root)).items
+            lines = [
+                (line["who"], line["role"], line["auth"], line["action"], line["outcome"]) for line in kept
+            ]
+            assert lines == [
+                ("ann", "", "proxy", action, "forbidden") for action in ("queue.put", "queue.list", "me.show")
+            ]
+            told = [(line["who"], line["role"], line["what"], line["target"]) for line in console.audited()]
+            assert told == [
+                ("ann", None, "me.show", ""),
+                ("ann", None, "queue.list", ""),
+                ("ann", None, "queue.put", "orders"),
+            ]
+
+    async def test_no_user(self, server: Server) -> None:
+        assert (await self._ask(server, {"X-Forwarded-Groups": "root"})).status == 401
+
+    @pytest.mark.parametrize("twice", ["X-Forwarded-User", "X-Forwarded-Groups"])
+    async def test_what_its_client_said_as_well(self, server: Server, twice: str) -> None:
+        headers = CIMultiDict({"X-Forwarded-User": "ann", "X-Forwarded-Groups": "staff"})
+        headers.add(twice, "root")
+        reply = await self._ask(server, headers)
+        assert (reply.status, reply.label) == (401, "unauthorized")
+        assert twice in reply.document["detail"]
+
+    async def test_from_elsewhere_its_headers_say_nothing(self, server: Server) -> None:
+        headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"}
+        assert (await self._ask(server, headers, networks=["10.0.0.0/8"])).status == 401
+
+    async def test_headers_of_other_names(self, server: Server) -> None:
+        headers = {"Remote-User": "ann", "Remote-Groups": "root"}
+        reply = await self._ask(server, headers, user_header="Remote-User", role_header="Remote-Groups")
+        assert reply.document["role"] == "admin"
+
+    @pytest.mark.parametrize("user", [b"\xff", b"a\xc2\x85b", b"ann\xe2\x80\xae", b"\xed\xa0\x80"])
+    async def test_a_name_that_cannot_be_written_down(self, server: Server, user: bytes) -> None:
+        """It would stand in logs, in the audit log and beside every message; others go on."""
+        async with LiveConsole(server.url, proxy=PROXY) as console:
+            await console.declare("orders")
+            assert (await _put_as(console, user)).startswith(b"HTTP/1.1 400")
+            assert (await _put_as(console, "J\u00f6rg M.".encode())).startswith(b"HTTP/1.1 201")
+            assert (await console.stats("orders"))["ready"] == 1
+
+    async def test_beside_tokens(self, server: Server) -> None:
+        async with LiveConsole(server.url, proxy=PROXY, tokens=TOKENS) as console:
+            assert (await console.found("/me", token="see"))["auth"] == "token"
+            headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"}
+            assert (await console.found("/me", headers=headers))["auth"] == "proxy"
+
+
+async def _put_as(console: LiveConsole, user: bytes) -> bytes:
+    """The head of what is answered to a message of this user, octet for octet."""
+    body = b'{"body": "a"}'
+    head = b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    said = b"X-Forwarded-User: %s\r\nX-Forwarded-Groups: root\r\nContent-Length: %d\r\n\r\n" % (
+        user,
+        len(body),
+    )
+    reader, writer = await asyncio.open_connection(*console.place)
+    try:
+        writer.write(head + said + body)
+        async with asyncio.timeout(PATIENCE_S):
+            return await reader.readuntil(b"\r\n\r\n")
+    finally:
+        writer.close()
+
+
+class TestSettings:
+    @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3"])
+    def test_without_tokens_only_this_machine_is_let_in(self, host: str) -> None:
+        with pytest.raises(ValueError, match=r"console\.tokens or console\.proxy"):
+            ConsoleSettings(host=host)
+        assert ConsoleSettings.model_validate({"host": host, "tokens": TOKENS}).host == host
+
+    @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+    def test_which_it_is(self, host: str) -> None:
+        assert ConsoleSettings(host=host).is_local
+
+    @pytest.mark.parametrize(
+        "token",
+        [
+            {"name": "a", "role": "view"},
+            {"name": "a", "role": "view", "sha256": "12"},
+            {"name": "a", "role": "view", "sha256": hashlib.sha256(b"").hexdigest()},
+            {"name": "a", "role": "view", "sha256": hashlib.sha256(b"test").hexdigest().upper()},
+            {"name": "a", "role": "view", "sha256": "a" * 64, "file": "x"},
+            {"name": "", "role": "view", "sha256": "a" * 64},
+            {"name": "a", "role": "king", "sha256": "a" * 64},
+        ],
+    )
+    def test_a_token_that_is_none(self, token: dict[str, Any]) -> None:
+        with pytest.raises(ValueError):
+            ConsoleSettings.model_validate({"tokens": [token]})
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"name": "eye", "role": "admin", "sha256": "a" * 64},
+            {"name": "other", "role": "admin", "sha256": hashlib.sha256(b"see").hexdigest().upper()},
+        ],
+    )
+    def test_two_that_nobody_could_tell_apart(self, other: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="two tokens have the same"):
+            ConsoleSettings.model_validate({"tokens": [*TOKENS, other]})
+
+    def test_digests_are_not_shown(self) -> None:
+        settings = ConsoleSettings.model_validate({"tokens": TOKENS})
+        assert {token["sha256"] for token in settings.model_dump(mode="json")["tokens"]} == {"***"}
+
+
+async def test_the_settings_that_are_shown(guarded: LiveConsole) -> None:
+    told = await guarded.found("/config", token="rule")
+    assert told["settings"]["console"]["refresh_s"] == 0.1
+    text = (await guarded.get("/config", token="rule")).body
+    for token in TOKENS:
+        assert token["sha256"].encode() not in text
+
+
+async def test_strangers_have_a_line_for_each_address(guarded: LiveConsole) -> None:
+    """However often they come, and whatever they want."""
+    for _ in range(20):
+        assert (await guarded.get("/queues")).status == 401
+        assert (await guarded.ask("PUT", "/queues/orders", {})).status == 401
+        assert (
+            await guarded.ask("PUT", "/queues/orders", {}, headers={"Origin": "http://evil"})
+        ).status == 403
+    (line,) = guarded.log.events("stranger")
+    assert (vars(line)["address"], vars(line)["path"]) == ("127.0.0.1", "/api/v1/queues")
+    assert guarded.audited() == []
+
+
+def test_how_many_more_came_is_told_a_minute_later(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    strangers = Strangers(lambda: now)
+    for number in range(3 * MOST):
+        strangers.came(f"10.{number}", "GET", "/")
+    strangers.came("10.7", "GET", "/")
+    assert len(caplog.records) == MOST + 1
+    now = 60.0
+    strangers.came("10.7", "GET", "/")
+    told = [record.getMessage() for record in caplog.records[MOST + 1 :]]
+    assert told == [
+        "10.7 did not say who it is 1 more times",
+        f"others did not say who it is {2 * MOST - 1} more times",
+        "10.7 did not say who it is",
+    ]

@@ -1,0 +1,101 @@
+"""What the audit log says of a change (docs/console.md, The audit log)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from services.console.audit.detail import written
+from services.store.model.keys import RegistryKeys
+from tests.console.live_console import LiveConsole
+from tests.servers import Server
+
+ANY = {"If-Match": "*"}
+
+
+async def last(console: LiveConsole) -> Any:
+    """The details of the newest line."""
+    return json.loads((await console.get("/audit?limit=1")).items[0]["detail"])
+
+
+async def test_a_queue(console: LiveConsole) -> None:
+    await console.ask("PUT", "/queues/orders", {"ackLevel": "memory", "maxLength": 3})
+    assert await last(console) == {"made": {"ackLevel": "memory", "maxLength": 3}}
+    await console.ask("PUT", "/queues/orders", {"ackLevel": "memory", "paused": True}, headers=ANY)
+    assert await last(console) == {"changed": {"maxLength": [3, 0], "paused": [False, True]}}
+
+
+async def test_a_queue_of_somebody_else(console: LiveConsole) -> None:
+    await console.declare("orders")
+    await console.ask("PUT", "/queues/orders", {"ackLevel": "memory"}, headers=ANY)
+    assert await last(console) == {"changed": {}, "owner": ["test", "console"]}
+
+
+async def test_a_peer(console: LiveConsole) -> None:
+    await console.tools.initialise()
+    peer = {"protocol": "ring", "addresses": ["127.0.0.1"]}
+    await console.ask("PUT", "/peers/west", peer)
+    assert (await last(console))["made"]["addresses"] == ["127.0.0.1"]
+    await console.ask("PUT", "/peers/west", {**peer, "addresses": ["127.0.0.2"]}, headers=ANY)
+    assert await last(console) == {"changed": {"addresses": [["127.0.0.1"], ["127.0.0.2"]]}}
+
+
+async def test_what_replaced_a_document_that_cannot_be_read(console: LiveConsole, server: Server) -> None:
+    await console.declare("orders")
+    kept = json.loads(server.call("HGET", RegistryKeys().queues, "orders"))
+    server.call("HSET", RegistryKeys().queues, "orders", json.dumps({**kept, "spec": '{"colour": 1}'}))
+    spec = {"ackLevel": "memory", "paused": True}
+    assert (
+        await console.ask("PUT", "/queues/orders?replaceUnreadable=true", spec, headers=ANY)
+    ).status == 200
+    assert await last(console) == {"replaced": spec, "owner": ["test", "console"]}
+    server.call("HSET", RegistryKeys().peers, "west", '{"spec": {"colour": 1}}')
+    peer = {"protocol": "ring", "addresses": ["127.0.0.1"]}
+    assert (await console.ask("PUT", "/peers/west", peer, headers=ANY)).status == 200
+    assert await last(console) == {"replaced": peer}
+
+
+async def test_dead_letters_that_were_chosen(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    ids = await console.bury(queue, *(b"%d" % number for number in range(7)))
+    await console.job(await console.ask("POST", "/queues/orders/dead/purge", {"ids": ids}, headers=ANY))
+    lines = [json.loads(line["detail"]) for line in (await console.get("/audit")).items]
+    assert {"number": 7, "first": ids[:5]} in [line.get("selection", {}).get("ids") for line in lines]
+
+
+async def test_whether_he_came_by_a_token_or_a_proxy(server: Server) -> None:
+    """Both may call somebody ann."""
+    token = {"name": "ann", "role": "admin", "sha256": hashlib.sha256(b"rule").hexdigest()}
+    proxy = {"networks": ["127.0.0.0/8"], "roles": {"root": "admin"}}
+    async with LiveConsole(server.url, tokens=[token], proxy=proxy) as console:
+        headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"}
+        await console.ask("PUT", "/queues/a", {"ackLevel": "memory"}, token="rule")
+        await console.ask("PUT", "/queues/b", {"ackLevel": "memory"}, headers=headers)
+        lines = (await console.get("/audit", token="rule")).items
+        assert [(line["who"], line["auth"]) for line in lines] == [("ann", "proxy"), ("ann", "token")]
+        assert [line["auth"] for line in console.audited()] == ["token", "proxy"]
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        {"a": "x" * 5000},
+        {"a": "\udcff" * 5000, "b": 1},
+        {"changed": {f"field{number}": [number, "y" * number] for number in range(200)}},
+        {"a": {"b": {"c": ["d" * 600] * 10}}, "e": 9**2000},
+        {"a" * 3000: 1},
+        {"list": list(range(5000)), "behind": True},
+    ],
+)
+def test_what_is_long_stays_json(detail: dict[str, Any]) -> None:
+    text = written(detail, 1000)
+    assert len(text.encode()) <= 1000
+    assert json.loads(text).keys() <= {*detail, "..."}
+    assert "..." in text
+
+
+def test_what_is_short_is_whole() -> None:
+    assert json.loads(written({"a": "é", "b": [1, None]}, 1000)) == {"a": "é", "b": [1, None]}

@@ -1,0 +1,74 @@
+"""The OpenAPI document says what the application does, as both are made of one table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from services.console.contract.safe_headers import SAFE
+from services.console.core.route import Condition
+from services.console.openapi import PREFIX, document
+from services.console.routes import ROUTES
+from tests.console.live_console import LiveConsole
+
+
+def test_every_route_is_in_it() -> None:
+    told = document(ROUTES)
+    found = {(method.upper(), path) for path, item in told["paths"].items() for method in item}
+    assert found == {(route.method, f"/api/v1{route.path}") for route in ROUTES}
+    ids = [operation["operationId"] for item in told["paths"].values() for operation in item.values()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_reference_leads_somewhere() -> None:
+    told = document(ROUTES)
+    parts = json.dumps(told).split('"$ref": "')[1:]
+    led_to = [part.partition('"')[0].partition("#/components/schemas/") for part in parts]
+    assert led_to
+    for before, _, name in led_to:
+        assert before == ""
+        assert name in told["components"]["schemas"]
+
+
+def test_what_may_be_one_of_a_few_is_told() -> None:
+    parameters = document(ROUTES)["paths"]["/api/v1/queues"]["get"]["parameters"]
+    (only,) = (each for each in parameters if each["name"] == "only")
+    assert only["schema"] == {
+        "type": "string",
+        "enum": ["all", "paused", "remote", "dead", "trouble"],
+        "default": "all",
+    }
+    assert only["description"].startswith("remote: lead elsewhere")
+
+
+def test_changes_ask_what_was_seen() -> None:
+    """Whatever takes something away, or puts something else in its place, has a condition."""
+    for route in ROUTES:
+        if route.method in ("PUT", "DELETE") and route.path.startswith(("/queues", "/peers")):
+            assert route.condition is not Condition.NONE, route.action
+
+
+async def test_it_is_served(console: LiveConsole) -> None:
+    for path in ("/openapi.json", "/api/v1/openapi.json"):
+        async with console.session.get(console.base + path) as response:
+            assert response.status == 200
+            assert json.loads(await response.read()) == json.loads(json.dumps(document(ROUTES)))
+            assert SAFE.keys() <= set(response.headers)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "names"),
+    [
+        ("get", "/queues/{name}", "200", {"ETag"}),
+        ("put", "/queues/{name}", "201", {"ETag", "Location"}),
+        ("put", "/peers/{name}", "200", {"ETag"}),
+        ("post", "/queues/{name}/dead/purge", "202", {"Location"}),
+        ("post", "/queues/{name}/messages", "429", {"Retry-After"}),
+        ("get", "/me", "503", {"Retry-After"}),
+    ],
+)
+def test_headers_that_are_promised(method: str, path: str, status: str, names: set[str]) -> None:
+    """Every answer in these tests is held to it (`live_console.check`)."""
+    told = document(ROUTES)["paths"][PREFIX + path][method]["responses"][status]["headers"]
+    assert {name for name, header in told.items() if header["required"]} == names

@@ -1,0 +1,95 @@
+"""docs/console.md: every route and label is in it, and its commands show what it shows."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from services.console.contract.problems import STATUSES
+from services.console.contract.roles import Role
+from services.console.routes import ROUTES
+from services.console.settings import ConsoleSettings
+from tests.cli.shell import Shell, Up, running
+from tests.docs.bench import commands
+
+ROOT = Path(__file__).parents[3]
+PAGE = "docs/console.md"
+TEXT = (ROOT / PAGE).read_text()
+DIFFERS = (  # from run to run
+    (re.compile(r'"oldestAgeMs":\d+'), '"oldestAgeMs":0'),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "TIME"),
+    (re.compile(r'"next":"[\w-]+"'), '"next":"CURSOR"'),
+    (re.compile(r'"(in|out|acked|returned|died)":[\d.]+'), r'"\1":null'),
+)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.action)
+def test_every_route(route: object) -> None:
+    row = f"| `{route.method} {route.path}` | {route.role or 'any'} | {route.text} |"  # type: ignore[attr-defined]
+    assert row in TEXT
+
+
+def test_every_label_that_has_a_status_of_its_own() -> None:
+    for kind, status in STATUSES[:-1]:
+        assert re.search(rf"^\|[^|]*\b{status}\b[^|]*\|[^|]*`{kind.reason}`", TEXT, re.M), kind
+
+
+def test_every_role() -> None:
+    for role in Role:
+        assert f"| `{role}` |" in TEXT
+
+
+def samples() -> list[tuple[str, dict[str, Any]]]:
+    """All settings of a console that stand anywhere in the docs."""
+    found = []
+    for page in sorted(
+        [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "charts").rglob("*.md")]
+    ):
+        for text in re.findall(r"^```ya?ml\n(console:\n.*?)^```$", page.read_text(), re.M | re.S):
+            found.append((page.name, yaml.safe_load(text)["console"]))
+    return found
+
+
+def test_samples_let_nobody_in_who_read_them() -> None:
+    """A digest that stands in a page is of a token that somebody knows: there is a placeholder, which is refused."""
+    found = samples()
+    assert "console.md" in [page for page, _ in found]
+    for page, sample in found:
+        said = [token for token in sample.get("tokens", []) if "sha256" in token]
+        if said:
+            with pytest.raises(ValueError, match="SHA-256 digest"):
+                ConsoleSettings.model_validate(sample)
+        for token in said:
+            token["sha256"] = secrets.token_hex(32)
+        assert ConsoleSettings.model_validate(sample), page
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    with running(Shell(tmp_path)) as up:
+        yield up
+
+
+def alike(text: str) -> str:
+    for pattern, instead in DIFFERS:
+        text = pattern.sub(instead, text)
+    return text.strip()
+
+
+def test_its_commands(up: Up, tmp_path: Path) -> None:
+    place = up.told["console"]["url"].rstrip("/").replace("127.0.0.1", "localhost")
+    found = list(commands(PAGE, "## Use it"))
+    assert len(found) > 4
+    for command in found:
+        line = command.line.replace("http://localhost:9180", place)
+        done = subprocess.run(
+            ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert alike(done.stdout) == alike(command.shown), command.line

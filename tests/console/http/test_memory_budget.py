@@ -1,0 +1,213 @@
+"""How much memory and time requests may cost, whatever is in them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from services.console.api import dead, messages
+from services.console.api.messages import LONGEST_BODY, LONGEST_REQUEST
+from services.console.http.bodies import MOST_PARTS, has_more_parts
+from tests.console.live_console import PATIENCE_S, LiveConsole
+from tests.console.local import LINE
+from tests.live import until
+
+PUT = (
+    b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    + LINE
+)
+MESSAGE = {"body": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (b"{}", 1),
+        (b'{"a":[1,2,[]],"b":""}', 6),
+        (b'{"a":"[[[,,,"}', 1),
+        (rb'{"a":"\"[","b":"\\","c":[]}', 4),
+        (rb'["\\\"[,{","\\\\",{}]', 4),
+        (rb'["\n\\","x\\",[]]', 4),
+        (b'[["', 2),
+    ],
+)
+def test_what_stands_in_a_text_is_no_part(text: bytes, parts: int) -> None:
+    assert has_more_parts(text, parts - 1)
+    assert not has_more_parts(text, parts)
+
+
+def test_nothing_but_texts() -> None:
+    """No more pieces are made than there may be parts."""
+    assert has_more_parts(b"[" * 11 + b'"' * 1000, 10)
+
+
+async def test_a_document_of_too_many_parts(console: LiveConsole) -> None:
+    await console.declare("orders")
+    many = b'{"x":[' + b"[]," * (LONGEST_REQUEST // 3 - 100) + b"[]]}"
+    reply = await console.ask("POST", "/queues/orders/messages", data=many)
+    assert (reply.status, reply.label) == (400, "bad_request")
+    assert f"{MOST_PARTS:,}" in reply.document["detail"]
+
+
+async def test_a_text_may_be_full_of_them(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    body = '[{"a": "\\"}]' * MOST_PARTS
+    assert (await console.ask("POST", "/queues/orders/messages", {"body": body})).status == 201
+    (delivery,) = await console.tools.look_at(queue.domain).peek(queue, 1)
+    assert delivery.body_bytes == len(body)
+
+
+async def test_many_faults_are_not_all_told(console: LiveConsole) -> None:
+    data = json.dumps({f"x{number}": 0 for number in range(5000)}).encode()
+    reply = await console.ask("PUT", "/queues/orders", data=data)
+    assert (reply.status, len(reply.document["errors"])) == (422, 100)
+
+
+async def test_bodies_that_are_on_their_way(console: LiveConsole) -> None:
+    """Each is within its bound, and not all have room at a time; who comes when they have gone has."""
+    await console.declare("orders")
+    head = PUT + b"Content-Length: %d\r\n\r\n" % LONGEST_REQUEST
+    asking = [await asyncio.open_connection(*console.place) for _ in range(3)]
+    try:
+        for _, writer in asking:
+            writer.write(head + b" " * (LONGEST_REQUEST - 1))
+        heads = [asyncio.ensure_future(reader.readuntil(b"\r\n\r\n")) for reader, _ in asking]
+        done, waiting = await asyncio.wait(heads, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        assert {each.result().split(b"\r\n")[0] for each in done} == {b"HTTP/1.1 503 Service Unavailable"}
+        for each in waiting:
+            each.cancel()
+    finally:
+        for _, writer in asking:
+            writer.transport.abort()
+
+    async def is_taken() -> bool:
+        return (await console.ask("POST", "/queues/orders/messages", MESSAGE)).status == 201
+
+    await until(is_taken)
+
+
+@asynccontextmanager
+async def unread(console: LiveConsole, path: str, number: int) -> AsyncIterator[None]:
+    """So many clients have begun to get it, and read no further."""
+    asking = [await asyncio.open_connection(*console.place) for _ in range(number)]
+    try:
+        for reader, writer in asking:
+            writer.write(f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n".encode() + LINE + b"\r\n")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        yield
+    finally:
+        for _, writer in asking:
+            writer.transport.abort()
+
+
+async def test_dead_letters_that_nobody_reads(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    body = b"x" * (LONGEST_BODY - 100)
+    (letter,) = await console.bury(queue, body)
+    path = f"/queues/orders/dead/{letter}/body"
+    assert (await console.get(path)).body == body
+    async with unread(console, path, 4):
+        reply = await console.get(path)
+        assert (reply.status, reply.label) == (503, "busy")
+
+    async def is_told() -> bool:
+        return (await console.get(f"/queues/orders/dead/{letter}")).status == 200
+
+    await until(is_told)
+
+
+@pytest.mark.parametrize("what", ["dead", "messages"])
+async def test_lists_of_whole_bodies_that_nobody_reads(
+    console: LiveConsole, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """As base64 two of the largest have room."""
+    queue = await console.declare("orders")
+    body = b"x" * (LONGEST_BODY - 100)
+    await (console.bury(queue, body) if what == "dead" else console.fill(queue, body))
+    path = f"/queues/orders/{what}?octets={LONGEST_BODY}"
+    (item,) = (await console.get(path)).items
+    assert (item["bytes"], item["truncated"]) == (len(body), False)
+    async with unread(console, path, 2):
+        with (
+            monkeypatch.context() as patch
+        ):  # nothing is made of what has no room: it would be in memory by then
+            patch.setattr(dead if what == "dead" else messages, "_told", lambda *_: 1 // 0)
+            reply = await console.get(path)
+        assert (reply.status, reply.label) == (503, "busy")
+        assert (await console.get(f"/queues/orders/{what}")).status == 200
+
+    async def is_told() -> bool:
+        return (await console.get(path)).status == 200
+
+    await until(is_told)
+
+
+async def test_large_attributes_count_as_well(console: LiveConsole) -> None:
+    """How large an answer is shows when it is written."""
+    queue = await console.declare("orders")
+    await console.fill(queue, *[b""] * 300, attributes={"a": "x" * 60_000})
+    assert console.running is not None
+    room = console.running._console.room
+    path = "/queues/orders/messages?limit=300"
+    assert len((await console.get(path)).body) > 4_000_000
+    room._left = 4_000_000
+    reply = await console.get(path)
+    assert (reply.status, reply.label) == (503, "busy")
+    assert room._left == 4_000_000
+    assert (await console.get("/queues/orders/messages?limit=3")).status == 200
+
+
+MESSAGES, OPENAPI = "/queues/orders/messages?limit=100&octets=7000", "/openapi.json"
+
+
+@pytest.mark.parametrize(("path", "other"), [(MESSAGES, OPENAPI), (OPENAPI, MESSAGES)])
+async def test_answers_of_less_than_a_mib_that_nobody_reads(
+    console: LiveConsole, path: str, other: str
+) -> None:
+    """A thousand connections could have one each. Strangers, who may read the document, take nobody else's room."""
+    queue = await console.declare("orders")
+    await console.fill(queue, *[b"y" * 7000] * 100)
+    size = len((await console.get(path)).body)
+    assert 100_000 < size < 1 << 20
+    assert console.running is not None
+    of_both = console.running._console
+    room = of_both.open_room if path == OPENAPI else of_both.room
+    room._left = size * 3 // 2  # one, and not two
+
+    async def is_busy() -> bool:
+        return (await console.get(path)).status == 503
+
+    with socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(slow, console.place)
+        head = f"GET /api/v1{path} HTTP/1.1\r\nHost: localhost\r\n".encode() + LINE + b"\r\n"
+        await loop.sock_sendall(slow, head * 40)  # more than the network itself keeps
+        await until(is_busy)
+        assert (await console.get(other)).status == 200
+
+    async def is_free() -> bool:
+        return not await is_busy()
+
+    await until(is_free)
+
+
+async def test_a_page_of_dead_letters_ends_behind_4_mib_of_bodies(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.bury(queue, *[b"x" * 1_000_000] * 12)
+    seen: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        page = await console.found(f"/queues/orders/dead?octets=1000000&cursor={cursor}")
+        assert len(page["items"]) <= 6
+        seen += [item["id"] for item in page["items"]]
+        cursor = page["next"]
+    assert len(set(seen)) == len(seen) == 12
+    few = await console.found("/queues/orders/dead?octets=10&body=x")  # read whole, and cut
+    assert {len(item["bodyBase64"]) for item in few["items"]} == {16}

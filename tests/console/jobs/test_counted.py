@@ -1,0 +1,152 @@
+"""What was counted by a dry run is what is moved or removed, whatever dies before the change is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.console.contract.moments import parse_moment
+from services.store import DeadLetters, Queue
+from services.store.deadletters.dead import LOOK
+from tests.console.live_console import LiveConsole
+from tests.live import until
+
+DEAD = "/queues/orders/dead"
+
+
+@pytest.fixture
+async def queue(console: LiveConsole) -> Queue:
+    queue = await console.declare("orders")
+    await console.bury(queue, b"1", b"2", b"3")
+    await _tick(console)
+    return queue
+
+
+async def _tick(console: LiveConsole) -> None:
+    """What died is of a millisecond that is over by the store's clock."""
+    before = await console.tools.now_ms()
+
+    async def is_over() -> bool:
+        return await console.tools.now_ms() > before + 1
+
+    await until(is_over)
+
+
+async def _change(console: LiveConsole, kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    headers = await console.etag("/queues/orders")
+    return await console.job(await console.ask("POST", f"{DEAD}/{kind}", body, headers=headers))
+
+
+@pytest.mark.parametrize("kind", ["purge", "redrive"])
+@pytest.mark.parametrize("chosen", [{"all": True}, {"filter": {"body": "."}}])
+async def test_what_dies_after_the_count_stays(
+    console: LiveConsole, queue: Queue, kind: str, chosen: dict[str, Any]
+) -> None:
+    told = (await console.ask("POST", f"{DEAD}/{kind}", {**chosen, "dryRun": True})).document
+    assert told["matched"] == 3
+    late = (await console.bury(queue, *(b"%d" % number for number in range(50))))[3:]
+    again = (
+        await console.ask("POST", f"{DEAD}/{kind}", {**chosen, "until": told["until"], "dryRun": True})
+    ).document
+    assert again == told
+    job = await _change(console, kind, {**chosen, "until": told["until"]})
+    assert (job["state"], job["matched"], job["moved"]) == ("done", 3, 3)
+    assert [letter["id"] for letter in await console.letters("orders")] == late
+
+
+async def test_what_was_not_dead_for_long_enough_stays(console: LiveConsole, queue: Queue) -> None:
+    """It is old enough by the time that the change is asked for."""
+    chosen = {"filter": {"olderThan": "1s"}}
+    told = (await console.ask("POST", f"{DEAD}/purge", {**chosen, "dryRun": True})).document
+
+    async def is_old() -> bool:
+        return bool(
+            (await console.ask("POST", f"{DEAD}/purge", {**chosen, "dryRun": True})).document["matched"] == 3
+        )
+
+    await until(is_old)
+    job = await _change(console, "purge", {**chosen, "until": told["until"]})
+    assert job["moved"] == told["matched"] == 0
+    assert (await _change(console, "purge", chosen))["moved"] == 3
+
+
+async def test_a_moment_that_is_to_come_changes_nothing(console: LiveConsole, queue: Queue) -> None:
+    told = await console.ask(
+        "POST", f"{DEAD}/purge", {"all": True, "until": "9999-12-31T23:59:59-23:59", "dryRun": True}
+    )
+    assert told.document["matched"] == 3
+    job = await _change(console, "purge", {"all": True, "until": "9999-12-31T23:59:59-23:59"})
+    assert job["moved"] == 3
+
+
+@pytest.mark.parametrize("apart_ms", [-3_600_000, 3_600_000])
+async def test_the_catalogue_has_another_clock_than_who_wrote_when_they_died(
+    console: LiveConsole, queue: Queue, monkeypatch: pytest.MonkeyPatch, apart_ms: int
+) -> None:
+    """As in a Cluster, where each has that of its shard: one machine, which has one clock, cannot show it otherwise."""
+    assert console.running is not None
+    store = console.running._console.store
+    now_ms = store.now_ms
+
+    async def elsewhere_ms() -> int:
+        return await now_ms() + apart_ms
+
+    monkeypatch.setattr(store, "now_ms", elsewhere_ms)
+    chosen = {"filter": {"olderThan": "30m"}}
+    assert await console.letters("orders", "&olderThan=30m") == []
+    assert (await _change(console, "purge", chosen))["moved"] == 0
+    told = (await console.ask("POST", f"{DEAD}/purge", {"all": True, "dryRun": True})).document
+    job = await _change(console, "purge", {"all": True, "until": told["until"]})
+    assert (job["state"], job["matched"], job["moved"]) == ("done", 3, 3)
+
+
+async def test_what_died_before_a_count_is_not_looked_at_for_its_number(
+    console: LiveConsole, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The domain's function `dead` looks at letters; of all that were counted only the later ones need it."""
+    await console.bury(queue, *(b"%d" % number for number in range(800)))
+    await _tick(console)
+    told = (await console.ask("POST", f"{DEAD}/redrive", {"all": True, "dryRun": True})).document
+    await console.bury(queue, *(b"%d" % number for number in range(450)))
+    assert console.running is not None
+    domain, asked = console.running._console.store.look_at(queue.domain), []
+    letters, function = DeadLetters(domain, queue), domain.link.function
+
+    async def noticed(name: str, *words: Any, **how: Any) -> Any:
+        asked.append(name)
+        return await function(name, *words, **how)
+
+    monkeypatch.setattr(domain.link, "function", noticed)
+    until_ms = parse_moment(told["until"])
+    assert isinstance(until_ms, int)
+    assert (await letters.count(until_ms), await letters.count()) == (803, 1253)
+    assert asked.count("dead") == 3
+    asked.clear()
+    job = await _change(console, "redrive", {"all": True, "until": told["until"]})
+    assert (job["matched"], job["moved"]) == (803, 803)
+    assert 3 < asked.count("dead") < 2 * 1253 // LOOK, "nor is each looked at twice"
+
+
+async def test_the_audit_log_says_until_when(console: LiveConsole, queue: Queue) -> None:
+    told = (await console.ask("POST", f"{DEAD}/purge", {"all": True, "dryRun": True})).document
+    await _change(console, "purge", {"all": True, "until": told["until"]})
+    details = [
+        line["detail"] for line in (await console.get("/audit")).items if line["action"] == "dead.purge"
+    ]
+    assert any(told["until"] in detail for detail in details)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"until": "2026-11-25T15:00:00Z"},
+        {"all": True, "until": "2026-11-25T15:00:00"},
+        {"all": True, "until": "yesterday"},
+        {"all": True, "until": 5},
+    ],
+)
+async def test_what_is_no_moment_or_no_choice(
+    console: LiveConsole, queue: Queue, body: dict[str, Any]
+) -> None:
+    assert (await console.ask("POST", f"{DEAD}/redrive", body)).status == 422

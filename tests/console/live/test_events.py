@@ -1,0 +1,238 @@
+"""The live view."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from services.console.core.console import SHOWN_JOBS
+from tests.console.live_console import PATIENCE_S, Events, LiveConsole
+from tests.console.local import LINE
+from tests.live import until
+from tests.servers import Server
+from tests.stores import NewServer
+
+FIRST = "the first token of all"
+
+
+@asynccontextmanager
+async def watching(console: LiveConsole) -> AsyncIterator[Events]:
+    async with console.session.get(f"{console.base}/api/v1/events") as response:
+        assert response.status == 200
+        assert response.content_type == "text/event-stream"
+        yield Events(response)
+
+
+async def test_the_first_event_is_whole(console: LiveConsole) -> None:
+    await console.declare("orders")
+    await console.declare("others")
+    async with watching(console) as events:
+        hello = await events.next("hello")
+        assert (hello["who"], hello["role"], hello["auth"], hello["refreshMs"]) == (
+            "local",
+            "admin",
+            "token",
+            100,
+        )
+        assert (await events.next("overview"))["totals"]["queues"] == 2
+        rows = await events.next("queues")
+        assert rows["whole"] is True
+        assert [row["name"] for row in rows["rows"]] == ["orders", "others"]
+        assert rows["rows"] == (await console.get("/queues")).items or rows["rows"][0]["rates"]["in"] is None
+        assert await events.next("edges") == {"items": []}
+        assert await events.next("jobs") == {"items": []}
+
+
+async def test_a_token_that_was_revoked_watches_no_longer(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(FIRST)
+    tokens = [{"name": "a", "role": "view", "file": str(file)}]
+    async with LiveConsole(server.url, tokens=tokens) as console:
+        await console.tools.initialise()
+        headers = {"Authorization": f"Bearer {FIRST}"}
+        async with console.session.get(f"{console.base}/api/v1/events", headers=headers) as response:
+            events = Events(response)
+            await events.next("overview")
+            file.write_text(FIRST[::-1])
+            async with asyncio.timeout(PATIENCE_S):
+                while not response.content.at_eof():
+                    await response.content.readany()
+        await until(lambda: console.value("penstock_console_streams") == 0)
+
+
+async def _row(events: Events, name: str, **wanted: Any) -> dict[str, Any]:
+    """Of this queue, once it is so; every event before told only of changes."""
+    while True:
+        found = await events.next("queues")
+        assert not found["whole"]
+        for row in found["rows"]:
+            if row["name"] == name and all(row[field] == value for field, value in wanted.items()):
+                return dict(row)
+
+
+async def test_watching_makes_no_answer_slow(console: LiveConsole) -> None:
+    """The metric has how long the view took to begin, not how long somebody watched."""
+    seconds = "penstock_console_request_seconds"
+    began = time.monotonic()
+    async with watching(console) as events:
+        took = time.monotonic() - began
+        for _ in range(5):
+            await events.next("overview")
+    await until(lambda: console.value(f"{seconds}_count", method="GET") == 1)
+    assert 0 < console.value(f"{seconds}_sum", method="GET") <= took
+
+
+async def test_only_what_changed(console: LiveConsole) -> None:
+    orders = await console.declare("orders")
+    await console.declare("others")
+    async with watching(console) as events:
+        await events.next("queues")
+        await events.next("queues")  # rates are known from the second look on
+        await console.fill(orders, b"one")
+        row = await _row(events, "orders", ready=1)
+        assert row["bytes"] == 3
+        later = [event for kind, event in events.seen if kind == "queues"][2:]
+        assert all(row["name"] != "others" for event in later for row in event["rows"])
+
+
+async def test_queues_come_and_go(console: LiveConsole) -> None:
+    async with watching(console) as events:
+        await events.next("queues")
+        queue = await console.declare("orders")
+        await _row(events, "orders")
+        await console.tools.delete(queue)
+        while True:
+            found = await events.next("queues")
+            if found["gone"]:
+                break
+        assert found["gone"] == ["orders"]
+
+
+async def test_jobs(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.bury(queue, b"one")
+    async with watching(console) as events:
+        assert (await events.next("jobs"))["items"] == []
+        await console.ask("POST", "/queues/orders/dead/redrive", {"all": True})
+        while True:
+            (job,) = (await events.next("jobs"))["items"]
+            if job["state"] == "done":
+                break
+        assert job["moved"] == 1
+
+
+async def test_a_job_under_way_is_told_of_however_many_came_after_it(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    await console.bury(queue, *(b"%d" % each for each in range(200)))
+    slow = (await console.ask("POST", "/queues/orders/dead/redrive", {"all": True, "rate": 1})).document["id"]
+    for _ in range(SHOWN_JOBS + 1):
+        await console.job(await console.ask("POST", "/queues/orders/dead/redrive", {"ids": ["1-1"]}))
+    async with watching(console) as events:
+        told = (await events.next("jobs"))["items"]
+    assert (told[0]["id"], told[0]["state"]) == (slow, "running")
+    assert len(told) == SHOWN_JOBS
+    newest = (await console.found(f"/jobs?limit={SHOWN_JOBS - 1}"))["items"]
+    assert told[1:] == newest
+
+
+async def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
+    """It gets, late, how things are then: what was overtaken is left out."""
+    async with LiveConsole(server.url, stream_timeout_s=60) as console:
+        for number in range(300):
+            await console.declare(f"q{number:03}")
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.connect(console.place)
+        slow.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + LINE + b"\r\n")
+        async with watching(console) as events:
+            first = await console.tools.find("q000")
+            await events.next("queues")
+            for ready in range(1, 6):
+                await console.fill(first, b"x" * 100)
+                await _row(events, "q000", ready=ready)
+        slow.close()
+
+
+async def test_who_reads_nothing_is_closed(server: Server) -> None:
+    async with LiveConsole(server.url, stream_timeout_s=0.3) as console:
+        queues = [await console.declare(f"q{number:03}") for number in range(300)]
+        assert console.running is not None
+        inner = console.running._console
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.connect(console.place)
+        slow.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + LINE + b"\r\n")
+        await until(lambda: inner.streams == 1)
+
+        async def closed() -> bool:
+            for queue in queues:
+                await console.fill(queue, b"x")
+            return inner.streams == 0
+
+        await until(closed)
+        slow.close()
+
+
+async def test_too_many(server: Server) -> None:
+    async with LiveConsole(server.url, max_streams=1) as console, watching(console):
+        reply = await console.get("/events")
+        assert (reply.status, reply.label) == (503, "too_many_streams")
+
+
+async def test_the_last_live_views_are_for_who_may_do_something(server: Server) -> None:
+    tokens = [
+        {"name": role, "role": role, "sha256": hashlib.sha256(role.encode()).hexdigest()}
+        for role in ("view", "operate", "admin")
+    ]
+    async with (
+        LiveConsole(server.url, tokens=tokens, max_streams=10) as console,
+        AsyncExitStack() as open_now,
+    ):
+
+        async def watch(token: str) -> int:
+            asked = console.session.get(
+                f"{console.base}/api/v1/events", headers={"Authorization": f"Bearer {token}"}
+            )
+            return (await open_now.enter_async_context(asked)).status
+
+        assert [await watch("view") for _ in range(11)] == [200] * 9 + [503] * 2
+        assert [await watch("operate"), await watch("admin")] == [200, 503]
+
+
+async def test_who_goes_is_forgotten(console: LiveConsole) -> None:
+    assert console.running is not None
+    inner = console.running._console
+    async with watching(console) as events:
+        await events.next("hello")
+        assert inner.streams == 1
+    await until(lambda: inner.streams == 0)
+
+
+async def test_the_end_of_the_process_lets_go_who_watches(console: LiveConsole) -> None:
+    async with watching(console) as events:
+        await events.next("hello")
+        assert console.running is not None
+        await console.running.stop_taking()
+        assert b"hello" not in await events._response.content.read()
+
+
+async def test_a_store_that_is_away(new_server: NewServer) -> None:
+    server = await new_server()
+    async with LiveConsole(server.url) as console:
+        await console.declare("orders")
+        async with watching(console) as events:
+            await events.next("queues")
+            server.kill9()
+            assert (await events.next("trouble"))["label"] == "store_unavailable"
+            reply = await console.get("/queues/orders")
+            assert (reply.status, reply.label) == (503, "store_unavailable")
+            assert reply.headers["Retry-After"]
+            server.restart()
+            await events.next("overview")
+        assert (await console.found("/queues/orders"))["name"] == "orders"

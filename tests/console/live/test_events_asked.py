@@ -1,0 +1,151 @@
+"""How the live view is asked: what the OpenAPI document says of `GET /events`, by hand, as it has no end and the tests
+that are made of the document leave it out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from services.console.contract.shapes import Me, Overview, QueueSummary
+from services.console.openapi import PREFIX, document
+from services.console.routes import ROUTES
+from tests.console.access.test_identity import PROXY, TOKENS
+from tests.console.live_console import Events, LiveConsole
+from tests.servers import Server
+
+SAID: dict[str, Any] = document(ROUTES)["paths"][f"{PREFIX}/events"]
+TOKEN_OF = {"view": "see", "operate": "do", "admin": "rule"}
+
+
+def test_the_document_names_no_parameter_and_one_method() -> None:
+    """So whatever is asked beside is wrong; if there is one some day, its wrong values belong below."""
+    assert set(SAID) == {"get"}
+    assert SAID["get"].get("parameters", []) == []
+    assert "requestBody" not in SAID["get"]
+    assert set(SAID["get"]["responses"]["200"]["content"]) == {"text/event-stream"}
+
+
+async def _watches(console: LiveConsole, query: str = "", **headers: str) -> dict[str, Any]:
+    """What is said first to who is let in."""
+    async with console.session.get(f"{console.base}{PREFIX}/events{query}", headers=headers) as response:
+        assert (response.status, response.content_type) == (200, "text/event-stream")
+        assert response.headers["Cache-Control"] == "no-store"
+        assert "default-src" in response.headers["Content-Security-Policy"]
+        found: dict[str, Any] = await Events(response).next("hello")
+        return found
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["x=1", "x", "cursor=a", "limit=1", "name=orders", "lastEventId=1", "token=see", "%ff=1", "=", "x=1&x=2"],
+)
+async def test_a_query(console: LiveConsole, query: str) -> None:
+    reply = await console.get(f"/events?{query}")
+    assert (reply.status, reply.label) == (400, "bad_request")
+    assert console.value("penstock_console_streams") == 0
+
+
+async def test_a_head_is_all_that_who_asks_for_it_gets(console: LiveConsole) -> None:
+    reply = await console.ask("HEAD", "/events")
+    assert (reply.status, reply.body) == (200, b"")
+    assert reply.headers["Content-Type"].startswith("text/event-stream")
+    async with console.session.head(f"{console.base}{PREFIX}/events?x=1") as response:
+        assert response.status == 400
+    assert console.value("penstock_console_streams") == 0
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+async def test_another_method(console: LiveConsole, method: str) -> None:
+    async with console.session.request(method, f"{console.base}{PREFIX}/events") as response:
+        assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Last-Event-ID": "7"},
+        {"Last-Event-ID": "\xff"},
+        {"Accept": "application/json"},
+        {"Accept-Encoding": "gzip"},
+        {"If-None-Match": "*"},
+        {"Range": "bytes=0-1"},
+    ],
+)
+async def test_headers_that_say_nothing_here(console: LiveConsole, headers: dict[str, str]) -> None:
+    assert (await _watches(console, **headers))["role"] == "admin"
+
+
+async def test_a_page_of_another_site(console: LiveConsole) -> None:
+    """It could not read it, and takes nobody's place."""
+    headers = {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}
+    async with console.session.get(f"{console.base}{PREFIX}/events", headers=headers) as response:
+        assert response.status == 403
+
+
+async def test_a_body_is_not_for_it(console: LiveConsole) -> None:
+    """A small one is thrown away; what is too long is refused, as anywhere."""
+    async with console.session.request(
+        "GET", f"{console.base}{PREFIX}/events", data=b'{"a": 1}', headers={"Content-Type": "text/plain"}
+    ) as response:
+        assert response.status == 200
+    reply = await console.ask("GET", "/events", data=b" " * ((1 << 20) + 1))
+    assert (reply.status, reply.label) == (413, "too_large")
+
+
+async def test_a_name_that_is_not_this_machines(console: LiveConsole) -> None:
+    reply = await console.get("/events", headers={"Host": "evil.example"})
+    assert (reply.status, reply.label) == (421, "foreign_host")
+
+
+class TestRoles:
+    @pytest.mark.parametrize("role", TOKEN_OF)
+    async def test_by_token(self, server: Server, role: str) -> None:
+        async with LiveConsole(server.url, tokens=TOKENS) as console:
+            hello = await _watches(console, Authorization=f"Bearer {TOKEN_OF[role]}")
+            told = {name: hello[name] for name in ("who", "role", "auth")}
+            assert told == await console.found("/me", token=TOKEN_OF[role])
+            assert Me.model_validate(told).role == role
+
+    @pytest.mark.parametrize(
+        "authorization", ["", "Bearer", "Bearer nonsense", "Basic c2Vl", "bearer", "Bearer " + "x" * 5000]
+    )
+    async def test_nobody(self, server: Server, authorization: str) -> None:
+        async with LiveConsole(server.url, tokens=TOKENS) as console:
+            headers = {"Authorization": authorization} if authorization else {}
+            for path in (
+                "/events",
+                "/events?x=1",
+            ):  # who may not ask is not told what is wrong with his question
+                reply = await console.get(path, headers=headers)
+                assert (reply.status, reply.label) == (401, "unauthorized")
+            assert console.value("penstock_console_streams") == 0
+
+    @pytest.mark.parametrize(("group", "role"), [("staff", "view"), ("ops", "operate"), ("root", "admin")])
+    async def test_by_proxy(self, server: Server, group: str, role: str) -> None:
+        async with LiveConsole(server.url, proxy=PROXY) as console:
+            headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": group}
+            hello = await _watches(console, **headers)
+            assert (hello["who"], hello["role"], hello["auth"]) == ("ann", role, "proxy")
+
+    async def test_a_group_that_may_nothing(self, server: Server) -> None:
+        async with LiveConsole(server.url, proxy=PROXY) as console:
+            headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "guests"}
+            reply = await console.get("/events", headers=headers)
+            assert (reply.status, reply.label) == (await _of_me(console, headers))
+
+
+async def _of_me(console: LiveConsole, headers: dict[str, str]) -> tuple[int, str]:
+    """What whoever may see nothing is told anywhere."""
+    reply = await console.get("/overview", headers=headers)
+    assert reply.status in (401, 403)
+    return reply.status, reply.label
+
+
+async def test_what_is_told_has_the_shapes_of_the_document(console: LiveConsole) -> None:
+    await console.declare("orders")
+    async with console.session.get(f"{console.base}{PREFIX}/events") as response:
+        events = Events(response)
+        Overview.model_validate(await events.next("overview"))
+        for row in (await events.next("queues"))["rows"]:
+            QueueSummary.model_validate(row)
