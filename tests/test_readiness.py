@@ -26,7 +26,7 @@ from services.kit.process.process import EdgeProcess
 from services.kit.process.stop import Stop
 from services.kit.readiness import Readiness
 from services.ring.edge import RunningRing
-from services.ring.node import ownership
+from services.ring.node.outgoing import ownership
 from services.ring.node.users import Users
 from services.store import QueueSpec, Store
 from services.store.model.keys import DomainKeys

@@ -15,8 +15,8 @@ from tests.pubsub.stores import linked
 from tests.ring.chain.live import LiveRing
 from tests.ring.clients.client import Client as RingClient
 from tests.ring.links.live import GROUP
-from tests.rqp.cast_hands import HandSender
-from tests.rqp.mca_client import Client as McaClient
+from tests.rqp.cast.hands import HandSender
+from tests.rqp.mca.client import Client as McaClient
 from tests.servers import free_port
 from tests.tmq.client import Client as TmqClient
 

@@ -47,7 +47,7 @@ from tests.pairs.world import (
 )
 from tests.pubsub.live import LiveEdge as TextEdge
 from tests.ring.clients.client import Refused
-from tests.rqp.cast_hands import HandSender
+from tests.rqp.cast.hands import HandSender
 from tests.servers import Server
 from tests.sysv.local import Keys
 

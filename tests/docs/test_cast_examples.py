@@ -11,8 +11,8 @@ from protos.rqp_cast import Insertion, ReceiverState, Unanswered, Unheard, Why
 from tests.cli.shell import Shell, running
 from tests.docs.bench import LEFT
 from tests.docs.test_reasons import told_in
-from tests.rqp.cast_hands import HandReceiver
-from tests.rqp.cast_net import Net, port_range
+from tests.rqp.cast.hands import HandReceiver
+from tests.rqp.cast.net import Net, port_range
 from tests.servers import eventually
 from tests.tmq.process import ROOT
 

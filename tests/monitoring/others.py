@@ -18,8 +18,8 @@ from protos.rqp_mca import Profile, encode_available_confirm, encode_queue_confi
 from tests.operator.keeper import Keeper
 from tests.ring.links.live import GROUP, free_udp_port
 from tests.ring.links.program import NodeProgram
-from tests.rqp.cast_hands import HandReceiver, HandSender
-from tests.rqp.cast_net import HERE, KEY, THERE, Net
+from tests.rqp.cast.hands import HandReceiver, HandSender
+from tests.rqp.cast.net import HERE, KEY, THERE, Net
 from tests.servers import eventually
 
 TIMES = {"open_s": 0.5, "newcomer_s": 1, "ack_s": 1}  # of the edge's node, which else stays alone for minutes

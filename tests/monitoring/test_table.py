@@ -25,7 +25,7 @@ OF_CONTROL = (  # who tells what no edge does, or no edge alone
     build_measures.WHO,
 )
 UNBORN = {
-    # its series begin with an answer to a question of the edge's that is none: tests/rqp/test_cast_damage.py
+    # its series begin with an answer to a question of the edge's that is none: tests/rqp/cast/test_damage.py
     "penstock_rqp_cast_faults_total",
     # of listeners with TLS, which none here has: tests/kit/net/test_tls.py
     "penstock_certificate_not_after_time_seconds",

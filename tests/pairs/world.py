@@ -16,10 +16,10 @@ from services.store import Queue
 from tests.live import Live, until
 from tests.pubsub.live import LiveEdge as TextEdge
 from tests.ring.clients.live import LiveClients
-from tests.rqp.cast_hands import HandSender
-from tests.rqp.cast_net import HERE, THERE, Net
+from tests.rqp.cast.hands import HandSender
+from tests.rqp.cast.net import HERE, THERE, Net
 from tests.rqp.live import LiveEdge as RqpEdge
-from tests.rqp.mca_peer import registered
+from tests.rqp.mca.peer import registered
 from tests.servers import Server
 from tests.sysv.live import LiveBridge
 from tests.sysv.local import existing, take_all

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.rqp.cast_hands import HandReceiver, HandSender
-from tests.rqp.cast_machines import Machines
+from tests.rqp.cast.hands import HandReceiver, HandSender
+from tests.rqp.cast.machines import Machines
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_client import Client
-from tests.rqp.mca_peer import McaPeer
+from tests.rqp.mca.client import Client
+from tests.rqp.mca.peer import McaPeer
 from tests.servers import Server
 from tests.stores import NewServer, new_server, pytest_asyncio_loop_factories, running, server
 

@@ -16,7 +16,7 @@ from services.store.deadletters.dead import DeadLetter, DeadLetters
 from services.store.model.errors import QueueUnknown
 from services.store.pipeline.async_client import Asker
 from tests.live import Live, until
-from tests.rqp.mca_client import Client
+from tests.rqp.mca.client import Client
 
 NO_CAST = {"receives": False, "sends": False}
 LISTENERS: dict[str, dict[str, Any]] = {"mca": {"port": 0}}

@@ -10,13 +10,13 @@ from protos.rqp_cast import Quality, Result
 from protos.rqp_mca import AvailableConfirm, QueueConfirm
 from services.store.model.errors import AccessDenied
 from tests.live import until
-from tests.rqp.cast_hands import HandSender
-from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import HERE, KEY, ended, keyed, unanswered
+from tests.rqp.cast.hands import HandSender
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import HERE, KEY, ended, keyed, unanswered
 from tests.rqp.conftest import Start
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_client import UNRELIABLE, Client
-from tests.rqp.mca_peer import McaPeer, peer_settings
+from tests.rqp.mca.client import UNRELIABLE, Client
+from tests.rqp.mca.peer import McaPeer, peer_settings
 from tests.servers import Server
 
 ELSEWHERE = {"peers": ["127.0.0.9"]}

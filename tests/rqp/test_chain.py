@@ -21,7 +21,7 @@ import pytest
 from services.kit.pdeathsig import die_with_parent
 from tests.cli.shell import Shell, Up, running
 from tests.live import until
-from tests.rqp.cast_net import HERE, THERE, port_range
+from tests.rqp.cast.net import HERE, THERE, port_range
 from tests.servers import free_port
 from tests.sysv.local import Keys
 from tests.sysv.process import BridgeProgram

@@ -9,12 +9,12 @@ from protos.rqp_cast import Result
 from services.kit.config.settings import DrainSettings
 from services.kit.process.drain import drain
 from tests.live import until
-from tests.rqp.cast_hands import HandReceiver, HandSender
-from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import HERE, agent, ended, is_reserved, keyed, remote
+from tests.rqp.cast.hands import HandReceiver, HandSender
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import HERE, agent, ended, is_reserved, keyed, remote
 from tests.rqp.conftest import Start
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_peer import McaPeer, peer_settings
+from tests.rqp.mca.peer import McaPeer, peer_settings
 from tests.servers import Server
 
 LONG_S = 600.0

@@ -9,7 +9,7 @@ from services.store import QueueSpec
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_peer import McaPeer, peer_settings
+from tests.rqp.mca.peer import McaPeer, peer_settings
 from tests.rqp.program import EdgeProgram
 from tests.servers import Server
 

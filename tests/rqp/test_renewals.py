@@ -13,9 +13,9 @@ from services.rqp.settings import OutboxSettings
 from services.store import Queue
 from tests.live import until
 from tests.proxy import Proxy
-from tests.rqp.cast_hands import HandSender
-from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import HERE, THERE, keyed, remote
+from tests.rqp.cast.hands import HandSender
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import HERE, THERE, keyed, remote
 from tests.rqp.live import LiveEdge
 from tests.servers import Server
 

@@ -6,9 +6,9 @@ import pytest
 
 from protos.rqp_cast import Quality, Result
 from tests.live import until
-from tests.rqp.cast_hands import HandReceiver
-from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import keyed, remote
+from tests.rqp.cast.hands import HandReceiver
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import keyed, remote
 from tests.rqp.conftest import NewServer
 from tests.rqp.send_command import SendCommand, sent
 from tests.servers import Server

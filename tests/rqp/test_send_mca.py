@@ -8,9 +8,9 @@ from protos.rqp_mca import AvailableConfirm, QueueConfirm, QueueRequest
 from tests.live import until
 from tests.rqp.conftest import NewServer, Start
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_client import UNRELIABLE
-from tests.rqp.mca_failing import sending_edge
-from tests.rqp.mca_peer import McaPeer, peer_settings
+from tests.rqp.mca.client import UNRELIABLE
+from tests.rqp.mca.failing import sending_edge
+from tests.rqp.mca.peer import McaPeer, peer_settings
 from tests.rqp.program import EdgeProgram
 from tests.rqp.send_command import SendCommand, sent
 from tests.servers import Server

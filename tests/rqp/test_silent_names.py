@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.live import set_up, until
-from tests.rqp.cast_net import HERE, THERE, Net, keyed, remote
+from tests.rqp.cast.net import HERE, THERE, Net, keyed, remote
 from tests.rqp.live import LiveEdge
 from tests.rqp.program import EdgeProgram
 from tests.servers import PROGRAMS, Server

@@ -10,8 +10,8 @@ import pytest
 from services.store import Queue
 from services.store.pipeline.async_client import Asker
 from tests.live import until
-from tests.rqp.cast_machines import Machines
-from tests.rqp.cast_net import keyed, remote
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import keyed, remote
 from tests.rqp.live import LiveEdge
 from tests.servers import Server
 from tests.stores import NewServer

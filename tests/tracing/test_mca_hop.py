@@ -19,8 +19,8 @@ from services.store.tracing.delivery_spans import HandedOut
 from services.store.tracing.trace_propagation import Hops
 from tests.live import until
 from tests.rqp.live import LiveEdge
-from tests.rqp.mca_failing import failures
-from tests.rqp.mca_peer import McaPeer, registered
+from tests.rqp.mca.failing import failures
+from tests.rqp.mca.peer import McaPeer, registered
 from tests.stores import NewServer
 from tests.tracing.collector import Collector, Seen
 from tests.tracing.conftest import NewRecorder

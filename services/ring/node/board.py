@@ -11,7 +11,7 @@ from typing import Any
 
 from services.kit.metrics import version
 from services.kit.readiness import Readiness
-from services.ring.node.station import MEMBER_S, Station
+from services.ring.node.links.station import MEMBER_S, Station
 from services.ring.service import RingService, decode_name
 from services.store import StoreError
 

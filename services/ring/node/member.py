@@ -14,8 +14,8 @@ from services.kit.session import Session, Wire
 from services.ring.node.board import Notice
 from services.ring.node.figures import Figures
 from services.ring.node.identity import Identity
-from services.ring.node.passage import Arrivals, Departures
-from services.ring.node.station import Station
+from services.ring.node.links.station import Station
+from services.ring.node.outgoing.passage import Arrivals, Departures
 from services.ring.service import RingService
 from services.store.known_peers import KnownPeers
 from services.store.model import PeerProtocol

@@ -13,21 +13,21 @@ from collections.abc import Callable
 
 from protos.ring import HEAD_BYTES, MAX_USER_SENT, Relay
 from services.kit.readiness import Readiness
-from services.ring.node.around import RingAsker
-from services.ring.node.bindings import Bindings
+from services.ring.node.boxes.bindings import Bindings
+from services.ring.node.boxes.inbox import Inbox
+from services.ring.node.boxes.marks import Marks
+from services.ring.node.boxes.outbox import Outbox
 from services.ring.node.counts import Counts
-from services.ring.node.inbox import Inbox
-from services.ring.node.leases import Leases
-from services.ring.node.lookups import Lookups
-from services.ring.node.marks import Marks
 from services.ring.node.names import outgoing_name
-from services.ring.node.outbox import Outbox
-from services.ring.node.outgoing import Outgoing
-from services.ring.node.ownership import Ownership
-from services.ring.node.passage import Parcel
-from services.ring.node.relaying import Relaying
-from services.ring.node.serving import Serving
-from services.ring.node.storing import Storing
+from services.ring.node.outgoing.outgoing import Outgoing
+from services.ring.node.outgoing.ownership import Ownership
+from services.ring.node.outgoing.passage import Parcel
+from services.ring.node.outgoing.storing import Storing
+from services.ring.node.queues.around import RingAsker
+from services.ring.node.queues.leases import Leases
+from services.ring.node.queues.lookups import Lookups
+from services.ring.node.queues.serving import Serving
+from services.ring.node.relay.relaying import Relaying
 from services.ring.service import RingService, decode_name
 from services.store import StoreError
 

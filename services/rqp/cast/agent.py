@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from services.rqp.cast.asker import Asker
-from services.rqp.cast.attempt import Means
 from services.rqp.cast.counts import Counts
-from services.rqp.cast.findreceiver import FindReceiver
-from services.rqp.cast.machines import PROTOCOL, Machines
-from services.rqp.cast.ports import Ports
-from services.rqp.cast.questions import Questions
-from services.rqp.cast.sending import CastSending, Shared
+from services.rqp.cast.machines.machines import PROTOCOL, Machines
+from services.rqp.cast.ports.ports import Ports
+from services.rqp.cast.receiving.questions import Questions
+from services.rqp.cast.sending.asker import Asker
+from services.rqp.cast.sending.attempt import Means
+from services.rqp.cast.sending.findreceiver import FindReceiver
+from services.rqp.cast.sending.sending import CastSending, Shared
+from services.rqp.cast.sending.stock import Ids
 from services.rqp.cast.settings import CastSettings
-from services.rqp.cast.stock import Ids
 from services.rqp.condition import Condition
 from services.rqp.jobs import end, job
 from services.rqp.outbox import Outbox

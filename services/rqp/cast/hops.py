@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protos.rqp_cast import identity
-from services.rqp.cast.machines import PROTOCOL
+from services.rqp.cast.machines.machines import PROTOCOL
 from services.store.model import Hop, hop
 
 

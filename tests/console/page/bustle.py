@@ -20,7 +20,7 @@ from tests.console.page.scene import LONG_NUMBER, SCRIPT
 from tests.live import until
 from tests.pubsub.client import Client as TextClient
 from tests.ring.clients.client import Client as RingClient
-from tests.rqp.mca_client import Client as McaClient
+from tests.rqp.mca.client import Client as McaClient
 from tests.tmq.client import Client as TmqClient
 
 SEED = 20

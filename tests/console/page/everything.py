@@ -17,7 +17,7 @@ from tests.cli.shell import Shell, Up, running
 from tests.console.local import HEADERS, keep
 from tests.live import until
 from tests.ring.clients.client import Client as RingClient
-from tests.rqp.cast_hands import HandSender
+from tests.rqp.cast.hands import HandSender
 from tests.servers import free_port
 
 KEY, HELD, OVER = 7, 8, 9  # the key of `cast`, the numbers of `held` and `invoices`

@@ -20,7 +20,7 @@ from tests.console.page.everything import everything as started
 from tests.console.page.looking import VIEWS, axe, show
 from tests.console.page.traffic import Traffic
 from tests.live import until
-from tests.rqp.mca_client import Client as McaClient
+from tests.rqp.mca.client import Client as McaClient
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 EMPTY_ELSEWHERE = ("jobs", "reservations", "connections", "ring", "report", "audit")

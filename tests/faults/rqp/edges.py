@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.faults.process import EdgeProcess
 from tests.faults.rqp.plan import ADDRESSES, EDGES, HOSTS, SILENCE_S
-from tests.rqp.cast_net import Net
+from tests.rqp.cast.net import Net
 from tests.servers import free_port
 
 # short enough to see them expire, long enough that a busy machine is not taken for a fault

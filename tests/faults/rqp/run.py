@@ -23,7 +23,7 @@ from tests.faults.rqp.plan import EDGES, SCENE, STORES_ALONE, SYSTEMS
 from tests.faults.rqp.system import System
 from tests.faults.waiting import Stuck, eventually, together
 from tests.pubsub.cable import Cable
-from tests.rqp.cast_net import Net
+from tests.rqp.cast.net import Net
 from tests.servers import free_port
 
 SECONDS = 45.0

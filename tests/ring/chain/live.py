@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from services.kit.metrics.tally import Tally
 from services.ring.edge import EDGE, RunningRing
-from services.ring.node.around import RingAsker
-from services.ring.node.station import Station
+from services.ring.node.links.station import Station
+from services.ring.node.queues.around import RingAsker
 from services.ring.settings import RingSettings
 from tests.live_queues import LiveQueues
 from tests.ring.clients.client import Client

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.ring.node import ownership
+from services.ring.node.outgoing import ownership
 from tests.live import until
 from tests.ring.chain.live import LiveRing
 from tests.ring.links.conftest import NewServer

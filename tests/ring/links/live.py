@@ -11,8 +11,8 @@ from typing import Any
 from services.kit.config.layers import SettingsError
 from services.kit.edge import Edge, EdgeContext
 from services.ring.node.identity import identify
+from services.ring.node.links.station import Station
 from services.ring.node.member import Member
-from services.ring.node.station import Station
 from services.ring.service import RingService
 from services.ring.settings import RingSettings
 from tests.live import Live

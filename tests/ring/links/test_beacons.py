@@ -13,7 +13,7 @@ import pytest
 from protos.ring import Find, Open
 from services.kit.config.layers import SettingsError
 from services.kit.dns.lookup import Place, look_up
-from services.ring.node import hearing, telling
+from services.ring.node.discovery import hearing, telling
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
 from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring

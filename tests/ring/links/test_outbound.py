@@ -12,7 +12,7 @@ import pytest
 from protos.ring import HeadState
 from services.kit.dns.lookup import Place
 from services.kit.net.dialler import Dialler
-from services.ring.node import reach
+from services.ring.node.discovery import reach
 from tests.kit.calls import deaf
 from tests.live import PATIENCE_S, until
 from tests.ring.links.conftest import Start

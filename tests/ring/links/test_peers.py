@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.ring.node.targets import MOST, Target, Targets
+from services.ring.node.discovery.targets import MOST, Target, Targets
 from services.store.model.peer import PeerSpec
 from tests.live import until
 from tests.ring.links.conftest import Start

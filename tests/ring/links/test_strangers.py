@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from services.ring.node.strangers import MOST, Strangers
-from services.ring.node.targets import Target
+from services.ring.node.discovery.strangers import MOST, Strangers
+from services.ring.node.discovery.targets import Target
 from tests.live import until
 from tests.ring.links.conftest import Start
 from tests.ring.links.live import GROUP, LiveNode, is_closed, is_ring

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from protos.ring import Node
-from services.ring.node.unreachable import VAIN_DIALS, Unreachable
+from services.ring.node.discovery.unreachable import VAIN_DIALS, Unreachable
 from tests.live import until
 from tests.protos.ring.node_samples import HIGH, LOW, in_ring, linked, started
 from tests.ring.links.conftest import Start

@@ -12,7 +12,7 @@ from protos.ring import parse_frame
 from services.kit.metrics.metrics import Metrics
 from services.kit.tracing import Recorder
 from services.ring.asking import Brought, Unserved
-from services.ring.node.passage import Parcel
+from services.ring.node.outgoing.passage import Parcel
 from services.ring.node.users import Users
 from services.ring.service import RingService
 from services.ring.settings import RingSettings

@@ -10,7 +10,8 @@ import pytest
 from protos.ring import MAX_RING_MESSAGE, MAX_SENDER, Frame, Operation, encode_frame, parse_frame, resent
 from services.ring import words
 from services.ring.asking import Brought, Unserved
-from services.ring.node import around, counts
+from services.ring.node import counts
+from services.ring.node.queues import around
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Ring, Start

@@ -9,9 +9,9 @@ import pytest
 
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import counts
-from services.ring.node.outgoing import BEGUN
-from services.ring.node.parcels import Stored
-from services.ring.node.passage import Parcel
+from services.ring.node.outgoing.outgoing import BEGUN
+from services.ring.node.outgoing.parcels import Stored
+from services.ring.node.outgoing.passage import Parcel
 from services.store import Part, Queue, Source
 from services.store.model import records
 from services.store.model.internal import KEEPER

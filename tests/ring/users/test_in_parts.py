@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts, inbox
+from services.ring.node import counts
+from services.ring.node.boxes import inbox
 from tests.live import Log, until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Start

@@ -7,7 +7,9 @@ from functools import partial
 
 import pytest
 
-from services.ring.node import counts, marks, storing
+from services.ring.node import counts
+from services.ring.node.boxes import marks
+from services.ring.node.outgoing import storing
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Link, Member, Start

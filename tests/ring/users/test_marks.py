@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from services.ring.node import marks
+from services.ring.node.boxes import marks
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Link, Member, Ring, Start

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts, storing
+from services.ring.node import counts
+from services.ring.node.outgoing import storing
 from tests.live import until
 from tests.ring.users.members import Member, Start
 from tests.ring.users.test_early import Hand, payloads, quiet

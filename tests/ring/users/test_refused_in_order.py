@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import relaying
+from services.ring.node.relay import relaying
 from services.store.model import records
 from services.store.model.errors import StoreFull
 from services.store.pipeline.async_client import Asker

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts, outgoing, storing
+from services.ring.node import counts
+from services.ring.node.outgoing import outgoing, storing
 from services.store import QueueSpec
 from services.store.pipeline.async_client import Asker
 from tests.live import until

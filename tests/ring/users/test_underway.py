@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.ring.node.parcels import ORPHAN, Stored
-from services.ring.node.underway import Underway
+from services.ring.node.outgoing.parcels import ORPHAN, Stored
+from services.ring.node.outgoing.underway import Underway
 
 
 class Nobody:

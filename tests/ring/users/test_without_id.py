@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from protos.ring import NO_ID, Frame, Operation, encode_frame
-from services.ring.node import counts, storing
+from services.ring.node import counts
+from services.ring.node.outgoing import storing
 from services.ring.service import OWNER
 from services.store import QueueSpec
 from tests.live import until

@@ -1,0 +1,202 @@
+"""What is put into the group's outbox goes round as USER (ring.md 5.5).
+
+Of all nodes on a store one serves the outbox, as long as it can renew that. It moves messages into its outgoing queue,
+settling here and putting in there in one step, so that each is begun once; the relay is told when they are taken there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+
+from protos.ring import MAX_USER_SENT
+from services.ring.node.boxes.bindings import Bindings
+from services.ring.node.counts import BEGUN as COUNTED
+from services.ring.node.counts import Counts
+from services.ring.node.outgoing.outgoing import BEGUN, TOO_LARGE, Outgoing
+from services.ring.node.outgoing.ownership import Ownership
+from services.ring.service import RingService
+from services.store import Delivery, Part, Queue, StoreError
+from services.store.model import KEEPER, OutcomeUnknown, records
+from services.store.pipeline import Asker
+
+log = logging.getLogger(__name__)
+
+LEASE_MS = 5000
+RENEW_S = 1.0
+AGAIN_S = 0.25
+ROOM_S = 0.005  # how often it is looked whether what was moved has left
+MANY = 128  # messages moved in one step
+KEEP_MS = 120_000  # a step is known for so long: it is asked again within 30 s
+
+
+class Outbox:
+    def __init__(
+        self,
+        service: RingService,
+        bindings: Bindings,
+        ownership: Ownership,
+        outgoing: Outgoing,
+        counted: Counts,
+        max_payload: int = MAX_USER_SENT,
+    ) -> None:
+        self._service = service
+        self._max_payload = max_payload
+        self._bindings = bindings
+        self._ownership = ownership
+        self._outgoing = outgoing
+        self._counts = counted
+        self._loop = asyncio.get_running_loop()
+        self._owner = f"ring outbox {secrets.token_hex(8)}"
+        self._changed = asyncio.Event()
+        self._renew_at = 0.0
+        self._task: asyncio.Task[None] | None = None
+        bindings.on_change.append(self._changed.set)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._keep_serving(), name="ring outbox")
+
+    async def close(self) -> None:
+        """What it has leased and not moved goes back."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+    async def _keep_serving(self) -> None:
+        while True:
+            self._changed.clear()
+            queue = self._bindings.outbox
+            if queue is None:
+                await self._changed.wait()
+                continue
+            try:
+                await self._serve(queue)
+            except StoreError as error:
+                log.debug("the outbox is not served: %s", error, extra={"action": "outbox_unserved"})
+            except Exception:
+                log.exception("the outbox failed", extra={"action": "job_failed", "job": "ring outbox"})
+                self._service.metrics.local_errors.inc()
+            await asyncio.sleep(AGAIN_S)
+
+    async def _serve(self, queue: Queue) -> None:
+        """As long as it is the outbox, and ours. Raises StoreError."""
+        domain = self._service.store.domain(queue.domain)
+        wake = self._service.store.wakes(queue.domain).event(queue)
+        fence = await domain.own(queue, self._owner, LEASE_MS)
+        if fence is None:
+            await asyncio.sleep(RENEW_S)
+            return
+        await domain.reclaim(
+            queue, fence
+        )  # what a node that died had leased need not wait for its session to end
+        self._renew_at = self._loop.time() + RENEW_S
+        asker = Asker(self._service.pipe(queue))
+        try:
+            while not self._changed.is_set():
+                if self._loop.time() >= self._renew_at:
+                    self._renew_at = self._loop.time() + RENEW_S
+                    if await domain.own(queue, self._owner, LEASE_MS) is None:
+                        return
+                await self._step(asker, queue, wake)
+        finally:
+            with contextlib.suppress(StoreError):
+                await domain.disown(queue, self._owner, fence)
+
+    async def _step(self, asker: Asker, queue: Queue, wake: asyncio.Event) -> None:
+        goal = self._ownership.queue
+        if goal is None or not self._outgoing.is_clear:
+            await asyncio.sleep(ROOM_S)
+            return
+        wake.clear()
+        got = await asker.take(queue, MANY)
+        if got:
+            await self._move(asker, queue, goal, got)
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RENEW_S / 2):
+                await wake.wait()
+
+    async def _move(self, asker: Asker, queue: Queue, goal: Queue, got: list[Delivery]) -> None:
+        """Raises StoreError, when it has given back what was not moved."""
+        fitting = await _without_too_large(asker, got, self._max_payload)
+        payloads = [records.decode(record).body for d in fitting for record in d.records()]
+        if not payloads:
+            return
+        leased = [d for d in fitting if not d.settled]
+        encoded = [records.encode(payload) for payload in payloads]
+        try:
+            if queue.domain == goal.domain:
+                parts = [Part(queue, leased, [], ""), Part(goal, [], encoded, BEGUN)]
+                await self._commit(parts, payloads)
+            else:
+                await self._copy(asker, goal, encoded, leased)
+                self._outgoing.look()
+        except StoreError:
+            self._outgoing.mistrust()
+            if leased:
+                self._service.give_back(leased, failed=False)
+            raise
+        self._counts.now[COUNTED] += len(payloads)
+
+    async def _commit(self, parts: list[Part], payloads: list[bytes]) -> None:
+        """The call that does it takes them out again for the successor, too.
+
+        If nobody can say whether it was done it is asked for again: it may be done now, behind what came meanwhile.
+        """
+        parcels = self._outgoing.put(payloads, is_begun=True)
+        identifier = f"ring outbox {secrets.token_hex(16)}"
+        while True:
+            try:
+                await self._try_to_commit(identifier, parts, len(payloads))
+            except OutcomeUnknown:
+                await asyncio.sleep(AGAIN_S)
+            else:
+                self._outgoing.are_safe(parcels)
+                return
+
+    async def _try_to_commit(self, identifier: str, parts: list[Part], count: int) -> None:
+        told: asyncio.Future[StoreError | None] = self._loop.create_future()
+
+        def done(error: StoreError | None) -> None:
+            if not told.done():
+                told.set_result(error)
+
+        pipe = self._service.pipe(parts[0].queue)
+        pipe.commit(self._outgoing.putting, identifier, parts, done, KEEP_MS)
+        self._outgoing.expect(count)
+        error = await told
+        if error is not None:
+            raise error
+
+    async def _copy(self, asker: Asker, goal: Queue, encoded: list[bytes], leased: list[Delivery]) -> None:
+        """The outbox is in another domain: at least once."""
+        keeper = Asker(self._service.pipe(goal), client=KEEPER, begins_traces=False)
+        refused = await keeper.publish(goal, encoded, BEGUN)
+        if refused:
+            raise refused[0][1]
+        if leased:
+            await asker.settle(leased)
+
+
+async def _without_too_large(asker: Asker, got: list[Delivery], most: int) -> list[Delivery]:
+    """What is too large becomes a dead letter; the rest, cut at it."""
+    fitting: list[Delivery] = []
+    for delivery in got:
+        rest: Delivery | None = delivery
+        while rest is not None:
+            sizes = [len(records.decode(record).body) for record in rest.records()]
+            bad = next((i for i, size in enumerate(sizes) if size > most), None)
+            if bad is None:
+                fitting.append(rest)
+                break
+            head, tail = rest.cut(bad)
+            large, tail = tail.cut(1)
+            if head.count:
+                fitting.append(head)
+            if not large.settled:
+                error = f"{sizes[bad]} octets, a USER has at most {most} (edges.ring.node.max_payload)"
+                await asker.reject([large], TOO_LARGE, error)
+            rest = tail if tail.count else None
+    return fitting

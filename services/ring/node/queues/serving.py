@@ -1,0 +1,213 @@
+"""Carries out what others ask of queues that are here (ring.md 5.3, 5.4)."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+from protos.ring import MAX_RING_MESSAGE, NO_ID, Frame, Operation
+from services.kit.net import Denials
+from services.ring.node.queues.destroying import destroy
+from services.ring.node.queues.leases import Leases
+from services.ring.service import RingService
+from services.ring.words import EMPTY, EXPIRED, REFUSED, too_large_to_carry, words_for
+from services.store import OURSELVES, Delivery, Outcome, Queue, Source, StoreError
+from services.store.model import (
+    AccessDenied,
+    MessageTooLarge,
+    Nothing,
+    OutcomeUnknown,
+    Pulled,
+    QueueExists,
+    QueueUnknown,
+    Refusals,
+    Settlement,
+    StoreEvicts,
+    StoreFull,
+    StoreUnavailable,
+    hop_of_request,
+    records,
+)
+
+log = logging.getLogger(__name__)
+
+KEEP_MS = 24 * 3600 * 1000  # what came of a request is remembered for so long (5.4)
+BRIEF_MS = 60_000  # of a pull without an id nobody asks again but the store's own connection
+STORE_WIDE = (StoreUnavailable, OutcomeUnknown, StoreFull, StoreEvicts)  # nobody is to be answered then
+
+
+class NotHere(Enum):
+    """It is passed on."""
+
+    QUEUE = "the queue is not here"
+    LEASE = "no message is leased under this id"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What to answer. `stored` is called once it is safe, `unsafe` if it will not be."""
+
+    frame: Frame
+    stored: Callable[[], None] | None = None
+    unsafe: Callable[[], None] | None = None
+
+
+class Settled(Enum):
+    """A settlement was carried out: it is answered by nothing."""
+
+    SETTLED = "settled"
+
+
+Told = Callable[[Reply | Settled | NotHere | StoreError], None]  # a StoreError is of STORE_WIDE: ask again
+
+
+class Serving:
+    def __init__(self, service: RingService, leases: Leases, max_message: int = MAX_RING_MESSAGE) -> None:
+        """max_message: octets of a message that a node of the ring can pass on."""
+        self._service = service
+        self._max_message = max_message
+        self._leases = leases
+        self._denials = Denials(service.metrics)
+        self._source = Source(
+            service.store.client()
+        )  # one for all: pushes to a queue keep the order in which they came
+
+    def _reply_to(self, frame: Frame, refused: StoreError | None) -> Reply | NotHere | StoreError:
+        if isinstance(refused, AccessDenied):
+            self._denials.tell(refused.reason, _origin(frame), str(refused))
+        if frame.operation is Operation.PULL and isinstance(refused, MessageTooLarge):
+            return Reply(error(frame, too_large_to_carry(self._max_message)))
+        return _answer(frame, refused)
+
+    def carry_out(self, frame: Frame, queue: Queue | None, told: Told) -> None:
+        """`queue`: the one that the frame names, None if there is none here. `told` may be called at once."""
+        if frame.operation is Operation.DESTROY_QUEUE:
+            self._destroy(frame, told)
+        elif queue is None:
+            told(NotHere.QUEUE)
+        elif frame.operation is Operation.PUSH:
+            self._push(frame, queue, told)
+        elif frame.operation is Operation.PULL:
+            self._pull(frame, queue, told)
+        elif frame.settles:
+            self._settle(frame, queue, told)
+        else:  # nothing is ever made around a ring: who asks makes it in its own store
+            told(Reply(error(frame, words_for(QueueExists()))))
+
+    def _push(self, frame: Frame, queue: Queue, told: Told) -> None:
+        pipe, origin = self._service.pipe(queue), _origin(frame)
+        record = records.encode(frame.message)
+        if frame.request_id == NO_ID:
+            pushed: Callable[[Refusals | StoreError], None] = lambda answer: told(  # noqa: E731
+                self._reply_to(
+                    frame, answer if isinstance(answer, StoreError) else answer[0][1] if answer else None
+                )
+            )
+            pipe.publish(self._source, queue, [record], origin, pushed)
+            return
+
+        hops = self._service.store.hops
+        if hops is not None:
+            record = hops.arrived(queue, record, hop_of_request(frame.request_id))
+
+        def once(outcome: Outcome | StoreError) -> None:
+            told(self._reply_to(frame, outcome if isinstance(outcome, StoreError) else None))
+
+        pipe.push_once(self._source, frame.request_id, queue, record, origin, KEEP_MS, once)
+
+    # pull
+
+    def _pull(self, frame: Frame, queue: Queue, told: Told) -> None:
+        """Without an id nobody can settle it, or repeat it: it is settled once the reply is safe."""
+        has_id = frame.request_id != NO_ID
+        request, keep_ms = (
+            (frame.request_id, KEEP_MS) if has_id else (secrets.token_bytes(len(NO_ID)), BRIEF_MS)
+        )
+        pulled = partial(self._pulled, frame, told)
+        pipe = self._service.pipe(queue)
+        pipe.pull_once(self._source, request, queue, self._max_message, keep_ms, pulled)
+
+    def _pulled(self, frame: Frame, told: Told, answer: Pulled | Nothing | StoreError) -> None:
+        if isinstance(answer, Pulled) and frame.request_id == NO_ID:
+            told(self._handed_over(frame, answer.delivery))
+        elif isinstance(answer, Pulled):
+            reply = _message(frame, answer.delivery)
+            if not answer.again:
+                self._leases.hold(frame.request_id, answer.delivery)
+            told(reply)
+        elif isinstance(answer, Nothing):
+            told(Reply(error(frame, EMPTY if answer is Nothing.EMPTY else EXPIRED)))
+        else:
+            told(self._reply_to(frame, answer))
+
+    def _handed_over(self, frame: Frame, delivery: Delivery) -> Reply:
+        reply = _message(frame, delivery)
+        if delivery.settled:
+            return reply
+        delivery.drop_bodies()
+        settle = partial(self._service.pipe(delivery.queue).settle, Source(OURSELVES), [delivery])
+        give_back = partial(self._service.give_back, [delivery], failed=False)
+        return Reply(reply.frame, settle, give_back)
+
+    # the others
+
+    def _settle(self, frame: Frame, queue: Queue, told: Told) -> None:
+        def settled(answer: Settlement | StoreError) -> None:
+            if isinstance(answer, StoreError):
+                told(answer if isinstance(answer, STORE_WIDE) else NotHere.LEASE)
+            elif answer is Settlement.UNKNOWN:
+                told(NotHere.LEASE)
+            else:
+                self._leases.settled(frame.request_id)
+                told(Settled.SETTLED)
+
+        self._service.pipe(queue).settle_once(self._source, frame.request_id, queue, settled)
+
+    def _destroy(self, frame: Frame, told: Told) -> None:
+        def destroyed(answer: str | StoreError | None) -> None:
+            if answer is None:
+                told(NotHere.QUEUE)
+            elif isinstance(answer, StoreError):
+                told(self._reply_to(frame, answer))
+            else:
+                told(Reply(error(frame, answer) if answer else ok(frame)))
+
+        self._service.errands.ask(destroy(self._service.store, frame), destroyed)
+
+
+def ok(request: Frame, message: bytes = b"") -> Frame:
+    return Frame(Operation.OK, request.sender, request.queue, message, request.request_id)
+
+
+def error(request: Frame, reason: str) -> Frame:
+    text = reason.encode("utf-8", "replace")[:MAX_RING_MESSAGE]
+    return Frame(Operation.ERROR, request.sender, request.queue, text, request.request_id)
+
+
+def _answer(frame: Frame, refused: StoreError | None) -> Reply | NotHere | StoreError:
+    """To what gives nothing but yes or no."""
+    if refused is None:
+        return Reply(ok(frame))
+    if isinstance(refused, QueueUnknown):
+        return NotHere.QUEUE
+    if isinstance(refused, STORE_WIDE):
+        return refused
+    words = words_for(refused)
+    if words == REFUSED[StoreError]:  # which say that the reason is in the log
+        log.warning(
+            "a request of the ring: %s", refused, extra={"action": "ring_refused", "reason": refused.reason}
+        )
+    return Reply(error(frame, words))
+
+
+def _message(frame: Frame, delivery: Delivery) -> Reply:
+    (record,) = delivery.records()
+    return Reply(ok(frame, records.decode(record).body))
+
+
+def _origin(frame: Frame) -> str:
+    return "ring " + frame.sender.decode("utf-8", "replace")

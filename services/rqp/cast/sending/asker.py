@@ -1,0 +1,122 @@
+"""Questions on their way: QUESTION_MSG to the machines there are, over UDP (rqp_cast.md 1.1, 3.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Iterable
+
+from protos.rqp_cast import Host, QuestionMsg, encode_question
+from services.kit.config import SettingsError
+from services.rqp.cast.machines.machines import Machines
+from services.rqp.cast.machines.many import DISCARD_PORT
+from services.rqp.cast.ports.wires import ANY
+from services.rqp.cast.settings import CastSettings
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+ANYWHERE = "192.0.2.1"  # stands for the world: no machine has it (RFC 5737)
+
+Asked = set[tuple[str, int]]  # addresses and their request_ports
+
+
+class Asker:
+    """Sends what is asked. Names are looked up beside: one that is slow keeps nobody else from being asked."""
+
+    def __init__(self, settings: CastSettings, machines: Machines) -> None:
+        """Raises SettingsError if this machine does not have the address to send from."""
+        self._settings = settings
+        self._machines = machines
+        self._sock = _bound(settings.host)
+        self._looking: set[asyncio.Task[None]] = set()
+
+    def is_here(self) -> bool:
+        """Whether this machine has the address that we send from: it may go away, and come back."""
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.bind((self._settings.host, 0))
+        except OSError as error:
+            return error.errno != errno.EADDRNOTAVAIL
+        return True
+
+    def address(self) -> str:
+        """The stable one of this agent: what is said of it, else where its datagrams leave from (2.2, 2.3)."""
+        if self._settings.address:
+            return self._settings.address
+        known = [address for host in self._machines.to_ask() for address in self._machines.known(host)]
+        for address in (*known[:1], ANYWHERE):
+            with contextlib.suppress(OSError):
+                return self._ours(address)
+        return LOOPBACK  # without any network there is nobody else to ask
+
+    def ask(self, key: int, peers: Iterable[str], only: str | None) -> Asked:
+        """Asks all machines of these groups, or all there are; `only` this receiver if it is among them (3.1).
+
+        The answer grows when names are looked up that were not known.
+        """
+        hosts = self._machines.to_ask(peers)
+        bound = [host for host in hosts if only in self._machines.known(host)]
+        asked: Asked = set()
+        for host in bound or hosts:
+            known = self._machines.known(host)
+            wanted = (only,) if bound and only is not None else known
+            self._send(key, wanted, host, asked)
+            if not bound:
+                self._look_up(key, host, asked)
+        return asked
+
+    async def close(self) -> None:
+        for task in self._looking:
+            task.cancel()
+        await asyncio.gather(*self._looking, return_exceptions=True)
+        self._sock.close()
+
+    def _look_up(self, key: int, host: Host, asked: Asked) -> None:
+        """What its name means now may be more than what it meant."""
+        if host.name in self._machines.known(host):
+            return
+        task = asyncio.create_task(self._ask_found(key, host, asked))
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
+
+    async def _ask_found(self, key: int, host: Host, asked: Asked) -> None:
+        self._send(key, await self._machines.addresses(host), host, asked)
+
+    def _send(self, key: int, addresses: Iterable[str], host: Host, asked: Asked) -> None:
+        for address in addresses:
+            place = (address, host.request_port)
+            if place not in asked:
+                asked.add(place)
+                self._send_to(key, place)
+
+    def _send_to(self, key: int, place: tuple[str, int]) -> None:
+        try:
+            question = QuestionMsg(self._settings.address or self._ours(place[0]), key)
+            self._sock.sendto(encode_question(question), place)
+        except OSError as error:  # no way there, or no room now: no answer, as if it had been lost on the way
+            fields = {"action": "question_unsent", "peer": place[0]}
+            log.debug("a question was not sent: %s", error, extra=fields)
+
+    def _ours(self, address: str) -> str:
+        """The address that a datagram to `address` leaves from. Raises OSError."""
+        if self._settings.host != ANY:
+            return self._settings.host
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, DISCARD_PORT))
+            return str(probe.getsockname()[0])
+
+
+def _bound(host: str) -> socket.socket:
+    """Raises SettingsError if this machine does not have the address."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        sock.setblocking(False)
+        sock.bind((host, 0))
+    except OSError as error:
+        sock.close()
+        raise SettingsError([f"cannot send questions from {host}: {error.strerror}"]) from None
+    return sock

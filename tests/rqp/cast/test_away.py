@@ -1,0 +1,144 @@
+"""What a sending agent does when something is away that it cannot do without, or fails (rqp_cast.md 1.2, 4)."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from protos.rqp_cast import DataMsg, encode_data
+from services.kit.config.layers import SettingsError
+from services.rqp.cast.sending import attempt
+from services.rqp.cast.sending.attempt import Attempt, Fate
+from tests.live import set_up, until
+from tests.rqp.cast.hands import HandReceiver
+from tests.rqp.cast.net import HERE, THERE, Net, failed, got_through, remote
+from tests.rqp.live import LiveEdge
+from tests.servers import PROGRAMS, Server
+from tests.sysv.namespace import own_machine
+
+LAN = "10.83.1.1"  # of the machine that the edge is on, while it has it
+
+
+def lan(what: str) -> None:
+    subprocess.run(["ip", "addr", what, f"{LAN}/32", "dev", "lo"], check=True)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Server]:
+    """A network of its own, with a store."""
+    with own_machine():
+        lan("add")
+        server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
+        yield server
+        server.end()
+
+
+@pytest.fixture
+def net() -> Net:
+    return Net()
+
+
+@pytest.fixture
+async def sender(net: Net, machine: Server) -> AsyncIterator[LiveEdge]:
+    await set_up(machine)
+    edge = await LiveEdge(machine.url, cast=net.machine(LAN, THERE, receives=False)).start()
+    yield edge
+    await edge.close()
+    edge.check_no_fault_of_ours()
+
+
+async def test_the_address_of_the_machine_goes_away_and_comes_back(net: Net, sender: LiveEdge) -> None:
+    """1.2: a certain message waits for a port, and its queue says so; it is no fault of ours."""
+    queue = await remote(sender)
+    with HandReceiver(net, THERE, LAN) as receiver:
+        await sender.put(queue, b"first")
+        assert await receiver.receive() == b"first"
+        lan("del")
+        await sender.put(queue, b"second")
+        told = f"no_port: this machine does not have the address {LAN} now"
+        await until(lambda: sender.has_condition(queue, told))
+        lan("add")
+        assert await receiver.receive() == b"second"
+        await until(lambda: sender.has_no_condition(queue))
+        await until(lambda: sender.is_empty(queue))
+
+
+async def test_an_uncertain_message_and_an_address_that_is_away(net: Net, sender: LiveEdge) -> None:
+    """4.1: its question cannot leave, so nobody answers; the queue says why."""
+    queue = await remote(sender, reliable=False)
+    with HandReceiver(net, THERE, LAN) as receiver:
+        lan("del")
+        await sender.put(queue, b"perhaps")
+        told = f"no_answer: this machine does not have the address {LAN} now"
+        await until(lambda: sender.has_condition(queue, told))
+        lan("add")
+        await receiver.chosen()
+        assert (await receiver.data())[12:] == b"perhaps"
+        await until(lambda: sender.has_no_condition(queue))
+
+
+async def test_an_edge_without_its_address_does_not_start(net: Net, server: Server) -> None:
+    """1.2: it says why."""
+    edge = LiveEdge(server.url, cast=net.machine("192.0.2.1", THERE, receives=False))
+    with pytest.raises(SettingsError, match=r"from 192\.0\.2\.1: Cannot assign"):
+        await edge.start()
+    await edge.close()
+
+
+async def test_a_fault_of_ours_strands_no_message(
+    net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.3: it is in its queue, not leased for ever; told, counted, and tried again."""
+    edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
+    run = Attempt.run
+    stumbles = True
+
+    async def stumble(attempt: Attempt) -> Fate:
+        if stumbles:
+            raise ZeroDivisionError
+        return await run(attempt)
+
+    monkeypatch.setattr(Attempt, "run", stumble)
+    queue = await remote(edge)
+    with HandReceiver(net) as receiver:
+        await edge.put(queue, b"hello")
+
+        told = "local_error: a fault of ours, see the log: ZeroDivisionError()"
+        await until(lambda: edge.has_condition(queue, told))
+        assert edge.value("penstock_local_errors_total")
+        await until(lambda: edge.bodies(queue))
+        stumbles = False
+        assert await receiver.receive() == b"hello"
+        await until(lambda: edge.is_empty(queue))
+        await until(lambda: edge.has_no_condition(queue))
+    assert (failed(edge, "no_answer"), got_through(edge)) == (0, 1)
+    await edge.close()
+
+
+async def test_what_we_always_stumble_at_is_dead_in_the_end(
+    net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.3: also where it happens while DATA_MSG is sent; the messages behind it go on."""
+    edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
+
+    def stumble(message: DataMsg) -> bytes:
+        if message.record.endswith(b"bad"):
+            raise ZeroDivisionError
+        return encode_data(message)
+
+    monkeypatch.setattr(attempt, "encode_data", stumble)
+    queue = await remote(edge, spec={"maxDeliveries": 2})
+    with HandReceiver(net) as receiver:
+        await edge.put(queue, b"bad", b"good")
+        for _ in range(2):
+            await receiver.chosen()
+            assert await receiver.data() == b""
+        assert await receiver.receive() == b"good"
+        await until(lambda: edge.is_empty(queue))
+    (letter,) = await edge.dead(queue)
+    assert (letter.body, letter.reason) == (b"bad", "max_deliveries")
+    assert edge.value("penstock_local_errors_total") == 2
+    await edge.close()

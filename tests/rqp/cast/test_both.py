@@ -1,0 +1,184 @@
+"""RQP/cast from one system to another: two edges, two stores, nothing by hand (rqp_cast.md 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from protos.rqp_cast import QuestionMsg, Result, encode_question
+from services.store import Queue
+from services.store.model.errors import MessageTooLarge
+from tests.live import until
+from tests.rqp.cast.hands import HandReceiver, Hands
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import (
+    HERE,
+    KEY,
+    THERE,
+    ended,
+    failed,
+    got_through,
+    keyed,
+    port_range,
+    remote,
+    unanswered,
+    unheard,
+)
+from tests.rqp.cast.steps import LARGE
+from tests.rqp.live import LiveEdge
+from tests.servers import Server
+
+NewServer = Callable[[], Awaitable[Server]]
+
+
+async def has(edge: LiveEdge, queue: Queue, count: int) -> bool:
+    return bool((await edge.stats(queue))["ready"] == count)
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+async def test_a_queue_is_carried_to_another_system(
+    new_server: NewServer, machines: Machines, reliable: bool
+) -> None:
+    """3: in its order, each message once."""
+    there = await machines.receiver(server=await new_server())
+    here = await machines.sender()
+    goal, out = await keyed(there), await remote(here, reliable=reliable)
+    bodies = [b"%d" % number for number in range(100)]
+    await here.put(out, *bodies)
+    await until(lambda: has(there, goal, 100))
+    assert await there.bodies(goal) == bodies
+    await until(lambda: here.is_empty(out))
+    await until(lambda: got_through(here) == ended(there, "stored") == 100)
+
+
+async def test_a_question_that_the_network_has_doubled(new_server: NewServer, machines: Machines) -> None:
+    """3.3: its second answer comes when the message is there already, and keeps the queue from nobody."""
+    there = await machines.receiver(server=await new_server(), t_wait2_s=600.0)
+    here = await machines.sender()
+    goal, out = await keyed(there), await remote(here)
+    with Hands(machines.net, HERE, THERE) as network:
+        doubled = encode_question(QuestionMsg(HERE, KEY))
+        network.datagrams().sendto(doubled, (THERE, machines.net.request_port))
+    await until(lambda: unheard(here, "not_asked") == 1)
+    await until(lambda: ended(there, "declined") == 1)
+    await here.put(out, b"hello")
+    await until(lambda: has(there, goal, 1))
+    assert failed(here, "no_answer") == 0
+
+
+async def test_many_keys_at_once(new_server: NewServer, machines: Machines) -> None:
+    """1.2, 4.4: side by side, more than one machine may have sessions, and than there are ports for; each in its
+    order."""
+    there = await machines.receiver(server=await new_server(), t_wait1_s=10.0, receiver_ports=port_range(14))
+    here = await machines.sender(t_wait1_s=10.0)
+    keys = range(1, 17)
+    goals = [await keyed(there, f"goal {key}", key) for key in keys]
+    outs = [await remote(here, f"out {key}", key) for key in keys]
+    for key, out in zip(keys, outs, strict=True):
+        await here.put(out, *(b"%d of %d" % (number, key) for number in range(10)))
+    for key, goal in zip(keys, goals, strict=True):
+        await until(lambda goal=goal: has(there, goal, 10))
+        assert await there.bodies(goal) == [b"%d of %d" % (number, key) for number in range(10)]
+    assert failed(here, "no_answer") == 0
+
+
+async def test_a_message_that_is_too_large_there_is_not_sent_for_ever(
+    new_server: NewServer, machines: Machines
+) -> None:
+    """4.2, 5.2: each attempt is answered FAILURE, though it comes in the middle; so there is a last one."""
+    there = await machines.receiver(server=await new_server(), max_message_bytes=100)
+    here = await machines.sender(max_attempts=2)
+    goal, out = await keyed(there), await remote(here, maxMessageBytes=len(LARGE))
+    await here.put(out, LARGE, b"small")
+    await until(lambda: here.is_empty(out))
+    (letter,) = await here.dead(out)
+    assert (letter.reason, letter.error) == ("unconfirmed", f"2 times FAILURE, the last from {THERE}")
+    assert await there.bodies(goal) == [b"small"]
+    assert ended(there, "message_too_large") == 2
+    assert failed(here, "cut_short") == 0
+
+
+async def test_a_queue_that_is_full_there_keeps_its_messages_here(
+    new_server: NewServer, machines: Machines
+) -> None:
+    """3.2: who cannot take a message does not answer; nothing is counted against it."""
+    there = await machines.receiver(server=await new_server())
+    here = await machines.sender(t_wait1_s=0.1)
+    goal, out = await keyed(there, maxLength=1), await remote(here)
+    await here.put(out, b"one", b"two")
+    await until(lambda: has(there, goal, 1))
+    await until(lambda: unanswered(there, "unavailable") >= 2)
+    await there.declare("elsewhere")
+    await there.tools.declare(goal.name, goal.spec.model_copy(update={"max_length": 2}), "test", replace=True)
+    await until(lambda: has(there, goal, 2))
+    await until(lambda: here.is_empty(out))
+    assert failed(here, "failure") == 0
+
+
+async def test_a_message_that_no_peer_would_take_is_not_put_in(
+    new_server: NewServer, machines: Machines
+) -> None:
+    """5.2: `remote.maxMessageBytes` is the peers' limit, said where the message is put in."""
+    here = await machines.sender()
+    out = await remote(here, maxMessageBytes=10)
+    with pytest.raises((MessageTooLarge, AssertionError)):
+        await here.put(out, b"x" * 11)
+    assert await here.is_empty(out)
+
+
+async def test_two_receivers_with_two_stores(new_server: NewServer, machines: Machines) -> None:
+    """3.3: whoever answers first; each message is in one of them."""
+    receivers = [
+        await machines.receiver(host, server=await new_server()) for host in ("127.0.0.2", "127.0.0.3")
+    ]
+    here = await machines.sender(asks=("127.0.0.2", "127.0.0.3"))
+    goals = [await keyed(each) for each in receivers]
+    out = await remote(here)
+    bodies = [b"%d" % number for number in range(60)]
+    await here.put(out, *bodies)
+    await until(lambda: here.is_empty(out))
+    found = [body for each, goal in zip(receivers, goals, strict=True) for body in await each.bodies(goal)]
+    assert sorted(found) == sorted(bodies)
+
+
+async def test_stores_that_die_on_the_way(new_server: NewServer, machines: Machines) -> None:
+    """2.3, 5.4, 5.5: each side's store is killed and started again; certain messages arrive exactly once."""
+    far, near = await new_server(), await new_server()
+    times = {"t_wait1_s": 0.2, "t_wait2_s": 0.5, "t_wait3_s": 0.5, "t_wait4_s": 1.0}
+    there = await machines.receiver(
+        server=far, reservation_s=1.0, duplicate_result="success", port_rest_s=0.1, **times
+    )
+    here = await machines.sender(server=near, **times)
+    goal, out = await keyed(there), await remote(here)
+    bodies = [b"%d" % number for number in range(300)]
+    await here.put(out, *bodies)
+    for server, edge, at in ((far, there, 30), (near, here, 100)):
+        await until(lambda at=at: at_least(there, goal, at))
+        server.kill9()
+        server.restart()
+        await until(edge.is_ready)
+    await until(lambda: here.is_empty(out), 60.0)
+    assert sorted(await there.bodies(goal)) == sorted(bodies)
+    assert await here.dead(out) == []
+
+
+async def at_least(edge: LiveEdge, queue: Queue, count: int) -> bool:
+    return bool((await edge.stats(queue))["ready"] >= count)
+
+
+async def test_a_transmission_queue_that_is_deleted_in_the_middle(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """4: what was out is confirmed to nobody; other queues go on."""
+    edge = await machines.sender()
+    doomed, other = await remote(edge, "doomed", 8), await remote(edge, "other", 7)
+    await edge.put(doomed, b"gone")
+    approval = await receiver.chosen(8)
+    await receiver.data()
+    await edge.tools.delete(doomed)
+    await receiver.confirm(approval, Result.SUCCESS)
+    await edge.put(other, b"hello")
+    assert await receiver.receive() == b"hello"
+    await until(lambda: edge.is_empty(other))
+    await until(lambda: edge.value("penstock_rqp_owned_queues", protocol="rqp-cast") == 1)

@@ -1,0 +1,130 @@
+"""Messages that a receiving agent of RQP/cast has, or has no room for (rqp_cast.md 2.3, 5.4 to 5.6)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from protos.rqp_cast import (
+    Quality,
+    Result,
+    encode_record,
+)
+from services.store import OURSELVES, Queue, Source
+from tests.live import until
+from tests.rqp.cast.hands import HandSender
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import HERE, ended, keyed
+from tests.rqp.cast.steps import QUALITIES, chosen, ends, letters
+from tests.rqp.live import LiveEdge
+
+
+async def put_as(edge: LiveEdge, queue: Queue, holder: str, body: bytes) -> None:
+    """Puts a message in as the one that has the queue reserved."""
+    done = asyncio.get_running_loop().create_future()
+    pipe = edge.tools.domain(queue.domain).pipe
+    pipe.publish(Source(OURSELVES), queue, [encode_record(body)], "test", done.set_result, holder)
+    assert await done == []
+
+
+async def test_a_message_whose_id_was_received_before(machines: Machines, hands: HandSender) -> None:
+    """5.4: it is not inserted, and FAILURE is sent, so that nothing is inserted twice."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    assert await hands.send(b"hello", id=5) is Result.FAILURE
+    assert await hands.send(b"hello", id=6) is Result.SUCCESS
+    assert await edge.bodies(queue) == [b"hello", b"hello"]
+    await until(lambda: ended(edge, "duplicate") == 1)
+    assert edge.value("penstock_rqp_cast_id_clashes_total") == 0
+
+
+@pytest.mark.parametrize("says", ["group", "queue"])
+async def test_a_duplicate_is_well_received_where_that_is_agreed(
+    machines: Machines, hands: HandSender, says: str
+) -> None:
+    """5.4: duplicate_result: success, of the group or the queue; it holds for the same content only (2.3)."""
+    success = {"duplicate_result": "success"}
+    group = {"ours": {"addresses": [HERE], **success}} if says == "group" else {}
+    edge = await machines.receiver(peers=group)
+    binding = {"duplicateResult": "success"} if says == "queue" else {}
+    queue = await keyed(edge, binding=binding)
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    assert await hands.send(b"other", id=5) is Result.FAILURE
+    assert await edge.bodies(queue) == [b"hello"]
+
+
+async def test_an_id_that_comes_again_with_other_content(machines: Machines, hands: HandSender) -> None:
+    """2.3: FAILURE, and an alarm."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    assert await hands.send(b"other", id=5) is Result.FAILURE
+    assert await edge.bodies(queue) == [b"hello"]
+    assert edge.value("penstock_rqp_cast_id_clashes_total") == 1
+    assert len(edge.log.events("cast_id_clash", peer=HERE, id=5)) == 1
+
+
+async def test_an_id_that_comes_again_for_another_key(machines: Machines, hands: HandSender) -> None:
+    """2.3: the key is part of what is compared."""
+    edge = await machines.receiver(duplicate_result="success")
+    await keyed(edge)
+    other = await keyed(edge, "other", key=8)
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    offer = await hands.asked(8)
+    await hands.approve(offer, id=5)
+    await hands.data(offer, b"hello", key=8)
+    assert (await hands.end()).result is Result.FAILURE
+    assert await edge.bodies(other) == []
+    assert edge.value("penstock_rqp_cast_id_clashes_total") == 1
+
+
+async def test_ids_are_remembered_by_the_store_not_by_the_process(
+    machines: Machines, hands: HandSender
+) -> None:
+    """5.4: in the same step as the insertion; another replica knows of it."""
+    first = await machines.receiver()
+    queue = await keyed(first)
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    await first.service.stop_taking()
+    await machines.receiver()
+    assert await hands.send(b"hello", id=5) is Result.FAILURE
+    assert await first.bodies(queue) == [b"hello"]
+
+
+async def test_an_id_is_forgotten_after_its_window(machines: Machines, hands: HandSender) -> None:
+    """5.4: dedupe_window."""
+    edge = await machines.receiver(dedupe_window_s=0.3, hold_margin_s=0.1)
+    queue = await keyed(edge)
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    await asyncio.sleep(0.5)
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    assert len(await edge.bodies(queue)) == 2
+
+
+async def test_ids_of_two_senders_are_two(machines: Machines, hands: HandSender) -> None:
+    """2.3: an id is unique on its sender's machine only."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    assert await hands.send(b"hello", id=5) is Result.SUCCESS
+    with HandSender(machines.net, "127.0.0.5") as others:
+        assert await others.send(b"hello", id=5) is Result.SUCCESS
+    assert len(await edge.bodies(queue)) == 2
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+async def test_a_queue_that_is_full_by_then(machines: Machines, hands: HandSender, quality: Quality) -> None:
+    """5.5, 5.6: FAILURE to a certain message, which its sender has; an uncertain one goes to the dead letters."""
+    edge = await machines.receiver()
+    queue = await keyed(edge, maxLength=1)
+    offer = await chosen(hands, quality)
+    holder = (await edge.stats(queue))["reserved_by"]
+    await put_as(edge, queue, holder, b"first")
+    await hands.data(offer, b"second")
+    await until(lambda: ended(edge, "full") == 1)
+    await ends(hands, quality, Result.FAILURE)
+    wanted = [("rejected_full", "full", b"second")] if quality is Quality.LOW_QUALITY else []
+    assert await letters(edge, queue) == wanted
+    assert await edge.bodies(queue) == [b"first"]

@@ -1,0 +1,194 @@
+"""Agents of RQP/cast that are killed in each state: another replica carries on (rqp_cast.md 2.3, 3.2, 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protos.rqp_cast import AcceptReceiverMsg, Result
+from services.store import Queue
+from tests.live import until
+from tests.rqp.cast.hands import HandReceiver, HandSender
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import HERE, THERE, Net, is_reserved, keyed, remote
+from tests.rqp.live import LiveEdge
+from tests.rqp.program import EdgeProgram
+from tests.servers import Server
+
+SHORT = {  # s: what a dead process held is given back soon, on a machine that has other work too
+    "outbox": {"lease_s": 1.5, "renew_s": 0.3},
+    "store": {"session_timeout_s": 1.0, "heartbeat_s": 0.2, "sweep_s": 0.2},
+}
+REPLICA = "127.0.0.4"
+NewServer = Callable[[], Awaitable[Server]]
+
+
+def program(server: Server, net: Net, folder: Path, host: str, *asked: str, **cast: Any) -> EdgeProgram:
+    """An edge of its own, that can be killed."""
+    return EdgeProgram(server.url, folder, {"cast": net.machine(host, *asked, **cast), **SHORT})
+
+
+async def outgoing(edge: LiveEdge) -> Queue:
+    """A transmission queue whose leases end soon after their holder."""
+    return await remote(edge, spec={"visibilityTimeout": "100ms"})
+
+
+async def until_asked(receiver: HandReceiver) -> AcceptReceiverMsg:
+    return await receiver.chosen()
+
+
+async def until_in_the_middle(receiver: HandReceiver) -> AcceptReceiverMsg:
+    approval = await until_asked(receiver)
+    await receiver.octets(await receiver.accept(receiver.data_port))
+    return approval
+
+
+async def until_sent(receiver: HandReceiver) -> AcceptReceiverMsg:
+    approval = await until_asked(receiver)
+    await receiver.data()
+    return approval
+
+
+@pytest.mark.parametrize("reach", [None, until_asked, until_in_the_middle, until_sent])
+async def test_a_sender_that_is_killed(
+    new_server: NewServer,
+    machines: Machines,
+    receiver: HandReceiver,
+    tmp_path: Path,
+    reach: Callable[[HandReceiver], Awaitable[AcceptReceiverMsg]] | None,
+) -> None:
+    """2.3, 4.2: whichever state it was in, the same message is sent under the same id and address."""
+    server = await new_server()
+    looker = await machines.receiver("127.0.0.9", server, receives=False)
+    async with program(server, machines.net, tmp_path, HERE, THERE, receives=False) as doomed:
+        queue = await outgoing(looker)
+        await looker.put(queue, b"hello")
+        if reach is None:
+            await receiver.question()
+            first = None
+        else:
+            first = await reach(receiver)
+        await doomed.kill()
+    receiver.asked()
+    receiver.other = REPLICA
+    receiver.data_port.close()
+    receiver.data_port = receiver.listen()
+    await machines.sender(REPLICA, server, edge=SHORT)
+    approval = await until_asked(receiver)
+    assert approval.address == HERE
+    assert first is None or approval.id == first.id
+    assert (await receiver.data())[12:] == b"hello"
+    await receiver.confirm(approval, Result.SUCCESS)
+    await until(lambda: looker.is_empty(queue))
+
+
+async def test_a_message_that_was_sent_stays_bound_after_a_crash(
+    new_server: NewServer, machines: Machines, receiver: HandReceiver, tmp_path: Path
+) -> None:
+    """4.2: whose it is was written down before the first octet left; only that receiver is asked."""
+    server = await new_server()
+    looker = await machines.receiver("127.0.0.9", server, receives=False)
+    asked = (THERE, "127.0.0.3")
+    with HandReceiver(machines.net, "127.0.0.3", REPLICA) as other:
+        async with program(server, machines.net, tmp_path, HERE, *asked, receives=False) as doomed:
+            queue = await outgoing(looker)
+            await looker.put(queue, b"hello")
+            await until_in_the_middle(receiver)
+            await doomed.kill()
+        receiver.asked()
+        other.asked()
+        receiver.other = REPLICA
+        await machines.sender(REPLICA, server, asks=asked, edge=SHORT)
+        await receiver.question()
+        assert other.asked() == 0
+
+
+async def test_a_receiver_that_is_killed_frees_its_queue_at_once(
+    new_server: NewServer, machines: Machines, hands: HandSender, tmp_path: Path
+) -> None:
+    """3.2: its reservation would last half a minute; processes of this machine see that it is dead."""
+    server = await new_server()
+    looker = await machines.sender("127.0.0.9", server, asks=(), sends=False)
+    queue = await keyed(looker)
+    async with program(server, machines.net, tmp_path, THERE, sends=False) as doomed:
+        offer = await hands.asked()
+        await hands.approve(offer, id=5)
+        await doomed.kill()
+        assert await is_reserved(looker, queue)
+    await machines.receiver(server=server)
+    assert await until(lambda: answered(hands), 10.0)
+
+
+async def answered(hands: HandSender) -> bool:
+    """Asks, as long as nobody answers."""
+    hands.ask()
+    try:
+        hands.findreceiver.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
+
+
+async def test_a_confirmation_that_a_killed_receiver_did_not_send(
+    new_server: NewServer, machines: Machines, hands: HandSender, tmp_path: Path
+) -> None:
+    """5.4, 5.5: it had stored the message; asked again, another replica knows its id."""
+    server = await new_server()
+    looker = await machines.receiver("127.0.0.9", server)
+    queue = await keyed(looker)
+    async with program(server, machines.net, tmp_path, THERE, sends=False, reservation_s=1.0) as doomed:
+        offer = await hands.asked()
+        hands.endtransmission.close()  # the sender does not hear it
+        await hands.say(offer.accept_port, _approval(5))
+        await hands.data(offer, b"hello")
+        await until(lambda: looker.bodies(queue))
+        await doomed.kill()
+    await machines.receiver(server=server)
+    await until(lambda: is_free(looker, queue))  # it may have died before it could say so
+    hands.endtransmission = hands.listen()
+    assert await hands.send(b"hello", id=5) is Result.FAILURE
+    assert await looker.bodies(queue) == [b"hello"]
+
+
+async def is_free(edge: LiveEdge, queue: Queue) -> bool:
+    return not await is_reserved(edge, queue)
+
+
+def _approval(id: int) -> bytes:
+    return b"\x7f\0\0\1" + (9).to_bytes(2, "big") + id.to_bytes(4, "big") + b"\1"
+
+
+async def test_replicas_of_one_system_and_kills_on_both_sides(
+    new_server: NewServer, machines: Machines, tmp_path: Path
+) -> None:
+    """2.3, 5.4: certain messages arrive exactly once, whoever is killed while they are on their way."""
+    near, far = await new_server(), await new_server()
+    here = await machines.receiver("127.0.0.9", near, receives=False)
+    there = await machines.receiver("127.0.0.8", far, receives=False)
+    out, goal = await outgoing(here), await keyed(there)
+    trust = {"trust_address": True, "duplicate_result": "success"}
+    bodies = [b"%d" % number for number in range(200)]
+    await here.put(out, *bodies)
+    times = {"t_wait1_s": 0.3, "t_wait2_s": 0.5, "t_wait3_s": 0.5, "t_wait4_s": 1.0, "reservation_s": 0.5}
+    for round in range(4):
+        sending = program(near, machines.net, tmp_path, HERE, THERE, receives=False, address=HERE, **times)
+        receiving = program(far, machines.net, tmp_path, THERE, sends=False, **trust, **times)
+        async with sending as one, receiving as other:
+            count = (await there.stats(goal))["ready"]
+            await until(lambda count=count: _more(there, goal, count, 25))
+            await (one if round % 2 else other).kill()
+            await (other if round % 2 else one).kill()
+    sending = program(near, machines.net, tmp_path, HERE, THERE, receives=False, address=HERE, **times)
+    receiving = program(far, machines.net, tmp_path, THERE, sends=False, **trust, **times)
+    async with sending, receiving:
+        await until(lambda: here.is_empty(out), 60.0)
+    assert sorted(await there.bodies(goal)) == sorted(bodies)
+    assert await here.dead(out) == []
+
+
+async def _more(edge: LiveEdge, queue: Queue, than: int, by: int) -> bool:
+    ready = (await edge.stats(queue))["ready"]
+    return bool(ready >= than + by or ready == 200)

@@ -1,0 +1,324 @@
+"""Parts of the RQP/cast agents that need no network: notes, limits, ports, settings."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from protos.rqp_cast import MAX_U32, Kept, Offer, ReceiverSettings, SenderSettings
+from services.rqp.cast.notes import Note
+from services.rqp.cast.ports import ports as ports_module
+from services.rqp.cast.ports.ports import ANYBODY, Port, Ports, Whom
+from services.rqp.cast.receiving.limits import ADDRESSES, Allowance
+from services.rqp.cast.sending import declines
+from services.rqp.cast.sending.declines import Declines
+from services.rqp.cast.sending.stock import IDS_AT_ONCE, Ids
+from services.rqp.cast.settings import CastSettings
+from services.store import Store
+from services.store.model.clock import Clock, now
+from services.store.pipeline.verbs import NOTE
+from tests.live import until
+from tests.rqp.cast.hands import HandReceiver
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import HERE, KEY, THERE, agent, port_range
+from tests.servers import Server
+
+RANGE = "20000-20001"
+
+
+# notes
+
+
+def test_what_is_kept_with_a_message_comes_back() -> None:
+    """4.2: of whatever it is; times within the clocks' exactness, since another machine may read them."""
+    clock = Clock()
+    for kept in (
+        Kept(),
+        Kept(failures=19, receiver="255.255.255.255", first_whole_at=now() - 86_000, not_before=now() + 60),
+        Kept(receiver="10.0.0.1", first_whole_at=now()),
+    ):
+        text = Note(0xFFFF_FFFF, "255.255.255.255", kept).text(clock)
+        assert NOTE.fullmatch(text), "the store must take it"
+        found = Note.parse(text, clock, 60.0)
+        assert found is not None
+        assert (found.id, found.address) == (0xFFFF_FFFF, "255.255.255.255")
+        assert (found.kept.failures, found.kept.receiver) == (kept.failures, kept.receiver)
+        assert found.kept.first_whole_at == pytest.approx(kept.first_whole_at, abs=0.002)
+        assert found.kept.not_before == pytest.approx(kept.not_before, abs=0.002)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "cast1:0:1.1.1.1:0:-:-:-", "cast1:1:1.1.1.1:0:-:-", "cast2:1:1.1.1.1:0:-:-:-", "else"]
+)
+def test_a_note_of_somebody_else_is_none(text: str) -> None:
+    assert Note.parse(text, Clock(), 60.0) is None
+
+
+# ids
+
+
+async def test_ids_come_round_without_zero(server: Server) -> None:
+    """2.3: of 32 bits, each once, and never 0, which says that there is none."""
+    store = Store(server.url, "test")
+    await store.registry.next_ids(1)
+    key = store.registry.keys.cast_ids
+    by = (await store.registry.link.call("GET", key)).split()[0]
+    await store.registry.link.call("SET", key, b"%b %d" % (by, MAX_U32 - 2 * IDS_AT_ONCE))
+    ids = Ids(store)
+    given = [await ids.next() for _ in range(3 * IDS_AT_ONCE)]
+    assert len(set(given)) == len(given)
+    assert (min(given), max(given)) == (1, MAX_U32)
+    await store.close()
+
+
+# limits
+
+
+def test_an_address_may_ask_so_often() -> None:
+    """3.2: its allowance at once, then as many a second; others have their own."""
+    allowance = Allowance(10)
+    assert [allowance.take("a", 0.0) for _ in range(11)] == [True] * 10 + [False]
+    assert allowance.take("b", 0.0)
+    assert [allowance.take("a", 0.1) for _ in range(2)] == [True, False]
+    assert [allowance.take("a", 100.0) for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_forged_addresses_cost_bounded_memory() -> None:
+    """3.2."""
+    allowance = Allowance(10)
+    for number in range(3 * ADDRESSES):
+        allowance.take(str(number), 0.0)
+    assert len(allowance._left) == ADDRESSES
+
+
+# ports
+
+
+PEER, OTHER = Whom("10.0.0.1", 7), Whom("10.0.0.2", 7)
+AWAY = "192.0.2.1"  # no machine has it (RFC 5737)
+
+
+class Machine:
+    """Two processes of it, with the same two ports."""
+
+    def __init__(self, rest_s: float = 60.0) -> None:
+        numbers = CastSettings(receiver_ports=port_range(2)).receiver_range
+        self.both = self.one, self.two = Ports(HERE, numbers, rest_s), Ports(HERE, numbers, rest_s)
+        self._opened: list[Port] = []
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for ports in self.both:
+            ports.close()
+        for port in self._opened:
+            port.sock.close()
+            port.mark.close()
+
+    def open(self, ports: Ports, whom: Whom) -> Port:
+        port = ports.open(whom)
+        assert port is not None
+        self._opened.append(port)
+        return port
+
+    def open_all(self, ports: Ports, whom: Whom) -> list[Port]:
+        """None, or both."""
+        if not ports.has(1, whom):
+            return []
+        return [self.open(ports, whom) for _ in range(2)]
+
+
+@pytest.mark.parametrize("whom", [PEER, ANYBODY])
+async def test_a_port_that_rests_is_not_used_for_the_same_one(whom: Whom) -> None:
+    """1.2: not by another process of this machine either, and not to be connected to; then it is free again."""
+    with Machine(rest_s=0.3) as machine:
+        port = machine.open(machine.one, whom)
+        port.close(rests=True)
+        assert not machine.one.has(2, whom)
+        with socket.socket() as late, pytest.raises(ConnectionRefusedError):
+            late.connect((HERE, port.number))
+        assert machine.open(machine.two, whom).number != port.number
+        assert machine.two.open(whom) is None
+        await until(lambda: machine.one.has(2, whom))
+        assert machine.open(machine.two, whom).number == port.number
+
+
+async def test_whoever_waits_gets_a_port_that_has_rested() -> None:
+    """1.2."""
+    with Machine(rest_s=0.1) as machine:
+        first, _ = machine.open_all(machine.one, ANYBODY)
+        first.close(rests=True)
+        again = await machine.one.opened(60.0)
+        again.close(rests=False)
+        assert again.number == first.number
+
+
+@pytest.mark.parametrize("whom", [OTHER, Whom(PEER.peer, 8)])
+async def test_a_port_that_rests_serves_others(whom: Whom) -> None:
+    """1.2: other peers, and the same one for other keys; in every process."""
+    with Machine() as machine:
+        for port in machine.open_all(machine.one, PEER):
+            port.close(rests=True)
+        assert machine.one.open(PEER) is None
+        assert machine.two.open(PEER) is None
+        for ports in machine.both:
+            for port in machine.open_all(ports, whom):
+                assert not ports.has(2, whom)
+                port.close(rests=False)
+        machine.one.close()
+        assert len(machine.open_all(machine.two, PEER)) == 2
+
+
+async def test_a_port_is_opened_before_it_is_known_for_whom() -> None:
+    """1.2: it cannot be for one that it rests for; in every process."""
+    with Machine() as machine:
+        first, second = machine.open_all(machine.one, ANYBODY)
+        assert first.assign(PEER)
+        assert first.assign(PEER), "it is"
+        first.close(rests=True)
+        again = machine.open(machine.one, ANYBODY)
+        assert again.number == first.number
+        assert not again.assign(PEER)
+        assert again.assign(OTHER)
+        second.close(rests=False)
+        again.close(rests=True)
+        found = {port.number: port for port in machine.open_all(machine.two, ANYBODY)}
+        assert not found[first.number].assign(PEER)
+        assert not found[first.number].assign(OTHER)
+        assert found[second.number].assign(PEER)
+
+
+async def test_whoever_waits_looks_again_at_a_port_that_rests_for_another() -> None:
+    """1.2."""
+    with Machine() as machine:
+        first, _ = machine.open_all(machine.one, PEER)
+        waiting = [asyncio.ensure_future(machine.one.opened(60.0, whom)) for whom in (PEER, OTHER)]
+        await asyncio.sleep(0)
+        first.close(rests=True)
+        found = await waiting[1]
+        assert found.number == first.number
+        found.close(rests=False)
+        waiting[0].cancel()
+
+
+async def test_ports_that_rest_for_nobody_come_first() -> None:
+    """1.2: what is late for another one disturbs whoever has its port now."""
+    with Machine() as machine:
+        first, second = machine.open_all(machine.one, PEER)
+        first.close(rests=True)
+        second.close(rests=False)
+        for _ in range(3):
+            port = machine.open(machine.one, OTHER)
+            assert port.number == second.number
+            port.close(rests=False)
+
+
+async def test_so_many_ports_may_rest_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1.2: each costs a descriptor, however many peers there are."""
+    monkeypatch.setattr(ports_module, "MAX_RESTS", 4)
+    with Machine() as machine:
+        for whom in (PEER, OTHER):
+            for port in machine.open_all(machine.one, whom):
+                port.close(rests=True)
+        assert machine.one.open(Whom("10.0.0.3", 7)) is None
+        machine.one.close()
+        assert machine.open(machine.one, PEER)
+
+
+async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
+    """1.2."""
+    ports = Ports(HERE, CastSettings(receiver_ports=port_range(2)).receiver_range, 60.0)
+    held = [port for _ in range(2) if (port := ports.open()) is not None]
+    waiting = asyncio.ensure_future(ports.opened(60.0))
+    await asyncio.sleep(0)
+    assert ports.open() is None
+    held[0].close(rests=False)
+    assert (await waiting).number == held[0].number
+    held[1].close(rests=True)
+    assert not ports.has(1)
+    ports.close()
+    (await waiting).close(rests=False)
+
+
+async def test_ports_of_an_address_that_is_away() -> None:
+    """1.2: the machine may have it again, and then all of them."""
+    ports = Ports(AWAY, CastSettings(sender_ports=port_range(2)).sender_range, 60.0)
+    for _ in range(3):
+        assert ports.open(PEER) is None
+        assert ports.has(2, PEER)
+
+
+async def test_a_number_whose_port_could_not_be_opened_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1.2: whatever the system said."""
+
+    def fail(*_: object) -> socket.socket:
+        raise OSError(errno.EIO, "a fault of the machine")
+
+    with Machine() as machine:
+        with monkeypatch.context() as patch:
+            patch.setattr(ports_module, "_listening", fail)
+            for _ in range(3):
+                with pytest.raises(OSError, match="a fault of the machine"):
+                    machine.one.open(PEER)
+        assert len(machine.open_all(machine.one, PEER)) == 2
+
+
+# settings
+
+
+async def test_so_many_answers_are_declined_at_once(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.3: whoever gave one more waits for T_WAIT2."""
+    edge = await machines.sender()
+    monkeypatch.setattr(declines, "MAX_DECLINED", 2)
+    found = Declines(edge.service.settings.cast, agent(edge).machines)
+    with HandReceiver(machines.net) as receiver:
+        offer = Offer(THERE, THERE, KEY, receiver.accept_port.getsockname()[1], 1)
+        for _ in range(3):
+            found.decline(offer)
+        for _ in range(2):
+            assert await receiver.is_declined()
+        found.decline(offer)
+        assert await receiver.is_declined(), "those before are over"
+        with pytest.raises(BlockingIOError):
+            receiver.accept_port.accept()
+    await found.close()
+
+
+def test_the_times_of_the_document_are_the_defaults() -> None:
+    """3, 4.2: those of the machines, which are those of the document."""
+    settings = CastSettings()
+    assert settings.sender() == SenderSettings()
+    assert settings.receiver(settings) == ReceiverSettings()
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ({"host": "::1"}, "IPv4"),
+        ({"address": "10.0.0"}, "IPv4"),
+        ({"receiver_ports": "11320"}, "first-last"),
+        ({"receiver_ports": "11321-11320"}, "first-last"),
+        ({"receiver_ports": "11320-70000"}, "first-last"),
+        ({"receiver_ports": "11320-11320"}, "two ports"),
+        ({"sender_ports": "0-10"}, "first-last"),
+        ({"hold_margin_s": 86_400.0}, "less than dedupe_window_s"),
+        ({"peers": {"x": {"addresses": ["::1"]}}}, "IPv6"),
+        ({"peers": {"x": {"addresses": ["a b"]}}}, "one machine"),
+        ({"peers": {"x": {"addresses": ["# nobody"]}}}, "one machine"),
+        ({"peers": {"x": {"addresses": []}}}, "at least 1"),
+        ({"max_message_bytes": 1 << 24}, "less than or equal"),
+        ({"t_wait1_s": 0}, "greater than 0"),
+        ({"t_wait5_s": 1}, "not permitted"),
+    ],
+)
+def test_settings_that_cannot_be(said: dict[str, Any], wrong: str) -> None:
+    with pytest.raises(ValidationError, match=wrong):
+        CastSettings.model_validate(said)

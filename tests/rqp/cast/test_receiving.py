@@ -1,0 +1,344 @@
+"""The receiving agent of RQP/cast, asked by hand (rqp_cast.md 3, 5)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from protos.rqp_cast import (
+    AcceptReceiverMsg,
+    Quality,
+    Result,
+    accept_sender_reader,
+    encode_accept_receiver,
+)
+from services.store.model.errors import OutcomeUnknown, StoreUnavailable
+from services.store.pipeline.claims import Asked, Claims
+from tests.live import until
+from tests.rqp.cast.hands import HandSender
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import HERE, THERE, agent, ended, is_reserved, keyed, unanswered
+from tests.rqp.cast.steps import chosen
+from tests.rqp.conftest import NewServer
+
+
+async def test_a_certain_message_is_inserted_and_confirmed(machines: Machines, hands: HandSender) -> None:
+    """3, 5.5: every message has the address of its sender, and SUCCESS comes once it is stored."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    assert (offer.address, offer.key) == (THERE, 7)
+    await hands.approve(offer, id=99)
+    await hands.data(offer, b"hello")
+    end = await hands.end()
+    assert (end.address, end.id, end.result) == (THERE, 99, Result.SUCCESS)
+    assert await edge.bodies(queue) == [b"hello"]
+    await until(lambda: ended(edge, "stored") == 1)
+
+
+async def test_an_uncertain_message_is_inserted_and_never_confirmed(
+    machines: Machines, hands: HandSender
+) -> None:
+    """5.6: whatever stands in endtransmission_port (2.3)."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    port = hands.endtransmission.getsockname()[1]
+    approval = AcceptReceiverMsg(HERE, port, 5, Quality.LOW_QUALITY)
+    await hands.say(offer.accept_port, encode_accept_receiver(approval))
+    await hands.data(offer, b"perhaps")
+    await until(lambda: ended(edge, "stored") == 1)
+    assert await edge.bodies(queue) == [b"perhaps"]
+    with pytest.raises(BlockingIOError):
+        hands.endtransmission.accept()
+
+
+async def test_uncertain_messages_have_no_identity(machines: Machines, hands: HandSender) -> None:
+    """2.3, 5.4: two that are alike are two."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    for number in (1, 2):
+        await hands.send_uncertain(b"same")
+        await until(lambda number=number: ended(edge, "stored") == number)
+    assert await edge.bodies(queue) == [b"same", b"same"]
+
+
+async def test_the_queue_is_free_before_the_confirmation_is_sent(
+    machines: Machines, hands: HandSender
+) -> None:
+    """3.5: who goes on at once with the next message finds the queue free, every time."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    for number in range(1, 31):
+        assert await hands.send(b"%d" % number, id=number) is Result.SUCCESS
+    assert len(await edge.bodies(queue)) == 30
+
+
+async def test_a_reserved_queue_does_not_answer(machines: Machines, hands: HandSender) -> None:
+    """3.2: the reservation stands in the store for everybody to see, until the session ends."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    assert await is_reserved(edge, queue)
+    hands.ask()
+    await until(lambda: edge.value("penstock_rqp_cast_unanswered_total", reason="reserved") == 1)
+    await hands.approve(offer)
+    await hands.data(offer, b"")
+    assert (await hands.end()).result is Result.SUCCESS
+    assert not await is_reserved(edge, queue)
+
+
+async def test_a_queue_that_another_replica_has_reserved_does_not_answer(
+    machines: Machines, hands: HandSender
+) -> None:
+    """3.2: a reservation is for one session, of whichever replica."""
+    edge = await machines.receiver()
+    await machines.receiver("127.0.0.3")
+    queue = await keyed(edge)
+    with HandSender(machines.net, "127.0.0.4", "127.0.0.3") as others:
+        await others.asked()
+        hands.ask()
+        await until(lambda: edge.value("penstock_rqp_cast_unanswered_total", reason="reserved") == 1)
+    assert await is_reserved(edge, queue)
+
+
+async def test_a_live_session_keeps_its_reservation(machines: Machines, hands: HandSender) -> None:
+    """3.2: it is renewed, longer than it would have lasted."""
+    edge = await machines.receiver(reservation_s=0.3, t_wait2_s=30.0)
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    for _ in range(12):
+        await asyncio.sleep(0.1)
+        assert await is_reserved(edge, queue)
+    await hands.approve(offer)
+    await hands.data(offer, b"late")
+    assert (await hands.end()).result is Result.SUCCESS
+
+
+async def test_who_has_it_reserved_can_be_seen(machines: Machines, hands: HandSender) -> None:
+    """3.2, docs/rqp.md: the edge, the session's number there, the sender's address."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    await hands.asked()
+    protocol, name, number, address = (await edge.stats(queue))["reserved_by"].split(" ")
+    assert (protocol, name.startswith("rqp-"), number, address) == ("rqp-cast", True, "1", hands.host)
+
+
+async def test_the_reservation_is_looked_at_again_by_the_insertion(
+    machines: Machines, hands: HandSender
+) -> None:
+    """3.2, 5.5: a session whose reservation is another's by now stores nothing, and says FAILURE."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    await hands.approve(offer)
+    domain = edge.tools.look_at(queue.domain)
+    holder = (await edge.stats(queue))["reserved_by"]
+    fence = await domain.reserve(queue, holder, 30_000)
+    await domain.release_reservation(queue, holder, fence)
+    await domain.reserve(queue, "somebody else", 30_000)
+    await hands.data(offer, b"hello")
+    assert (await hands.end()).result is Result.FAILURE
+    assert await edge.bodies(queue) == []
+    await domain.release_reservation(queue, "somebody else", fence + 1)
+
+
+async def test_a_confirmation_that_cannot_be_sent_changes_nothing(
+    machines: Machines, hands: HandSender
+) -> None:
+    """3.5: if R cannot connect it does nothing more."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    await hands.approve(offer)
+    hands.endtransmission.close()
+    await hands.data(offer, b"hello")
+    await until(lambda: edge.value("penstock_rqp_cast_confirmations_lost_total") == 1)
+    assert await edge.bodies(queue) == [b"hello"]
+    assert not await is_reserved(edge, queue)
+
+
+async def test_octets_behind_the_end_are_ignored_and_counted(machines: Machines, hands: HandSender) -> None:
+    """5.2."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    await hands.approve(offer)
+    await hands.say(offer.data_port, b"\x7f\0\0\1" + b"\0\0\0\7" + b"\0\0\0\2" + b"hi" + b"more")
+    assert (await hands.end()).result is Result.SUCCESS
+    assert await edge.bodies(queue) == [b"hi"]
+    await until(lambda: edge.value("penstock_rqp_cast_excess_bytes_total") == 4)
+
+
+async def test_messages_may_come_octet_by_octet(machines: Machines, hands: HandSender) -> None:
+    """2: results do not depend on how TCP cut the octets."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    loop = asyncio.get_running_loop()
+    for port, data in (
+        (offer.accept_port, encode_accept_receiver(hands.approval(7, Quality.HIGH_QUALITY))),
+        (offer.data_port, b"\x7f\0\0\1" + b"\0\0\0\7" + b"\0\0\0\5" + b"hello"),
+    ):
+        with await hands.connect(port) as sock:
+            for octet in data:
+                await loop.sock_sendall(sock, bytes((octet,)))
+                await asyncio.sleep(0.001)
+    assert (await hands.end()).result is Result.SUCCESS
+    assert await edge.bodies(queue) == [b"hello"]
+
+
+async def test_the_largest_message_arrives_whole(machines: Machines, hands: HandSender) -> None:
+    """5.2: a body of the limit is no damage."""
+    edge = await machines.receiver(max_message_bytes=3 << 20)
+    queue = await keyed(edge)
+    body = bytes(range(256)) * (3 << 12)
+    assert await hands.send(body) is Result.SUCCESS
+    assert await edge.bodies(queue) == [body]
+
+
+async def test_addresses_are_left_out_for_a_group_that_wants_it(
+    machines: Machines, hands: HandSender
+) -> None:
+    """2.2: four octets less over TCP, both ways."""
+    group = {"quiet": {"addresses": [HERE], "omit_address": True}}
+    edge = await machines.receiver(peers=group)
+    queue = await keyed(edge)
+    hands.ask()
+    offer = await hands.read(hands.findreceiver, accept_sender_reader(omit_address=True))
+    approval = hands.approval(3, Quality.HIGH_QUALITY)
+    await hands.say(offer.accept_port, encode_accept_receiver(approval)[4:])
+    await hands.say(offer.data_port, b"\0\0\0\7" + b"\0\0\0\2" + b"hi")
+    assert (await hands.end(omit_address=True)).result is Result.SUCCESS
+    assert await edge.bodies(queue) == [b"hi"]
+
+
+async def test_a_store_that_is_away_answers_nobody(machines: Machines, hands: HandSender) -> None:
+    """3.2: a queue that is paused, and so takes nothing, is as silent as one that is not there."""
+    edge = await machines.receiver()
+    await keyed(edge, paused=True)
+    hands.ask()
+    await until(lambda: edge.value("penstock_rqp_cast_unanswered_total", reason="unavailable") == 1)
+
+
+async def test_a_full_queue_is_silent(machines: Machines, hands: HandSender) -> None:
+    """3.2: it takes nothing, so that S may find another receiver, or keeps its message."""
+    edge = await machines.receiver()
+    await keyed(edge, maxLength=1)
+    assert await hands.send(b"one", id=1) is Result.SUCCESS
+    hands.ask()
+    await until(lambda: edge.value("penstock_rqp_cast_unanswered_total", reason="unavailable") == 1)
+
+
+async def test_a_queue_that_refused_is_asked_before_another_message_comes(
+    new_server: NewServer, machines: Machines, hands: HandSender
+) -> None:
+    """3.2: one without bounds is not asked whether it has room, until it refuses: then its questions are not answered,
+    so that S may find another receiver."""
+    server = await new_server()
+    edge = await machines.receiver(server=server)
+    await keyed(edge)
+    offer = await chosen(hands)
+    with server.configured(maxmemory="1mb"):
+        await hands.data(offer, b"one")
+        assert (await hands.end()).result is Result.FAILURE
+        assert ended(edge, "refused") == 1
+        hands.ask()
+        await until(lambda: unanswered(edge, "unavailable") == 1)
+    await asyncio.sleep(0.1)  # what the store knows of its memory is some milliseconds old
+    assert await hands.send(b"two", id=2) is Result.SUCCESS
+
+
+async def test_a_reservation_is_renewed_again_after_the_store_failed_once(
+    machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: renewed by the live session, for as long as it lives."""
+    asked: list[float] = []
+    reserve = Claims.reserve
+
+    async def fail_once(self: Claims, *named: Any) -> int:
+        asked.append(asyncio.get_running_loop().time())
+        if len(asked) == 2:
+            raise StoreUnavailable
+        return await reserve(self, *named)
+
+    monkeypatch.setattr(Claims, "reserve", fail_once)
+    edge = await machines.receiver(reservation_s=2.0, t_wait2_s=600.0)
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    await until(lambda: len(asked) >= 5)  # by now what was made first has run out
+    assert asked[-1] - asked[0] > 2.0
+    assert await is_reserved(edge, queue)
+    await hands.approve(offer)
+    await hands.data(offer, b"hello")
+    assert (await hands.end()).result is Result.SUCCESS
+
+
+async def test_a_renewal_that_is_slow_does_not_come_behind_the_end(
+    machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: freed by every end of the session, whatever was on its way to the store."""
+    begun, may_go, gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    reserve = Claims.reserve
+
+    async def slowly(*named: Any) -> int:
+        begun.set()
+        await may_go.wait()
+        try:
+            return await reserve(*named)
+        finally:
+            gone.set()
+
+    async def first_at_once(*named: Any) -> int:
+        if isinstance(named[-1], Asked):
+            return await reserve(*named)
+        return await asyncio.shield(asyncio.ensure_future(slowly(*named)))
+
+    monkeypatch.setattr(Claims, "reserve", first_at_once)
+    edge = await machines.receiver(reservation_s=6.0)
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    await until(begun.is_set)
+    await hands.say(offer.accept_port, b"")
+    await asyncio.sleep(0.3)  # for an end that does not wait
+    may_go.set()
+    await gone.wait()
+    await until(lambda: ended(edge, "declined") == 1)
+    assert not await is_reserved(edge, queue)
+
+
+async def test_a_reservation_whose_answer_was_lost_is_freed(
+    machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3.2: the store may have made it."""
+    reserve = Claims.reserve
+
+    async def lose_the_answer(*named: Any) -> int:
+        await reserve(*named)
+        monkeypatch.setattr(Claims, "reserve", reserve)
+        raise OutcomeUnknown
+
+    monkeypatch.setattr(Claims, "reserve", lose_the_answer)
+    edge = await machines.receiver(reservation_s=600.0)
+    await keyed(edge)
+    hands.ask()
+    await until(lambda: unanswered(edge, "unavailable") == 1)
+    assert await hands.send(b"hello") is Result.SUCCESS
+
+
+async def test_sessions_end_before_the_edge_does(machines: Machines, hands: HandSender) -> None:
+    """A drain answers nothing new; a session that has begun is served to its end."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    draining = asyncio.create_task(edge.service.stop_taking())
+    await asyncio.sleep(0)
+    assert len(agent(edge).questions.sessions.under_way) == 1
+    await hands.approve(offer)
+    await hands.data(offer, b"hello")
+    assert (await hands.end()).result is Result.SUCCESS
+    await draining
+    assert await edge.bodies(queue) == [b"hello"]
+    assert agent(edge).questions.sessions.under_way == []

@@ -1,0 +1,81 @@
+"""Replicas that receive on one store and are not equally fast (rqp_cast.md 3.1, 3.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from protos.rqp_cast import Result
+from tests.rqp.cast.hands import HandSender
+from tests.rqp.cast.machines import Machines
+from tests.rqp.cast.net import is_reserved, keyed
+from tests.rqp.cast.test_killed import REPLICA, program
+from tests.rqp.program import EdgeProgram
+from tests.servers import Server
+
+NewServer = Callable[[], Awaitable[Server]]
+OTHER_KEY = 8
+
+
+@contextmanager
+def standing_still(edge: EdgeProgram) -> Iterator[None]:
+    os.kill(edge.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(edge.process.pid, signal.SIGCONT)
+
+
+async def test_a_replica_that_is_late_leaves_the_queue_to_others(
+    new_server: NewServer, machines: Machines, tmp_path: Path
+) -> None:
+    """3.2: the question was answered, and its session is over: to reserve the queue again would keep it for nobody."""
+    server = await new_server()
+    looker = await machines.receiver(server=server)
+    goal, _ = await keyed(looker), await keyed(looker, "other", OTHER_KEY)
+    cast = {"sends": False, "t_wait1_s": 30.0}
+    async with program(server, machines.net, tmp_path, REPLICA, **cast) as slow:
+        with HandSender(machines.net) as hands:
+            with standing_still(slow):
+                hands.ask(host=REPLICA)
+                assert await hands.send(b"hello") is Result.SUCCESS
+            hands.ask(OTHER_KEY, host=REPLICA)
+            assert (await hands.answer()).key == OTHER_KEY
+        assert not await is_reserved(looker, goal)
+
+
+async def test_a_session_for_somebody_else_answers_no_question(
+    new_server: NewServer, machines: Machines, tmp_path: Path
+) -> None:
+    """3.2: only the sender whose question it was has had an answer."""
+    server = await new_server()
+    looker = await machines.receiver(server=server)
+    await keyed(looker)
+    cast = {"sends": False, "t_wait1_s": 30.0}
+    async with program(server, machines.net, tmp_path, REPLICA, **cast) as slow:
+        with HandSender(machines.net) as hands, HandSender(machines.net, "127.0.0.5") as others:
+            with standing_still(slow):
+                hands.ask(host=REPLICA)
+                assert await others.send(b"hello") is Result.SUCCESS
+            assert (await hands.answer()).key == 7
+
+
+async def test_a_question_that_is_older_than_t_wait1_is_not_answered(
+    new_server: NewServer, machines: Machines, tmp_path: Path
+) -> None:
+    """3.1, 3.2: who asked has gone on."""
+    server = await new_server()
+    looker = await machines.sender("127.0.0.9", server, asks=(), sends=False)
+    goal, _ = await keyed(looker), await keyed(looker, "other", OTHER_KEY)
+    async with program(server, machines.net, tmp_path, REPLICA, sends=False, t_wait1_s=0.3) as slow:
+        with HandSender(machines.net) as hands:
+            with standing_still(slow):
+                hands.ask(host=REPLICA)
+                await asyncio.sleep(0.4)  # it is to grow old
+            hands.ask(OTHER_KEY, host=REPLICA)
+            assert (await hands.answer()).key == OTHER_KEY
+        assert not await is_reserved(looker, goal)

@@ -1,0 +1,196 @@
+"""Availability and assignment of queues (rqp_mca.md 2.2, 2.3, 2.4)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.live import until
+from tests.rqp.conftest import Start
+from tests.rqp.live import LiveEdge
+from tests.rqp.mca.client import Client
+from tests.servers import Server
+
+END = 99  # the number of a queue that is always available: its answer ends a silence
+
+
+async def test_what_is_available(edge: LiveEdge, client: Client) -> None:
+    """2.2: it exists, is not paused, is not full; if it is not, nothing is sent."""
+    await edge.numbered("end", END)
+    await edge.numbered("well", 1)
+    await edge.numbered("paused", 2, paused=True)
+    await edge.numbered("full", 3, maxLength=1)
+    await client.put(3, b"hello")
+    assert await client.is_available(1, END)
+    assert not await client.is_available(2, END)
+    assert not await client.is_available(3, END)
+    assert not await client.is_available(4, END)
+    assert edge.refusals() == {"queue_paused": 1, "queue_full": 1, "queue_unknown": 1}
+
+
+async def test_a_remote_queue_has_no_number(edge: LiveEdge, client: Client) -> None:
+    """2.4: what leads to another system is never available, or two might pass a message on for ever."""
+    await edge.numbered("end", END)
+    await edge.remote("away", 7)
+    assert not await client.is_available(7, END)
+    assert not await client.is_assigned(7, END)
+
+
+async def test_a_queue_that_is_freed_by_another_becomes_available(edge: LiveEdge, client: Client) -> None:
+    """2.2: every message is answered from what the queue is at that moment."""
+    await edge.numbered("end", END)
+    queue = await edge.numbered("orders", 1, maxLength=1)
+    await client.put(1, b"hello")
+    assert not await client.is_available(1, END)
+    assert await edge.tools.delete(queue) == 1
+    assert not await client.is_available(1, END)
+    await edge.numbered("orders", 1)
+    assert await client.is_available(1, END)
+
+
+async def test_an_assigned_queue_belongs_to_its_connection(edge: LiveEdge, client: Client) -> None:
+    """2.3: others are told nothing, and what they send is not put in."""
+    await edge.numbered("end", END)
+    queue = await edge.numbered("orders", 1)
+    other = await edge.client()
+    await client.request(1)
+    assert (await edge.stats(queue))["reserved_by"].startswith("mca rqp-")
+    assert await client.is_available(1, END)
+    await client.request(1)
+    assert not await other.is_available(1, END)
+    assert not await other.is_assigned(1, END)
+    await other.send(other.data(1, b"theirs"))
+    assert await other.rest() == b""
+    await client.put(1, b"ours")
+    assert await edge.bodies(queue) == [b"ours"]
+
+
+async def test_what_is_not_available_is_not_assigned(edge: LiveEdge, client: Client) -> None:
+    """2.3"""
+    await edge.numbered("end", END)
+    await edge.numbered("paused", 1, paused=True)
+    await edge.numbered("full", 2, maxLength=1)
+    await client.put(2, b"hello")
+    for number in (1, 2, 3):
+        assert not await client.is_assigned(number, END)
+
+
+async def test_a_connection_may_hold_several(edge: LiveEdge, client: Client) -> None:
+    """2.3"""
+    await edge.numbered("end", END)
+    await edge.numbered("one", 1)
+    await edge.numbered("two", 2)
+    await client.request(1)
+    await client.request(2)
+    other = await edge.client()
+    assert not await other.is_available(1, END)
+    assert not await other.is_available(2, END)
+
+
+async def test_an_assignment_ends_with_its_connection(edge: LiveEdge, client: Client) -> None:
+    """2.3, 2.4: after a FIN it is free before the connection is closed; a reset frees it too."""
+    await edge.numbered("end", END)
+    await edge.numbered("orders", 1)
+    other = await edge.client()
+    await client.request(1)
+    await client.send(client.data(1, b"last"))
+    client.fin()
+    assert await client.rest() == client.confirm
+    assert await other.is_available(1, END)
+    third = await edge.client()
+    await third.request(1)
+    assert not await other.is_available(1, END)
+    third.reset()
+    await until(lambda: other.is_available(1, END))
+
+
+async def test_a_refused_message_frees_what_its_connection_held(edge: LiveEdge, client: Client) -> None:
+    """2.1, 2.3: its connection is closed."""
+    await edge.numbered("end", END)
+    await edge.numbered("orders", 1)
+    await client.request(1)
+    await client.send(client.data(5, b"nowhere"))
+    assert await client.rest() == b""
+    other = await edge.client()
+    await until(lambda: other.is_available(1, END))
+
+
+async def test_many_hold_what_is_not_exclusive(edge: LiveEdge, client: Client) -> None:
+    """2.3: `exclusive: false`"""
+    queue = await edge.numbered("orders", 1, exclusive=False)
+    other = await edge.client()
+    await client.request(1)
+    await other.request(1)
+    await client.put(1, b"a")
+    await other.put(1, b"b")
+    assert await edge.bodies(queue) == [b"a", b"b"]
+    assert (await edge.stats(queue))["reserved_by"] == ""
+
+
+async def test_without_messages_an_assignment_runs_out(server: Server, start: Start) -> None:
+    """2.3: only messages that name this queue_id renew it."""
+    edge = await start(server, mca={"reservation_ttl_s": 0.5})
+    await edge.numbered("end", END)
+    await edge.numbered("orders", 1)
+    client, other = await edge.client(), await edge.client()
+    await client.request(1)
+    assert not await other.is_available(1, END)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while not await other.is_available(1, END):
+        await client.put(END, b"of another queue")
+        assert loop.time() - began < 20
+    await other.request(1)
+    await client.send(client.data(1, b"too late"))
+    assert await client.rest() == b""
+    await other.put(1, b"mine")
+
+
+async def test_messages_keep_an_assignment(server: Server, start: Start) -> None:
+    """2.3: each that names the queue does, for the whole ttl, also one that came just after another."""
+    ttl_s = 1.2
+    edge = await start(server, mca={"reservation_ttl_s": ttl_s})
+    await edge.numbered("end", END)
+    await edge.numbered("orders", 1)
+    client, other = await edge.client(), await edge.client()
+    loop = asyncio.get_running_loop()
+    await client.request(1)
+    began = named = loop.time()
+    while loop.time() - began < 3 * ttl_s:
+        await asyncio.sleep(ttl_s / 10)
+        sent = loop.time()
+        await client.put(1, b"hello")
+        late = loop.time() - named >= ttl_s  # a machine that stood still proves nothing
+        assert late or not await other.is_available(1, END)
+        named = sent
+
+
+async def test_two_edges_agree(server: Server, start: Start) -> None:
+    """2.3: it is a lease in the store, so that all servers agree on it."""
+    one, two = await start(server), await start(server)
+    await one.numbered("end", END)
+    queue = await one.numbered("orders", 1)
+    client, other = await one.client(), await two.client()
+    await client.request(1)
+    assert not await other.is_available(1, END)
+    assert not await other.is_assigned(1, END)
+    await other.send(other.data(1, b"theirs"))
+    assert await other.rest() == b""
+    assert two.refusals()["queue_reserved"] >= 1
+    await client.put(1, b"ours")
+    client.fin()
+    assert await client.rest() == b""
+    third = await two.client()
+    await third.request(1)
+    await third.put(1, b"now theirs")
+    assert await one.bodies(queue) == [b"ours", b"now theirs"]
+
+
+async def test_one_of_many_gets_it(server: Server, start: Start) -> None:
+    """2.3: however many ask at once, on two servers."""
+    edges = [await start(server), await start(server)]
+    await edges[0].numbered("orders", 1)
+    await edges[0].numbered("end", END)
+    clients = [await edge.client() for edge in edges for _ in range(10)]
+    assigned = await asyncio.gather(*(client.is_assigned(1, END) for client in clients))
+    assert sum(assigned) == 1
+    await clients[assigned.index(True)].put(1, b"mine")

@@ -1,0 +1,225 @@
+"""What becomes of messages when a receiver dies, or does not confirm (rqp_mca.md 3.1, 3.3)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from protos.rqp_mca import AvailableConfirm, Data, QueueConfirm, QueueRequest
+from services.store.model import records
+from tests.live import until
+from tests.rqp.conftest import Start
+from tests.rqp.mca.client import UNRELIABLE
+from tests.rqp.mca.failing import failures, sending_edge
+from tests.rqp.mca.peer import McaPeer, take_one
+from tests.servers import Server
+
+AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
+
+
+# a receiver that dies in each state
+
+
+async def test_it_dies_when_it_was_asked(
+    server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
+) -> None:
+    """3.3: it only drops that peer."""
+    edge = await sending_edge(server, start, peer, other_peer, availability_timeout_s=20.0)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    dying, call = await peer.asked(), await other_peer.asked()
+    call.say(AVAILABLE)
+    dying.reset()
+    await call.next(QueueRequest)
+    call.say(YOURS)
+    assert await call.body() == b"one"
+    call.confirm()
+    await until(lambda: edge.is_empty(queue))
+
+
+async def test_it_dies_when_it_was_to_reserve(
+    server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
+) -> None:
+    """3.3: a lost connection counts as a time-out of what was awaited on it: the next candidate."""
+    edge = await sending_edge(server, start, peer, other_peer, request_timeout_s=20.0)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    call, other = await peer.asked(), await other_peer.asked()
+    call.say(AVAILABLE)
+    other.say(AVAILABLE)
+    await until(lambda: call.waiting or other.waiting)
+    first, second = (call, other) if call.waiting else (other, call)
+    await first.next(QueueRequest)
+    first.reset()
+    await second.next(QueueRequest)
+    second.say(YOURS)
+    assert await second.body() == b"one"
+    second.confirm()
+    await until(lambda: edge.is_empty(queue))
+
+
+@pytest.mark.parametrize("how", ["reset", "close"])
+async def test_it_dies_when_data_is_out(server: Server, start: Start, peer: McaPeer, how: str) -> None:
+    """3: the receiver is forgotten, all are asked; 3.1: the first failure costs no pause."""
+    edge = await sending_edge(server, start, peer, data_timeout_s=20.0, first_pause_s=20.0)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    call = await peer.reserved()
+    assert await call.body() == b"one"
+    getattr(call, how)()
+    again = await peer.reserved()
+    assert await again.body() == b"one"
+    await until(lambda: edge.has_condition(queue, "connection_lost: "))
+    again.confirm()
+    await until(lambda: edge.is_empty(queue))
+    await until(lambda: edge.has_no_condition(queue))
+    assert failures(edge, "connection_lost") == 1
+    assert edge.value("penstock_rqp_unconfirmed_messages_total", protocol="rqp-mca") == 1
+
+
+async def test_it_dies_when_all_is_well(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.4: a receiver is forgotten when its connection ends; that is no failure."""
+    edge = await sending_edge(server, start, peer)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    call = await peer.reserved()
+    assert await call.body() == b"one"
+    call.confirm()
+    await until(lambda: edge.is_empty(queue))
+    call.reset()
+    await until(lambda: not edge.diallers[0].connections)
+    await edge.put(queue, b"two")
+    again = await peer.reserved()
+    assert await again.body() == b"two"
+    again.confirm()
+    await until(lambda: edge.is_empty(queue))
+    assert failures(edge, "connection_lost") == 0
+
+
+# confirms that are lost, late, or none
+
+
+async def test_a_lost_confirm_makes_a_duplicate(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.3: delivery is at least once; its connection is closed, so a late confirm is never taken for another's."""
+    edge = await sending_edge(server, start, peer)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one", b"two")
+    call = await peer.reserved()
+    assert await call.body() == b"one"
+    await call.ended()
+    again = await peer.reserved()
+    assert await again.body() == b"one"
+    again.confirm()
+    assert await again.body() == b"two"
+    again.confirm()
+    await until(lambda: edge.is_empty(queue))
+    assert failures(edge, "data_timeout") == 1
+
+
+async def test_every_further_failure_makes_a_pause(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.1: a receiver that reserves its queue and then refuses the data is not asked without end."""
+    edge = await sending_edge(server, start, peer, first_pause_s=0.4, max_pause_s=60.0)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    loop = asyncio.get_running_loop()
+    refused: list[float] = []
+    for _ in range(4):
+        call = await peer.reserved()
+        if refused:
+            refused[-1] = loop.time() - refused[-1]
+        assert await call.body() == b"one"
+        call.reset()
+        refused.append(loop.time())
+    assert refused[1] >= 0.4
+    assert refused[2] >= 0.8
+    await until(lambda: edge.has_condition(queue, "connection_lost: "))
+    call = await peer.reserved()
+    assert await call.body() == b"one"
+    call.confirm()
+    await until(lambda: edge.is_empty(queue))
+    assert len(edge.log.events("rqp_stuck")) == 1
+
+
+@pytest.mark.parametrize("window", [1, 4])
+async def test_a_break_makes_all_unconfirmed_ones_unsent(
+    server: Server, start: Start, peer: McaPeer, window: int
+) -> None:
+    """3.3: with a window, too: what was not confirmed comes again, in order."""
+    edge = await sending_edge(server, start, peer, window=window, data_timeout_s=20.0)
+    queue = await edge.remote("away")
+    bodies = [b"%d" % number for number in range(8)]
+    await edge.put(queue, *bodies)
+    call = await peer.reserved()
+    assert await call.body() == b"0"
+    call.confirm()
+    assert await call.bodies(window) == bodies[1 : 1 + window]
+    call.reset()
+    again = await peer.reserved()
+    for body in bodies[1:]:
+        assert await again.body() == body
+        again.confirm()
+    await until(lambda: edge.is_empty(queue))
+
+
+# too large
+
+
+async def test_what_was_put_in_before_the_limit_was_lowered(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """3.1: a message over the limit of the peers is refused when it is put in; an older one is dead, not stuck."""
+    first = await start(server)
+    queue = await first.remote("away")
+    await first.put(queue, b"small", b"x" * 100, b"small too", b"y" * 101)
+    await first.check_nothing_is_left()
+    await first.replace_remote("away", maxMessageBytes=99)
+    edge = await sending_edge(server, start, peer)
+    call = await peer.reserved()
+    assert await call.body() == b"small"
+    call.confirm()
+    assert await call.body() == b"small too"
+    call.confirm()
+    await until(lambda: edge.is_empty(queue))
+    letters = await edge.dead(queue)
+    assert [(letter.body[:1], letter.reason) for letter in letters] == [
+        (b"x", "too_large_for_peers"),
+        (b"y", "too_large_for_peers"),
+    ]
+
+
+async def test_attributes_count_towards_no_limit(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.1: they stay behind. As `penstock rqp send --reliable` puts it in: alone, and several in one entry."""
+    first = await start(server)
+    queue = await first.remote("away", maxMessageBytes=101)
+    said = {"certain": True, "beside": "x" * 200}
+    bodies = [b"%d" % number + b"y" * size for number, size in enumerate((99, 99, 100, 99))]
+    for body in bodies:
+        await first.put_records(queue, records.encode(body, said))
+    await first.put_records(queue, *(records.encode(body, said) for body in bodies))
+    await first.check_nothing_is_left()
+    await first.replace_remote("away", maxMessageBytes=100)
+    edge = await sending_edge(server, start, peer)
+    call = await peer.reserved()
+    for body in (bodies[0], bodies[1], bodies[3]) * 2:
+        await take_one(call, body)
+    await until(lambda: edge.is_empty(queue))
+    told = [(letter.body, letter.reason, letter.error) for letter in await edge.dead(queue)]
+    assert told == [(bodies[2], "too_large_for_peers", "101 octets, peers take 100")] * 2
+
+
+async def test_unreliable_messages_go_on_after_a_lost_connection(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
+    """3: sent once; what comes after asks anew."""
+    edge = await sending_edge(server, start, peer)
+    queue = await edge.remote("away", reliable=False)
+    await edge.put(queue, b"one")
+    call = await peer.reserved()
+    assert await call.body(UNRELIABLE) == b"one"
+    call.reset()
+    await until(lambda: not edge.diallers[0].connections)
+    await edge.put(queue, b"two")
+    again = await peer.reserved()
+    event = await again.next(Data)
+    assert (event.kind, event.records[0][4:]) == (UNRELIABLE, b"two")

@@ -1,0 +1,158 @@
+"""What becomes of messages when nobody has their queue, or nobody reserves it (rqp_mca.md 3.1, 3.5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from protos.rqp_mca import AvailableConfirm, QueueConfirm, QueueRequest
+from tests.live import until
+from tests.rqp.conftest import Start
+from tests.rqp.mca.failing import failures, sending_edge
+from tests.rqp.mca.peer import McaPeer
+from tests.servers import Server
+
+AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
+
+
+# nobody has the queue
+
+
+async def test_reliable_and_no_peer_at_all(server: Server, start: Start) -> None:
+    """3.1, 3.5: it stays first, the condition says why, the log says so once."""
+    edge = await sending_edge(server, start, availability_timeout_s=0.05)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    await until(lambda: edge.has_condition(queue, "no_receiver: no peer is known"))
+    await until(lambda: failures(edge, "no_receiver") >= 3)
+    (line,) = edge.log.events("rqp_stuck", queue="away")
+    assert "no peer is known" in line.getMessage()
+    assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-mca") == 1
+    assert not await edge.is_empty(queue)
+    assert await edge.dead(queue) == []
+    await edge.check_nothing_is_left()
+    assert await edge.bodies(queue) == [b"one"]
+    assert await edge.condition(queue) == ""  # nobody is there who would judge
+    assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-mca") == 0
+
+
+async def test_reliable_and_nobody_answers(server: Server, start: Start, peer: McaPeer) -> None:
+    """3, 3.1: asked again after a pause, however often; a peer that then has it gets it, once."""
+    edge = await sending_edge(server, start, peer, availability_timeout_s=0.05)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    for _ in range(3):
+        call = await peer.asked()
+        await call.ended()
+    await until(lambda: edge.has_condition(queue, "no_receiver: no peer has queue 7"))
+    while True:
+        call = await peer.asked()
+        call.say(AVAILABLE)
+        with_it = asyncio.ensure_future(call.next(QueueRequest))
+        try:
+            await with_it
+        except AssertionError:
+            continue  # the answer came too late: another question comes
+        break
+    call.say(YOURS)
+    assert await call.body() == b"one"
+    call.confirm()
+    await until(lambda: edge.is_empty(queue))
+    await until(lambda: edge.has_no_condition(queue))
+    assert await edge.condition(queue) == ""
+    assert len(edge.log.events("rqp_stuck", queue="away")) == 1
+    assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-mca") == 0
+
+
+async def test_unreliable_and_nobody_answers(server: Server, start: Start, peer: McaPeer) -> None:
+    """3, 3.1: to the dead letters with `no_receiver`, one at a time: each has a question of its own."""
+    edge = await sending_edge(server, start, peer, availability_timeout_s=0.05)
+    queue = await edge.remote("away", reliable=False)
+    await edge.put(queue, b"one", b"two")
+    for _ in range(2):
+        call = await peer.asked()
+        await call.ended()
+
+    async def are_dead() -> bool:
+        return len(await edge.dead(queue)) == 2
+
+    await until(are_dead)
+    letters = await edge.dead(queue)
+    assert [(letter.body, letter.reason) for letter in letters] == [
+        (b"one", "no_receiver"),
+        (b"two", "no_receiver"),
+    ]
+    assert letters[0].error == "no_receiver: no peer has queue 7"
+    assert await edge.is_empty(queue)
+    await edge.check_nothing_is_left()
+
+
+async def test_a_peer_that_cannot_be_reached(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.3: while all are asked it only drops that peer; whoever has the queue gets it at once (3.5)."""
+    closed = McaPeer()
+    await closed.listen()
+    closed.die()
+    edge = await sending_edge(server, start, closed, peer, availability_timeout_s=20.0)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    call = await peer.reserved()
+    assert await call.body() == b"one"
+    call.confirm()
+    await until(lambda: edge.is_empty(queue))
+
+
+# candidates that refuse
+
+
+async def test_all_candidates_refuse(
+    server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
+) -> None:
+    """3: a time-out each, the next is asked; none is left: as if nobody had it."""
+    edge = await sending_edge(server, start, peer, other_peer, request_timeout_s=0.1)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    call, other = await peer.asked(), await other_peer.asked()
+    call.say(AVAILABLE)
+    other.say(AVAILABLE)
+    await call.ended()  # its request is not answered, so it is closed (3.3)
+    await other.ended()
+    assert call.waiting == other.waiting == 1  # one MSG_QUEUE_REQUEST each
+    await until(lambda: edge.has_condition(queue, "not_reserved: "))
+    assert not await edge.is_empty(queue)
+    assert failures(edge, "not_reserved") >= 1
+
+
+async def test_unreliable_and_all_candidates_refuse(server: Server, start: Start, peer: McaPeer) -> None:
+    """3: "no candidate left: as for time-out, none" """
+    edge = await sending_edge(server, start, peer, request_timeout_s=0.1)
+    queue = await edge.remote("away", reliable=False)
+    await edge.put(queue, b"one")
+    call = await peer.requested()
+    await call.ended()
+
+    async def is_dead() -> bool:
+        return [letter.reason for letter in await edge.dead(queue)] == ["no_receiver"]
+
+    await until(is_dead)
+    (letter,) = await edge.dead(queue)
+    assert letter.error.startswith("not_reserved: ")
+
+
+async def test_the_next_candidate_when_the_first_refuses(
+    server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
+) -> None:
+    """3: time-out: that candidate is none any more; the next is asked."""
+    edge = await sending_edge(server, start, peer, other_peer, request_timeout_s=0.2)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    call, other = await peer.asked(), await other_peer.asked()
+    call.say(AVAILABLE)
+    other.say(AVAILABLE)
+    await until(lambda: call.waiting or other.waiting)
+    first, second = (call, other) if call.waiting else (other, call)
+    await first.next(QueueRequest)
+    await second.next(QueueRequest)  # `first` said nothing for its time
+    await first.ended()
+    second.say(YOURS)
+    assert await second.body() == b"one"
+    second.confirm()
+    await until(lambda: edge.is_empty(queue))

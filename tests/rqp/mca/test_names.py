@@ -1,0 +1,139 @@
+"""Peers whose machines have names: looked up again and again, and waited for by nobody else (rqp_mca.md 3.4)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from protos.rqp_mca import AvailableConfirm
+from tests.live import until
+from tests.rqp.conftest import Start
+from tests.rqp.mca.peer import McaPeer as Peer
+from tests.rqp.mca.peer import peer_settings, registered, take_one
+from tests.servers import Server
+
+AVAILABLE = AvailableConfirm(7)
+
+
+class Dns:
+    """Answers for names, as a test says; `addresses` may change while it runs."""
+
+    def __init__(self, **addresses: list[str]) -> None:
+        self.addresses = addresses
+        self.asked: list[str] = []
+
+    async def __call__(self, name: str) -> list[str]:
+        self.asked.append(name)
+        if name not in self.addresses:
+            raise OSError("no such name")
+        return self.addresses[name]
+
+
+async def test_all_addresses_of_a_name_are_receiving_mcas(server: Server, start: Start) -> None:
+    async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
+        dns = Dns(**{"mca.example": ["127.0.0.1", "127.0.0.2"]})
+        peers = {"them": {"addresses": [f"mca.example:{one.port}"]}}
+        edge = await start(server, look_up=dns, mca={"peers": peers, "availability_timeout_s": 20.0})
+        queue = await edge.remote("away")
+        await edge.put(queue, b"one")
+        call, other = await one.asked(), await two.asked()
+        call.say(AVAILABLE)
+        other.say(AVAILABLE)
+        await until(lambda: call.waiting or other.waiting)
+
+
+async def test_a_name_that_comes_to_mean_another_machine(server: Server, start: Start) -> None:
+    """Looked up again every `lookup_s`."""
+    async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
+        dns = Dns(**{"mca.example": ["127.0.0.1"]})
+        peers = {"it": {"addresses": [f"mca.example:{one.port}"]}}
+        edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.1)
+        queue = await edge.remote("away")
+        await edge.put(queue, b"one")
+        call = await one.reserved()
+        await take_one(call, b"one")
+        dns.addresses["mca.example"] = ["127.0.0.2"]
+        await call.ended()
+        await edge.put(queue, b"two")
+        await take_one(await two.reserved(), b"two")
+
+
+async def test_a_name_that_is_not_found_any_more_keeps_its_addresses(
+    server: Server, start: Start, peer: Peer
+) -> None:
+    """A name server that is away must not end what works."""
+    dns = Dns(**{"mca.example": ["127.0.0.1"]})
+    peers = {"it": {"addresses": [f"mca.example:{peer.port}"]}}
+    edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.1)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    call = await peer.reserved()
+    await take_one(call, b"one")
+    del dns.addresses["mca.example"]
+    await until(lambda: edge.log.events("name_not_found", name_asked="mca.example"))
+    await edge.put(queue, b"two")
+    await take_one(call, b"two")
+
+
+async def test_a_name_that_nobody_knows_holds_up_no_other(server: Server, start: Start, peer: Peer) -> None:
+    peers = {"lost": {"addresses": ["nowhere.example"]}, **peer_settings(peer)}
+    edge = await start(server, look_up=Dns(), mca={"peers": peers})
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    await take_one(await peer.reserved(), b"one")
+    assert len(edge.log.events("name_not_found")) == 1
+
+
+class Hanging(Dns):
+    """Answers for what hangs when the test says so."""
+
+    def __init__(self, **addresses: list[str]) -> None:
+        super().__init__(**addresses)
+        self.answers = asyncio.Event()
+        self.hanging = 0
+
+    async def __call__(self, name: str) -> list[str]:
+        if "hangs" in name:
+            self.hanging += 1
+            await self.answers.wait()
+        return await super().__call__(name)
+
+
+async def test_a_name_server_that_hangs_holds_up_no_other(
+    server: Server, start: Start, peer: Peer, other_peer: Peer
+) -> None:
+    """Neither addresses nor other names; and what changes meanwhile is followed."""
+    dns = Hanging(**{"mca.example": ["127.0.0.1"]})
+    peers = {
+        "lost": {"addresses": ["hangs.example", f"127.0.0.1:{peer.port}"]},
+        "found": {"addresses": [f"mca.example:{other_peer.port}"]},
+    }
+    edge = await start(server, look_up=dns, mca={"peers": peers, "availability_timeout_s": 20.0})
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    await peer.asked()
+    await other_peer.asked()
+    async with Peer() as newcomer:
+        await edge.tools.peers.apply("lost-too", registered("also.hangs.example"), "cli")
+        await edge.tools.peers.apply("newcomer", registered(newcomer.address), "cli")
+        await newcomer.asked()
+
+
+async def test_a_look_up_without_an_answer_is_told_and_waited_for(
+    server: Server, start: Start, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for each name: those that hang would use up what the system has for look-ups."""
+    monkeypatch.setattr("services.rqp.names.SLOW_S", 0.05)
+    dns = Hanging(**{"hangs.example": ["127.0.0.1"]})
+    peers = {"late": {"addresses": [f"hangs.example:{peer.port}"]}}
+    edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.01)
+    queue = await edge.remote("away")
+    await edge.put(queue, b"one")
+    (line,) = await until(lambda: edge.log.events("name_not_found", name_asked="hangs.example"))
+    assert "no answer within 0.05 s" in line.getMessage()
+    await edge.tools.peers.apply("other", registered("127.0.0.3"), "cli")  # looked through anew
+    await until(lambda: edge.service.registered.peers)
+    assert dns.hanging == 1
+    dns.answers.set()
+    await take_one(await peer.reserved(), b"one")

@@ -1,0 +1,82 @@
+"""A receiving MCA keeps the order: nothing goes in behind a RELIABLE message that is refused (rqp_mca.md 2.1, 3.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from services.store import Queue
+from services.store.pipeline.async_client import Asker
+from tests.rqp.conftest import NewServer, Start
+from tests.rqp.live import LiveEdge
+from tests.rqp.mca.client import UNRELIABLE, Client
+from tests.servers import Server
+
+ENOUGH = 60.0  # s
+
+
+async def test_nothing_behind_in_the_same_run(edge: LiveEdge, client: Client) -> None:
+    """The third would find room."""
+    queue = await edge.numbered("orders", 7, maxBytes=10_000)
+    await client.send(client.data(7, b"1" * 5000, b"2" * 6000, b"3" * 100))
+    assert await client.rest() == client.confirm
+    assert await edge.bodies(queue) == [b"1" * 5000]
+
+
+async def test_nothing_behind_that_was_read_already(edge: LiveEdge, client: Client) -> None:
+    """Runs for other queues, and for the same; what is UNRELIABLE nobody else has."""
+    queue = await edge.heard_numbered("orders", 7, maxBytes=10)
+    other = await edge.heard_numbered("other", 8)
+    await client.put(8, b"0")
+    await client.put(7, b"1")
+    behind = (client.data(8, b"3"), client.data(7, b"4"), client.data(8, b"5", kind=UNRELIABLE))
+    await client.send(client.data(7, b"2" * 10), *behind)
+    assert await client.rest() == b""
+    assert await edge.bodies(queue) == [b"1"]
+    assert await edge.bodies(other) == [b"0", b"5"]
+    assert edge.refusals() == {"queue_full": 1}
+
+
+async def test_nothing_behind_in_another_domain(edge: LiveEdge, client: Client) -> None:
+    """Each domain has a way of its own: what is before in another one is waited for."""
+    await edge.numbered("shut", 7, paused=True, domain="two")
+    other = await edge.numbered("other", 8)
+    await client.put(8, b"0")
+    assert not await client.is_available(7, 8)
+    for kind in (UNRELIABLE, UNRELIABLE):
+        await client.send(client.data(7, b"to the dead letters", kind=kind), client.data(8, b"1", kind=kind))
+    await client.send(client.data(7, b"2"), client.data(8, b"3"))
+    assert await client.rest() == b""
+    assert await edge.bodies(other) == [b"0", b"1", b"1"]
+
+
+async def test_a_window_into_a_full_queue(server: Server, new_server: NewServer, start: Start) -> None:
+    """Small and large messages, and somebody who takes a few out now and then: each comes first in its order (3.3)."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    there = await start(await new_server())
+    queue = await there.numbered("orders", 7, maxBytes=2000)
+    mca = {"peers": {"p": {"addresses": [there.address], "window": 100}}, "max_pause_s": 0.05}
+    here = await start(server, mca=mca)
+    away = await here.remote("away")
+    sent = [b"%06d" % number + b"z" * rng.choice((0, 0, 400)) for number in range(400)]
+    await here.put(away, *sent)
+    async with asyncio.timeout(ENOUGH):
+        arrived = await first_arrivals(there, queue, len(sent))
+    assert arrived == sent
+    assert there.refusals()["queue_full"] > 0
+
+
+async def first_arrivals(edge: LiveEdge, queue: Queue, number: int) -> list[bytes]:
+    """Takes out until there were so many different ones."""
+    asker = Asker(edge.tools.domain(queue.domain).pipe)
+    seen: dict[bytes, None] = {}
+    while len(seen) < number:
+        got = await asker.take(queue, 5)
+        seen.update(dict.fromkeys(record[4:] for delivery in got for record in delivery.records()))
+        if got:
+            await asker.settle(got)
+        else:
+            await asyncio.sleep(0.01)
+    return list(seen)

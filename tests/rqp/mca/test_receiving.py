@@ -1,0 +1,158 @@
+"""What a receiving MCA does with messages for its queues (rqp_mca.md 2.1, 1.2, 1.5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from protos.rqp_mca import Profile, encode_available_request
+from tests.live import until
+from tests.rqp.conftest import NewServer, Start
+from tests.rqp.live import LiveEdge
+from tests.rqp.mca.client import UNRELIABLE, Client
+from tests.servers import Server
+
+PROFILES = list(Profile)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_a_reliable_message_is_put_in_and_confirmed_in_its_profile(
+    edge: LiveEdge, profile: Profile
+) -> None:
+    """1.2, 2.1"""
+    queue = await edge.numbered("orders", 7)
+    client = await edge.client(profile)
+    await client.put(7, b"hello", b"", b"\0\xff")
+    assert await edge.bodies(queue) == [b"hello", b"", b"\0\xff"]
+    (delivery,) = await edge.tools.look_at("main").peek(queue, 1)
+    assert delivery.origin == "mca 127.0.0.1"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+async def test_one_profile_for_the_whole_connection(edge: LiveEdge, profile: Profile) -> None:
+    """1.2: the first octet tells for good, and all answers are in kind."""
+    queue = await edge.numbered("orders", 0xFFFF_FFFF)
+    client = await edge.client(profile)
+    await edge.numbered("end", 0)
+    assert await client.is_available(0xFFFF_FFFF, 0)
+    await client.request(0xFFFF_FFFF)
+    await client.put(0xFFFF_FFFF, b"hello")
+    assert await edge.bodies(queue) == [b"hello"]
+
+
+async def test_an_unreliable_message_is_put_in_and_not_confirmed(edge: LiveEdge, client: Client) -> None:
+    """2.1"""
+    queue = await edge.numbered("orders", 7)
+    await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE), client.data(7, b"three"))
+    assert await client.read(1) == client.confirm
+    client.fin()
+    assert await client.rest() == b""
+    assert await edge.bodies(queue) == [b"one", b"two", b"three"]
+
+
+async def test_confirms_keep_the_order_of_the_data(edge: LiveEdge, client: Client) -> None:
+    """2.1: also over queues, one of which has to be looked for first, and over questions between them."""
+    first, second = await edge.numbered("first", 1), await edge.numbered("second", 2)
+    await client.send(
+        client.data(1, b"a", b"b"),
+        client.data(2, b"c"),
+        encode_available_request(Profile.PACKED, 1),
+        client.data(1, b"d"),
+    )
+    assert await client.read(9) == bytes.fromhex("202020 4000000010 20")
+    assert await edge.bodies(first) == [b"a", b"b", b"d"]
+    assert await edge.bodies(second) == [b"c"]
+
+
+async def test_messages_may_be_cut_anywhere(edge: LiveEdge, client: Client) -> None:
+    """1.1: results do not depend on how TCP cut the octets."""
+    queue = await edge.numbered("orders", 7)
+    bodies = [bytes([size]) * size for size in range(40)]
+    for octet in client.data(7, *bodies):
+        await client.send(bytes([octet]))
+    assert await client.read(len(bodies)) == client.confirm * len(bodies)
+    assert await edge.bodies(queue) == bodies
+
+
+async def test_long_runs_and_large_messages(edge: LiveEdge, client: Client) -> None:
+    """1.5: runs are cut at 1,000; 2.4: a body may have max_message_bytes."""
+    queue = await edge.numbered("orders", 7)
+    await client.put(7, *(b"%d" % number for number in range(2_500)))
+    await client.put(7, b"x" * (1 << 20))
+    stats = await edge.stats(queue)
+    assert stats["ready"] == 2_501
+    assert (await edge.bodies(queue))[:3] == [b"0", b"1", b"2"]
+
+
+async def test_two_connections_put_into_one_queue(edge: LiveEdge, client: Client) -> None:
+    """2.3: while nobody holds it, everybody may."""
+    queue = await edge.numbered("orders", 7)
+    other = await edge.client()
+    await asyncio.gather(client.put(7, *[b"a"] * 50), other.put(7, *[b"b"] * 50))
+    assert sorted(await edge.bodies(queue)) == [b"a"] * 50 + [b"b"] * 50
+
+
+async def test_a_number_that_moves_to_another_queue(edge: LiveEdge, client: Client) -> None:
+    """2.1: the number means the queue that has it now, also where it was known by another."""
+    old = await edge.numbered("old", 7)
+    await client.put(7, b"one")
+    await edge.tools.delete(old)
+    new = await edge.numbered("new", 7)
+
+    async def arrives_in_new() -> bool:
+        other = await edge.client()
+        await other.send(other.data(7, b"two"))
+        other.fin()
+        return await other.rest() == other.confirm
+
+    await until(arrives_in_new)
+    assert set(await edge.bodies(new)) == {b"two"}
+
+
+async def test_what_is_counted(edge: LiveEdge, client: Client) -> None:
+    await edge.numbered("orders", 7)
+    await client.put(7, b"one", b"two")
+    await client.send(client.data(7, b"three", kind=UNRELIABLE))
+    assert not await client.is_available(8, 7)
+    edge.service.tally.publish()
+
+    def requests(operation: str, result: str) -> float:
+        return edge.value("penstock_requests_total", operation=operation, result=result)
+
+    assert requests("data", "ok") == 2
+    assert requests("data_unreliable", "ok") == 1
+    assert requests("available_request", "ok") == 1
+    assert requests("available_request", "failed") == 1
+    assert edge.refusals() == {"queue_unknown": 1}
+
+
+async def test_a_drain_confirms_what_has_come_in(edge: LiveEdge, client: Client) -> None:
+    """2.4 holds for our end, too: whole messages are carried out and confirmed, then it is closed."""
+    queue = await edge.numbered("orders", 7)
+    traffic = edge.listeners["mca"].traffic
+    before = traffic.received
+    message = client.data(7, b"hello")
+    await client.send(message)
+    await until(lambda: traffic.received - before >= len(message))
+    await edge.listeners["mca"].drain(0.0)
+    assert await client.rest() == client.confirm
+    assert await edge.bodies(queue) == [b"hello"]
+
+
+async def test_a_store_that_stands_still_confirms_nothing(new_server: NewServer, start: Start) -> None:
+    """2.1: "inserted" means durable at the queue's level; what cannot be known is not confirmed."""
+    server: Server = await new_server()
+    edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 0.3, "call_deadline_s": 0.4})
+    queue = await edge.heard_numbered("orders", 7)
+    client = await edge.client()
+    await client.put(7, b"one")
+    server.stop()
+    await client.send(client.data(7, b"two"))
+    assert await client.rest() == b""
+    server.cont()
+    assert edge.refusals()["outcome_unknown"] == 1
+    await until(edge.is_ready)
+    other = await edge.client()
+    await other.put(7, b"three")
+    assert (await edge.bodies(queue))[0] == b"one"

@@ -1,0 +1,234 @@
+"""What a receiving MCA does not take: broken input, and messages that cannot be put in (rqp_mca.md 1.4, 2.1, 2.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from protos.rqp_mca import (
+    Profile,
+    encode_available_confirm,
+    encode_available_request,
+    encode_data_confirm,
+    encode_queue_confirm,
+)
+from tests.live import until
+from tests.rqp.conftest import Start
+from tests.rqp.held_answers import hold_answers
+from tests.rqp.live import LiveEdge
+from tests.rqp.mca.client import UNRELIABLE, Client
+from tests.servers import Server
+from tests.tls_hello import client_hello
+
+GOOD = bytes.fromhex("1 00000007 0 00000002 6869".replace(" ", ""))  # the spec's own example (1.2)
+BROKEN = [
+    ("unknown_message", GOOD + b"\x70"),
+    ("unknown_message", GOOD + b"\x00"),
+    ("bad_type", GOOD + bytes.fromhex("1 00000007 2 00000000".replace(" ", ""))),
+    ("bad_padding", GOOD + b"\x30\0\0\0\x71"),
+    ("unexpected_message", GOOD + encode_data_confirm(Profile.PACKED)),
+    ("unexpected_message", GOOD + encode_available_confirm(Profile.PACKED, 7)),
+    ("unexpected_message", GOOD + encode_queue_confirm(Profile.PACKED, 7)),
+    ("message_too_large", GOOD + bytes.fromhex("1 00000007 0 00100001".replace(" ", ""))),
+    ("message_too_large", GOOD + bytes.fromhex("1 00000007 0 ffffffff".replace(" ", ""))),
+    ("message_too_large", GOOD + bytes.fromhex("1 00000007 1 ffffffff".replace(" ", ""))),
+]
+
+
+@pytest.mark.parametrize(("reason", "octets"), BROKEN)
+async def test_what_is_broken_closes_after_what_is_whole(
+    edge: LiveEdge, client: Client, reason: str, octets: bytes
+) -> None:
+    """1.4, 2.4: messages before it are carried out; what follows is not read, nor is a body held."""
+    queue = await edge.numbered("orders", 7)
+    await client.send(octets + GOOD)
+    assert await client.rest() == client.confirm
+    assert await edge.bodies(queue) == [b"hi"]
+    assert edge.refusals() == {reason: 1}
+    assert edge.budget.total == 0
+
+
+@pytest.mark.parametrize("octet", [0x07, 0x0F, 0x70, 0xFF])
+async def test_a_first_octet_of_no_profile(edge: LiveEdge, client: Client, octet: int) -> None:
+    """1.2"""
+    await client.send(bytes([octet]))
+    assert await client.rest() == b""
+    assert edge.refusals() == {"unknown_profile": 1}
+
+
+async def test_tls_at_a_plain_port_is_named(edge: LiveEdge, client: Client) -> None:
+    """Not as the message that its first octets would be."""
+    await client.send(client_hello())
+    assert await client.rest() == b""
+    assert edge.refusals() == {"tls_at_a_plain_port": 1}
+    (refused,) = edge.log.events("refused", reason="tls_at_a_plain_port")
+    assert "the connection begins as TLS does" in vars(refused)["detail"]
+
+
+async def test_a_uint4_that_is_none(edge: LiveEdge) -> None:
+    """1.4, in the wider profiles"""
+    client = await edge.client(Profile.OCTET)
+    await client.send(b"\x01\0\0\0\x07\x10")
+    await client.send(b"\0\0\0\0")
+    assert await client.rest() == b""
+    assert edge.refusals() == {"bad_uint4": 1}
+
+
+@pytest.mark.parametrize("cut", range(1, len(GOOD)))
+async def test_a_fin_inside_a_message(edge: LiveEdge, client: Client, cut: int) -> None:
+    """2.4: the whole ones before it are confirmed, half of one is never put in."""
+    queue = await edge.numbered("orders", 7)
+    await client.send(GOOD + GOOD[:cut])
+    client.fin()
+    assert await client.rest() == client.confirm
+    assert await edge.bodies(queue) == [b"hi"]
+    assert edge.refusals() == {"truncated": 1}
+
+
+async def test_a_reset_inside_a_message(edge: LiveEdge, client: Client) -> None:
+    """2.4: half of one is never put in."""
+    queue = await edge.numbered("orders", 7)
+    await client.put(7, b"hi")
+    await client.send(GOOD[:10])
+    client.reset()
+    await until(lambda: not edge.connections())
+    assert await edge.bodies(queue) == [b"hi"]
+
+
+async def test_an_unfinished_message_has_a_time(server: Server, start: Start) -> None:
+    """1.5"""
+    edge = await start(server, mca={"message_timeout_s": 0.1})
+    queue = await edge.numbered("orders", 7)
+    client = await edge.client()
+    await client.send(GOOD + GOOD[:10])
+    assert await client.rest() == client.confirm
+    assert edge.refusals() == {"request_timeout": 1}
+    assert await edge.bodies(queue) == [b"hi"]
+
+
+async def test_the_limit_is_a_setting(server: Server, start: Start) -> None:
+    """2.4"""
+    edge = await start(server, mca={"max_message_bytes": 5})
+    queue = await edge.numbered("orders", 7)
+    client = await edge.client()
+    await client.put(7, b"12345")
+    await client.send(client.data(7, b"123456"))
+    assert await client.rest() == b""
+    assert await edge.bodies(queue) == [b"12345"]
+
+
+# RELIABLE and not inserted (2.1): not confirmed, counted, logged, closed; the sender keeps it
+
+
+async def test_reliable_for_no_queue(edge: LiveEdge, client: Client) -> None:
+    await client.send(client.data(7, b"hello"))
+    assert await client.rest() == b""
+    assert edge.refusals() == {"queue_unknown": 1}
+    (line,) = edge.log.events("refused", reason="queue_unknown")
+    assert "queue 7" in line.detail
+
+
+async def test_reliable_for_a_paused_queue(edge: LiveEdge, client: Client) -> None:
+    queue = await edge.numbered("orders", 7, paused=True)
+    await client.send(client.data(7, b"hello"))
+    assert await client.rest() == b""
+    assert edge.refusals() == {"queue_paused": 1}
+    assert await edge.is_empty(queue)
+
+
+async def test_reliable_for_a_full_queue(edge: LiveEdge, client: Client) -> None:
+    """Those before the first that is refused are confirmed, none behind it: it would be taken for its confirm."""
+    queue = await edge.numbered("orders", 7, maxLength=3)
+    await client.send(client.data(7, *[b"m"] * 5), encode_available_request(Profile.PACKED, 7))
+    assert await client.rest() == client.confirm * 3
+    assert edge.refusals()["queue_full"] == 1
+    assert (await edge.stats(queue))["ready"] == 3
+
+
+async def test_no_confirm_follows_a_refusal(edge: LiveEdge, client: Client) -> None:
+    """Or the refused one would seem to be the one that it is for."""
+    good = await edge.numbered("good", 9)
+    await edge.numbered("shut", 8, paused=True)
+    await client.put(9, b"warm")
+    assert not await client.is_available(8, 9)  # from here on both are known without asking the store
+    await client.send(client.data(9, b"first"), client.data(8, b"refused"), client.data(9, b"behind"))
+    assert await client.rest() == client.confirm
+    assert await edge.bodies(good) == [b"warm", b"first"]
+
+
+async def test_a_refusal_waits_for_the_confirms_before_it(edge: LiveEdge, client: Client) -> None:
+    """Also for those of another domain, whose answers come later."""
+    good = await edge.numbered("good", 9)
+    await edge.numbered("shut", 8, paused=True, domain="two")
+    await client.put(9, b"warm")
+    assert not await client.is_available(8, 9)
+    waiting, let_go = hold_answers(edge)
+    behind = (client.data(9, b"behind"), client.data(8, b"refused too"), client.data(9, b"last"))
+    await client.send(client.data(9, *[b"first"] * 2), client.data(8, b"refused"), *behind)
+    await until(lambda: waiting)
+    assert edge.refusals() == {"queue_paused": 1}  # the question
+    let_go()
+    assert await client.rest() == client.confirm * 2
+    assert await edge.bodies(good) == [b"warm", b"first", b"first"]
+    assert edge.refusals() == {"queue_paused": 2}
+
+
+async def test_reliable_for_a_queue_that_goes_meanwhile(edge: LiveEdge, client: Client) -> None:
+    """The queue is removed between two messages of one connection."""
+    queue = await edge.numbered("orders", 7)
+    await client.put(7, b"one")
+    await edge.tools.delete(queue)
+    await client.send(client.data(7, b"two"))
+    assert await client.rest() == b""
+    assert edge.refusals() == {"queue_unknown": 1}
+
+
+# UNRELIABLE and not inserted (2.1): to the dead letters with the reason, as nobody else still has it
+
+
+async def test_unreliable_for_a_paused_queue(edge: LiveEdge, client: Client) -> None:
+    queue = await edge.numbered("orders", 7, paused=True)
+    other = await edge.numbered("other", 8)
+    await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE), client.data(8, b"three"))
+    assert await client.read(1) == client.confirm  # it goes on
+    letters = await edge.dead(queue)
+    assert [(letter.body, letter.reason, letter.origin) for letter in letters] == [
+        (b"one", "queue_paused", "mca 127.0.0.1"),
+        (b"two", "queue_paused", "mca 127.0.0.1"),
+    ]
+    assert await edge.bodies(other) == [b"three"]
+
+
+async def test_unreliable_for_a_full_queue(edge: LiveEdge, client: Client) -> None:
+    queue = await edge.numbered("orders", 7, maxLength=2)
+    await client.send(client.data(7, b"one", b"two", b"three", b"four", kind=UNRELIABLE))
+    client.fin()
+    assert await client.rest() == b""
+    assert await edge.bodies(queue) == [b"one", b"two"]
+    letters = await edge.dead(queue)
+    assert [(letter.body, letter.reason) for letter in letters] == [
+        (b"three", "queue_full"),
+        (b"four", "queue_full"),
+    ]
+
+
+async def test_unreliable_for_a_queue_that_somebody_else_holds(edge: LiveEdge, client: Client) -> None:
+    """2.3"""
+    queue = await edge.numbered("orders", 7)
+    holder = await edge.client()
+    await holder.request(7)
+    await client.send(client.data(7, b"one", kind=UNRELIABLE))
+    client.fin()
+    assert await client.rest() == b""
+    (letter,) = await edge.dead(queue)
+    assert (letter.body, letter.reason) == (b"one", "queue_reserved")
+    await holder.put(7, b"two")
+
+
+async def test_unreliable_for_no_queue_is_lost_and_counted(edge: LiveEdge, client: Client) -> None:
+    """There are no dead letters of a queue that is not there."""
+    queue = await edge.numbered("other", 8)
+    await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE), client.data(8, b"three"))
+    assert await client.read(1) == client.confirm
+    assert await edge.bodies(queue) == [b"three"]
+    assert edge.value("penstock_rqp_lost_messages_total", protocol="rqp-mca") == 2
+    assert edge.refusals() == {"queue_unknown": 1}
