@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from protos.ring import Loop
-
-if TYPE_CHECKING:
-    from tests.ring.simulation.network import Network
+from tests.ring.simulation.clock import Clock
 
 KEEP_ALIVE_S = 140.0  # 60 s idle, then 8 probes every 10 s (ring.md 2.6)
 CONNECT_S = 30.0  # ring.md 2.6
@@ -29,6 +27,18 @@ class Peer(Protocol):
     def inbound_gone(self, link: Link, why: str) -> None: ...
 
 
+class Medium(Protocol):
+    """What carries a link. `off`: machines; `stopped`: processes that hang; `epoch` counts partitions and their ends."""
+
+    clock: Clock
+    epoch: int
+    off: set[bytes]
+    stopped: set[bytes]
+
+    def delay(self) -> float: ...
+    def reaches(self, one: bytes, other: bytes) -> bool: ...
+
+
 class Link:
     """From the node that dialled, its head, to the one that accepted, its tail."""
 
@@ -46,7 +56,7 @@ class Link:
         "tail_name",
     )
 
-    def __init__(self, network: Network, number: int, head: Peer, tail_name: bytes) -> None:
+    def __init__(self, network: Medium, number: int, head: Peer, tail_name: bytes) -> None:
         self.number = number
         self.head = head
         self.tail_name = tail_name

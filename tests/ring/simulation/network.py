@@ -20,6 +20,15 @@ class Host(Peer, Protocol):
     def accept(self, link: Link) -> None: ...
 
 
+class Surroundings(Protocol):
+    """What a node lives in."""
+
+    clock: Clock
+    network: Network
+
+    def note(self, name: bytes, what: str, whom: bytes | str = "") -> None: ...
+
+
 class Network:
     """Delays are 0.2 to 5 ms, now and then 200."""
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from random import Random
-from typing import TYPE_CHECKING
 
 from protos.ring import ORIGINAL_TTL, Beacon, BreakLinkForced, Find, Leader, LinkBroken, Open
 from tests.ring.simulation.link import Link, Wire
+from tests.ring.simulation.network import Surroundings
 from tests.ring.simulation.ours import GROUP
-
-if TYPE_CHECKING:
-    from tests.ring.simulation.world import World
 
 OPEN_S = 30.0  # 3.5
 ALONE_S = 300.0
@@ -29,7 +26,7 @@ class Original:
 
     is_original = True
 
-    def __init__(self, world: World, name: bytes, rng: Random, answers: float) -> None:
+    def __init__(self, world: Surroundings, name: bytes, rng: Random, answers: float) -> None:
         self.name = name
         self.is_alive = True
         self.leader = name

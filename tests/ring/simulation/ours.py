@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from protos.ring import (
     Beacon,
     CloseInbound,
@@ -21,11 +19,9 @@ from protos.ring import (
     encode_frame,
 )
 from tests.ring.simulation.link import Link, Wire
+from tests.ring.simulation.network import Surroundings
 from tests.ring.simulation.routing import Routing
 from tests.ring.simulation.store import Disk, Outgoing, Store
-
-if TYPE_CHECKING:
-    from tests.ring.simulation.world import World
 
 GROUP = 7
 PORT = b"8085"
@@ -38,7 +34,14 @@ class Ours:
     is_original = False
 
     def __init__(
-        self, world: World, name: bytes, times: Times, disk: Disk, store: Store, window: int, forwards: bool
+        self,
+        world: Surroundings,
+        name: bytes,
+        times: Times,
+        disk: Disk,
+        store: Store,
+        window: int,
+        forwards: bool,
     ) -> None:
         self.name = name
         self.is_alive = True
