@@ -28,7 +28,7 @@ class Peer(Protocol):
 
 
 class Medium(Protocol):
-    """What carries a link. `off`: machines; `stopped`: processes that hang; `epoch` counts partitions and their ends."""
+    """What carries a link. `off`: machines; `stopped`: processes that hang; `epoch` counts changes of partitions."""
 
     clock: Clock
     epoch: int
