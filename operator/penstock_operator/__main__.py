@@ -23,8 +23,6 @@ def _run(words: list[str]) -> int:
     """Its imports take most of a second, on a machine that is busy several."""
     import asyncio
 
-    import uvloop
-
     from penstock_operator import uninstall
     from penstock_operator.cluster.api import ApiError
     from penstock_operator.handlers import WatchesEnded
@@ -42,8 +40,8 @@ def _run(words: list[str]) -> int:
         settings = load()
         logs.configure(LogSettings(level=settings.log_level, format=settings.log_format))
         work = uninstall.run(told) if told.command == "uninstall" else run(settings)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(work)
+        # not uvloop: after a handshake that fails, it takes a new connection for one that aiohttp has closed
+        asyncio.run(work)
     except ApiError as error:
         print(f"penstock: the API server refused: {error}", file=sys.stderr)
         return EXIT_FAILED

@@ -95,7 +95,6 @@ def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 
 
 def serve(place: int) -> None:
-    import uvloop  # noqa: F401
     from penstock_operator import run, uninstall  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that mind operators

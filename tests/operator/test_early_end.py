@@ -15,13 +15,13 @@ from tests.servers import Server
 
 
 def test_the_operator_ends_while_it_is_imported(tmp_path: Path) -> None:
-    assert told_to_end_while("uvloop", ["penstock_operator"], tmp_path) == 0
+    assert told_to_end_while("kopf", ["penstock_operator"], tmp_path) == 0
 
 
 def test_what_is_done_before_an_uninstall_is_not_cut_short(tmp_path: Path) -> None:
     """Only `uninstall` is told so, by its chart: it lets go of what would hang, and ends in time by itself."""
     words = ["uninstall", "--release", "r", "--namespace", "n", "--deployment", "d"]
-    assert told_to_end_while("uvloop", ["penstock_operator", *words], tmp_path) == -signal.SIGTERM
+    assert told_to_end_while("kopf", ["penstock_operator", *words], tmp_path) == -signal.SIGTERM
 
 
 def test_a_user_id_without_a_name_is_enough(

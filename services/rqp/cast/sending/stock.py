@@ -179,16 +179,15 @@ class Stock:
 
     async def _prepare(self, deliveries: list[Delivery]) -> None:
         """What is certain gets its id, before anything of it is sent; the notes of all are written together (2.3)."""
-        written: list[asyncio.Task[None]] = []
-        for delivery in deliveries:
-            message = await self._message(delivery)
-            if message is None:
-                continue
-            self._ready.append(message)
-            if message.note is not None and message.is_new:
-                written.append(asyncio.ensure_future(self._write(delivery, message.note)))
-        if written:
-            await asyncio.gather(*written)
+        found = [message for each in deliveries if (message := await self._message(each)) is not None]
+        self._ready.extend(found)
+        await asyncio.gather(
+            *(
+                self._write(each.delivery, each.note)
+                for each in found
+                if each.note is not None and each.is_new
+            )
+        )
 
     async def _message(self, delivery: Delivery) -> Message | None:
         """None for a damaged one, which has gone to the dead letters (4.3)."""
