@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable
 from typing import Any, Generic
 
-import uvloop
-
 from services.kit.config.layers import SettingsError
 from services.kit.config.settings import GlobalSettings
 from services.kit.edge import Edge, EdgeContext, Page, RunningEdge, SettingsT
@@ -247,6 +245,8 @@ def run_process(process: EdgeProcess[Any], is_worker: bool = False) -> int:
         else:
             stop.listen_alone()
         return await process.run(stop)
+
+    import uvloop  # only edges have it: the operator shares the health pages
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return EXIT_DRAINED if runner.run(serve()) else EXIT_FAILED
