@@ -10,7 +10,7 @@ from functools import partial
 
 from services.store import Delivery, Queue, Source, Store, StoreError
 from services.store.model import records
-from services.sysv.answers import answered
+from services.store.pipeline import answered
 from services.sysv.condition import FAULT, Condition, Pause
 from services.sysv.kernel import Gone, LocalQueue, LocalQueueError, TooLarge
 from services.sysv.mtype import mtype_of

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from services.store import Source, Store, StoreError
 from services.store.model import MessageTooLarge, Outcome, OutcomeUnknown, QueueFull, QueueUnknown, records
-from services.sysv.answers import answered
+from services.store.pipeline import answered
 from services.sysv.condition import Condition, Pause
 from services.sysv.journal import Journal
 from services.sysv.journal_file import JournalError

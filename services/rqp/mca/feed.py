@@ -11,6 +11,7 @@ from services.rqp.mca.line import Line
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
 from services.store.model import Remote, records
+from services.store.pipeline import Answer
 
 log = logging.getLogger(__name__)
 
@@ -150,25 +151,24 @@ class Feed:
 
     async def _take(self, want: int) -> tuple[list[Delivery], bool]:
         """A lease whatever the queue's mode is: the machine says when messages are done. Raises StoreError."""
-        answer: asyncio.Future[tuple[list[Delivery], bool]] = asyncio.get_running_loop().create_future()
         pipe = self._service.pipe(self._queue)
 
+        def unwanted(taken: tuple[list[Delivery], bool]) -> None:
+            if taken[0]:
+                pipe.give_back(taken[0])
+
+        answer: Answer[tuple[list[Delivery], bool]] = Answer(unwanted)
+
         def taken(got: list[Delivery] | StoreError, more: bool) -> None:
-            if isinstance(got, StoreError):
-                if not answer.done():
-                    answer.set_exception(got)
-            elif not answer.done():
-                answer.set_result((got, more))
-            elif got:
-                pipe.give_back(got)  # nobody waits for them any more
+            answer.take(got if isinstance(got, StoreError) else (got, more))
 
         pipe.take(self._source, self._queue, want, taken, leased=True)
         try:
             await asyncio.wait((answer,))
         except asyncio.CancelledError:
             await asyncio.wait((answer,), timeout=self._patience_s)
-            if not answer.cancel() and answer.exception() is None:
-                taken(*answer.result())
+            if not answer.cancel():
+                answer.forget()
             raise
         return answer.result()
 

@@ -4,8 +4,6 @@ every queue lets it."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar
 
 from services.store.model.client import OURSELVES, Client
 from services.store.model.delivery import Delivery
@@ -13,10 +11,9 @@ from services.store.model.errors import StoreError
 from services.store.model.operations import Part, Refusals, Source
 from services.store.model.queues import Queue
 from services.store.model.requests import Outcome
+from services.store.pipeline.answer import Answer
 from services.store.pipeline.commits import KEEP_TRANSACTIONS_MS
 from services.store.pipeline.pipe import Pipe
-
-AnswerT = TypeVar("AnswerT")
 
 
 class Asker:
@@ -29,13 +26,13 @@ class Asker:
 
     async def publish(self, queue: Queue, records: list[bytes], origin: str) -> Refusals:
         """1 to 1,000 records: [] once all are stored, else (index, why) of those that are not."""
-        answer: _Answer[Refusals] = _Answer()
+        answer: Answer[Refusals] = Answer()
         self._pipe.publish(self._source, queue, records, origin, answer.take)
         return await answer
 
     async def take(self, queue: Queue, want: int) -> list[Delivery]:
         """Up to `want` messages (1 to 1,000), leased. If the caller is cancelled meanwhile, they go back."""
-        answer: _Answer[list[Delivery]] = _Answer(unwanted=self._give_back)
+        answer: Answer[list[Delivery]] = Answer(unwanted=self._give_back)
 
         def taken(got: list[Delivery] | StoreError, more: bool) -> None:
             if more and got == [] and not answer.done():
@@ -54,7 +51,7 @@ class Asker:
 
     async def settle(self, deliveries: list[Delivery]) -> None:
         """Acknowledges one or more deliveries of one queue."""
-        answer: _Answer[None] = _Answer()
+        answer: Answer[None] = Answer()
         self._pipe.settle(self._source, deliveries, answer.take)
         await answer
 
@@ -62,7 +59,7 @@ class Asker:
         self, deliveries: list[Delivery], *, failed: bool = False, to_end: bool = False, error: str = ""
     ) -> None:
         """Returns one or more deliveries to their old places, or to the end. failed: it counts as an attempt."""
-        answer: _Answer[None] = _Answer()
+        answer: Answer[None] = Answer()
         self._pipe.release(
             self._source, deliveries, failed=failed, to_end=to_end, error=error, done=answer.take
         )
@@ -70,19 +67,19 @@ class Asker:
 
     async def reject(self, deliveries: list[Delivery], reason: str, error: str = "") -> None:
         """Moves one or more deliveries to the dead letters."""
-        answer: _Answer[None] = _Answer()
+        answer: Answer[None] = Answer()
         self._pipe.reject(self._source, deliveries, reason, error, answer.take)
         await answer
 
     async def note(self, delivery: Delivery, note: str) -> None:
         """Writes something beside a delivery (see `Verbs.note`)."""
-        answer: _Answer[None] = _Answer()
+        answer: Answer[None] = Answer()
         self._pipe.note(self._source, delivery, note, answer.take)
         await answer
 
     async def commit(self, identifier: str, parts: list[Part], *, digest: str = "") -> None:
         """All parts or none, and under this identifier only once, ever. Raises BatchDiffers (see `Verbs.commit`)."""
-        answer: _Answer[None] = _Answer()
+        answer: Answer[None] = Answer()
         self._pipe.commit(self._source, identifier, parts, answer.take, digest=digest)
         await answer
 
@@ -98,7 +95,7 @@ class Asker:
         keep_ms: int = KEEP_TRANSACTIONS_MS,
     ) -> Outcome:
         """Stored now, or before under this identifier. Raises BatchDiffers (see `Verbs.publish_once`)."""
-        answer: _Answer[Outcome] = _Answer()
+        answer: Answer[Outcome] = Answer()
         self._pipe.publish_once(
             self._source, identifier, queue, record, origin, holder, digest, keep_ms, answer.take
         )
@@ -116,7 +113,7 @@ class Asker:
         error: str = "",
     ) -> Outcome:
         """Stored now, or before under this number or a higher one (see `Verbs.publish_numbered`)."""
-        answer: _Answer[Outcome] = _Answer()
+        answer: Answer[Outcome] = Answer()
         self._pipe.publish_numbered(
             self._source, journal, number, queue, record, origin, answer.take, reason=reason, error=error
         )
@@ -126,32 +123,10 @@ class Asker:
         self, token: str, queue: Queue, record: bytes, origin: str, keep_ms: int
     ) -> None:
         """One record, whose fate the store tells under the token (see `Verbs.publish_watched`)."""
-        answer: _Answer[Outcome] = _Answer()
+        answer: Answer[Outcome] = Answer()
         self._pipe.publish_watched(self._source, token, queue, record, origin, keep_ms, answer.take)
         await answer
 
     def _give_back(self, deliveries: list[Delivery]) -> None:
         if deliveries:
             self._pipe.give_back(deliveries)
-
-
-class _Answer(asyncio.Future[AnswerT]):
-    """What a callback will say; if nobody waits for it any more, it goes to `unwanted`."""
-
-    def __init__(self, unwanted: Callable[[AnswerT], Any] | None = None) -> None:
-        super().__init__()
-        self._unwanted = unwanted
-
-    def take(self, answer: AnswerT | StoreError) -> None:
-        if not self.done():
-            if isinstance(answer, StoreError):
-                self.set_exception(answer)
-            else:
-                self.set_result(answer)
-        elif self._unwanted is not None and not isinstance(answer, StoreError):
-            self._unwanted(answer)
-
-    def forget(self) -> None:
-        """Whoever waits was cancelled: perhaps in the very turn in which the answer had come."""
-        if self.done() and not self.cancelled() and self.exception() is None and self._unwanted is not None:
-            self._unwanted(self.result())

@@ -20,7 +20,7 @@ from services.ring.node.outgoing.ownership import Ownership
 from services.ring.service import RingService
 from services.store import Delivery, Part, Queue, StoreError
 from services.store.model import KEEPER, OutcomeUnknown, records
-from services.store.pipeline import Asker
+from services.store.pipeline import Answer, Asker
 
 log = logging.getLogger(__name__)
 
@@ -157,18 +157,11 @@ class Outbox:
                 return
 
     async def _try_to_commit(self, identifier: str, parts: list[Part], count: int) -> None:
-        told: asyncio.Future[StoreError | None] = self._loop.create_future()
-
-        def done(error: StoreError | None) -> None:
-            if not told.done():
-                told.set_result(error)
-
+        answer: Answer[None] = Answer()
         pipe = self._service.pipe(parts[0].queue)
-        pipe.commit(self._outgoing.putting, identifier, parts, done, KEEP_MS)
+        pipe.commit(self._outgoing.putting, identifier, parts, answer.take, KEEP_MS)
         self._outgoing.expect(count)
-        error = await told
-        if error is not None:
-            raise error
+        await answer
 
     async def _copy(self, asker: Asker, goal: Queue, encoded: list[bytes], leased: list[Delivery]) -> None:
         """The outbox is in another domain: at least once."""

@@ -7,7 +7,6 @@ import contextlib
 import logging
 
 from protos.rqp_cast import BuryReceived, Insert, Insertion, encode_record, fingerprint, identity
-from services.rqp.cast.asked import asked
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.hops import hop_of
 from services.rqp.cast.machines.machines import PROTOCOL
@@ -16,7 +15,7 @@ from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Client, Pipe, Queue, Source, StoreError
 from services.store.model import BatchDiffers, Outcome, OutcomeUnknown, QueueFull, QueueUnknown, Refusals, now
-from services.store.pipeline import Asked
+from services.store.pipeline import Asked, answered
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +143,7 @@ class Inserter:
         try:
             if insert.id:
                 return await self._insert_once(pipe, source, queue, key, insert, origin, holder)
-            refusals: Refusals = await asked(
+            refusals: Refusals = await answered(
                 lambda done: pipe.publish(source, queue, [insert.record], origin, done, holder)
             )
             if refusals:
@@ -162,7 +161,7 @@ class Inserter:
         hops, record = self._service.store.hops, insert.record
         if hops is not None:
             record = hops.arrived(queue, record, hop_of(insert.agent, insert.id))
-        outcome: Outcome = await asked(
+        outcome: Outcome = await answered(
             lambda done: pipe.publish_once(
                 source, identifier, queue, record, origin, holder, digest, self._keep_ms, done
             )
@@ -196,7 +195,7 @@ class Inserter:
 
     async def _bury(self, queue: Queue, agent: str, buried: BuryReceived) -> None:
         pipe, record = self._service.pipe(queue), encode_record(buried.data)
-        await asked(
+        await answered(
             lambda done: pipe.bury(
                 Source(OURSELVES), queue, record, _origin(agent), buried.reason, buried.detail, done
             )

@@ -20,7 +20,6 @@ from protos.rqp_cast import (
     SenderState,
     Why,
 )
-from services.rqp.cast.asked import asked
 from services.rqp.cast.hops import hop_of
 from services.rqp.cast.machines.machines import PROTOCOL
 from services.rqp.cast.sending.attempt import Attempt, Fate, Load, Means
@@ -30,6 +29,7 @@ from services.rqp.condition import Condition
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
 from services.store.model import LeaseLost, now
+from services.store.pipeline import answered
 from services.store.tracing import Leaving
 
 log = logging.getLogger(__name__)
@@ -181,7 +181,7 @@ class CastSending:
                 await self._stock.put_back(message)
             case MoveToEnd():
                 await self._stock.keep(message, fate.kept)
-                await asked(
+                await answered(
                     lambda done: pipe.release(
                         self._source, [delivery], failed=False, to_end=True, error=fate.why.value, done=done
                     )
@@ -196,7 +196,7 @@ class CastSending:
                 assert_never(fate)
 
     async def _bury(self, delivery: Delivery, reason: str, error: str) -> None:
-        await asked(lambda done: self._pipe.reject(self._source, [delivery], reason, error, done))
+        await answered(lambda done: self._pipe.reject(self._source, [delivery], reason, error, done))
 
     def _removed(self, error: StoreError | None) -> None:
         """It has left, and if this cannot be noted it leaves again: its receiver knows its id."""

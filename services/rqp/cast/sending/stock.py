@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from protos.rqp_cast import ZERO_ID, Kept, Outgoing, Quality, encode_record
-from services.rqp.cast.asked import asked
 from services.rqp.cast.notes import Note
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source, Store, StoreError
 from services.store.model import now, records
+from services.store.pipeline import answered
 from services.store.processes import POLL_S
 
 WANTED = 32  # messages taken at once
@@ -111,7 +111,7 @@ class Stock:
         """To its place, and what was taken ahead with it to theirs: it is the next again (4.1). Raises StoreError."""
         deliveries = [message.delivery, *(each.delivery for each in self._ready)]
         self._ready.clear()
-        await asked(lambda done: self._pipe.release(self._source, deliveries, failed=False, done=done))
+        await answered(lambda done: self._pipe.release(self._source, deliveries, failed=False, done=done))
 
     def release(self) -> None:
         """Everything that is not being sent goes back to its place."""
@@ -158,24 +158,20 @@ class Stock:
 
     async def _taken(self) -> list[Delivery]:
         """Leased. If the asker is cancelled meanwhile, they go back."""
-        answer: asyncio.Future[list[Delivery]] = asyncio.get_running_loop().create_future()
 
-        def taken(got: list[Delivery] | StoreError, more: bool) -> None:
-            if more and not got and not answer.done():  # those looked at had expired, or were others'
-                self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
-                return
-            if isinstance(got, StoreError):
-                if not answer.done():
-                    answer.set_exception(got)
-            elif answer.done():
-                self.give_back(got)
-            else:
-                answer.set_result(got)
-            self._end()
+        def ask(done: Callable[..., None]) -> None:
+            def taken(got: list[Delivery] | StoreError, more: bool) -> None:
+                if more and not got:  # those looked at had expired, or were others'
+                    self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
+                    return
+                done(got)
+                self._end()
+
+            self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
 
         self._begin()
-        self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
-        return await answer
+        taken: list[Delivery] = await answered(ask, unwanted=self.give_back)
+        return taken
 
     async def _prepare(self, deliveries: list[Delivery]) -> None:
         """What is certain gets its id, before anything of it is sent; the notes of all are written together (2.3)."""
@@ -209,7 +205,7 @@ class Stock:
         return remote is None or remote.is_certain(content.attributes)
 
     async def _write(self, delivery: Delivery, note: Note) -> None:
-        await asked(lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done))
+        await answered(lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done))
 
     async def _wait(self) -> None:
         """Until there may be something, or somebody's time has come."""
