@@ -30,7 +30,7 @@ from rich.table import Table
 from benchmarks.machine import current_commit, describe
 from benchmarks.report import COLOURS, finding_row
 from benchmarks.results import RESULTS, Finding, Target
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import DEFINITIONS, Cluster
 from tests.kubernetes.namespaces import make_namespace

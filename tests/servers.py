@@ -5,7 +5,6 @@ They run with exactly the settings that `penstock up` gives its embedded store; 
 
 from __future__ import annotations
 
-import ctypes
 import os
 import random
 import signal
@@ -14,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,11 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore, server_binary
+from services.system.pdeathsig import die_with_parent
 
 PATIENCE_S = 60.0  # the longest wait for something that must happen; machines are shared
 PORTS = 20_000  # how many there are for the servers of tests
 MAXMEMORY = 512 << 20
-PR_SET_PDEATHSIG = 1
 SIDE_BY_SIDE = 5  # processes at most that run tests at the same time
 PROGRAMS = {"valkey": "", "redis": "redis-server"}  # as EmbeddedSettings.server: '' is the embedded Valkey
 _given: set[int] = set()
@@ -263,11 +263,6 @@ class SentinelServer:
             self.process.wait()
 
 
-def _die_with_parent() -> None:
-    """Between fork and exec: however a test run ends, it leaves no server behind, not even a stopped one."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def _spawn(
     command: list[str], directory: Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
@@ -278,7 +273,7 @@ def _spawn(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        preexec_fn=_die_with_parent,
+        preexec_fn=partial(die_with_parent, os.getpid()),
         start_new_session=True,
     )
 

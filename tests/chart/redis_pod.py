@@ -11,8 +11,8 @@ from redis import Redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from services.kit.pdeathsig import die_with_parent
 from services.store.redis.embedded import server_binary
+from services.system.pdeathsig import die_with_parent
 from tests.chart.chart import NAME, render
 from tests.servers import free_port
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from penstock_operator.documents.declared import FINALIZER
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.chart.chart import NAME, RELEASE, nested
 from tests.chart.release import Release, queue_of
 from tests.kubernetes.apiserver import ApiServer

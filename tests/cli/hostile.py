@@ -21,7 +21,7 @@ from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PATIENCE_S, Shell
 from tests.operator.forking import NUMBER, Forked
 

@@ -25,8 +25,8 @@ from typing import Any
 import uvloop
 
 from protos.rqp_cast import Result
-from services.kit.pdeathsig import die_with_parent
 from services.store.model.alarms import CLOCK_STEPPED
+from services.system.pdeathsig import die_with_parent
 from tests.clocks.clocks import change
 from tests.clocks.held import KILLED, LEASES, LIVE, all_held
 from tests.live import PATIENCE_S, Live, set_up

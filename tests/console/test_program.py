@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.console.local import HEADERS, TOKEN, keep
 from tests.kit.authority import Authority
 from tests.live import until

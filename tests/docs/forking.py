@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from services.cli.main import MODULES
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PROGRAM, be_a_command
 from tests.servers import eventually
 from tests.tmq.process import ROOT

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from functools import partial
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PATIENCE_S
 from tests.docs.bench import LOOKS, READY, Bench, Command, commands, words
 from tests.servers import eventually

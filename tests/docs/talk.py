@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PATIENCE_S
 from tests.docs.bench import Bench, Command
 from tests.servers import eventually

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PATIENCE_S
 from tests.docs.bench import LOOKS, Bench, Command, words
 from tests.servers import eventually

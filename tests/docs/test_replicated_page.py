@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import Shell
 from tests.docs import replicated_page as page
 from tests.kit.authority import Authority

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from services.sysv.settings import SysvSettings
 from tests.cli.shell import PATIENCE_S, PROGRAM
 from tests.docs.bench import BLOCK, Command, words

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.servers import eventually, free_port
 from tools.images.storage import buildah
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.servers import eventually
 
 PATIENCE_S = 60.0  # an API server is ready in 3 s on two idle cores; machines are shared

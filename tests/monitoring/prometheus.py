@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import yaml
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.servers import eventually, free_port
 
 INTERVAL = "1s"

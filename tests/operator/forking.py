@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 
 ROOT = Path(__file__).parents[2]
 NUMBER = 4  # octets of one that is sent

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import yaml
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.live import PATIENCE_S, until
 from tests.rqp.live import NO_CAST
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import Shell, Up, running
 from tests.live import until
 from tests.rqp.cast.net import HERE, THERE, port_range

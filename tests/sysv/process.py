@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.servers import eventually
 
 PROGRAM = [sys.executable, "-P", "-m", "services.cli.main", "sysv"]

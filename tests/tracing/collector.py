@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.live import until
 from tests.servers import eventually, free_port
 from tools.kubernetes.programs import find

@@ -12,7 +12,7 @@ from services.cli.terminal.exits import Exit, Failure
 from services.console.access import local_token
 from services.console.settings import ConsoleSettings
 from services.kit.config import SettingsError
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 
 SECTION = "console"
 HEALTH_PORT = 9181  # of the console, where nobody said one: no edge of a `penstock up` on this machine has it

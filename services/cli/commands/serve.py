@@ -8,7 +8,7 @@ from services.cli.framework.command import Options, plain_command
 from services.cli.framework.edge_flags import EdgeCommand
 from services.cli.terminal.exits import usage
 from services.kit.edge import edges
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 
 
 @click.command(cls=EdgeCommand)

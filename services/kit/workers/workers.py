@@ -25,7 +25,6 @@ from services.kit.edge import Edge, SettingsT
 from services.kit.metrics.metrics import share
 from services.kit.net.acceptor import listening, open_bound
 from services.kit.net.listener import port_setting
-from services.kit.pdeathsig import die_with_parent
 from services.kit.process.drain import CLOSE_TIMEOUT_S, HURRIED_CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
 from services.kit.process.health import Answers, health_sockets, serve_forever
 from services.kit.process.process import EXIT_DRAINED, EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
@@ -35,6 +34,7 @@ from services.kit.workers.dead_worker_metrics import Remains
 from services.kit.workers.multiprocess_collector import Together
 from services.kit.workers.scratch import scratch_folder
 from services.kit.workers.worker_status import Board, WorkerState
+from services.system.pdeathsig import die_with_parent
 
 log = logging.getLogger(__name__)
 

@@ -6,12 +6,10 @@ Data in one folder, AOF with fsync before every answer, a Unix socket in the fol
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import shutil
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,13 +18,13 @@ from urllib.parse import quote
 from services.store.model.errors import StoreUnavailable
 from services.store.redis.disk import disk_trouble
 from services.store.redis.memory_limit import Share, half_of_rest, memory_limit
+from services.system.pdeathsig import die_with_parent
 
 START_TIMEOUT_S = 60.0  # a large AOF takes its time to load; silence, not slowness, ends the wait
 STOP_TIMEOUT_S = 20.0
 LOOK_S = 0.05  # how often to see whether the server still runs
 LEAST_MEMORY = 32 << 20  # octets; with less the server would refuse messages from the start
 SOCKET_PATH_BYTES = 100  # the kernel takes 107; the rest is for temporary names
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +56,6 @@ def server_binary(name: str = "") -> str:
             "that it came from, or name one with --store-server"
         ) from error
     return str(get_binary_path())
-
-
-def die_with_parent(parent: int) -> None:
-    """In the child, before exec: the kernel ends it when the parent is gone, however that happened."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # gone before we could ask
-        os._exit(1)
 
 
 class EmbeddedStore:
@@ -120,7 +110,7 @@ class EmbeddedStore:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=partial(die_with_parent, os.getpid()),
+            preexec_fn=partial(die_with_parent, os.getpid(), signal.SIGTERM),
             pass_fds=self.settings.keep_open,
             start_new_session=True,  # Ctrl-C is for us; the store goes last
         )

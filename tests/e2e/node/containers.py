@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.e2e.node.machine import Machine
 from tests.e2e.node.place import Place
 from tests.kubernetes.daemon import Daemon

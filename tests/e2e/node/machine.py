@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from services.kit.pdeathsig import die_with_parent
+from services.system.pdeathsig import die_with_parent
 from tests.servers import eventually
 from tests.sysv.namespace import own_machine
 

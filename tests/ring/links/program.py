@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from services.kit.pdeathsig import die_with_parent
 from services.kit.workers.run import main
+from services.system.pdeathsig import die_with_parent
 from tests.ring.links.live import BRISK, GROUP, NODE_ALONE, QUICK
 from tests.servers import PATIENCE_S, eventually
 
