@@ -34,9 +34,9 @@ from services.system.pdeathsig import die_with_parent
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import DEFINITIONS, Cluster
 from tests.kubernetes.namespaces import make_namespace
-from tests.operator.documents import Seen, peer, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import PROGRAMS, Server, eventually
 
 BARE = Path(__file__).parent / "baseline" / "bare_kopf.py"

@@ -20,10 +20,10 @@ from tests.chart.release import Release, queue_of
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import CommandFailed
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
-from tests.operator.documents import Seen, peer, queue, redrive
 from tests.operator.keeper import Keeper
 from tests.operator.peers.test_peers import endpoints
 from tests.operator.program import ROOT, OperatorProgram
+from tests.operator.resource_documents import Seen, peer, queue, redrive
 from tests.servers import PROGRAMS, Server, eventually
 
 

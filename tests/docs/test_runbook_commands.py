@@ -18,8 +18,8 @@ from tests.chart.release import Release
 from tests.cli.shell import Shell
 from tests.docs.runbook_commands import LOOKS, NAMES, OTHERS, PAGES, commands, filled, looks
 from tests.kubernetes.cluster import DEFINITIONS, Cluster, CommandFailed
-from tests.operator.documents import queue
 from tests.operator.keeper import Keeper
+from tests.operator.resource_documents import queue
 from tests.servers import PROGRAMS, Server
 
 POD = f"{NAME}-tmq-0"

@@ -10,7 +10,7 @@ from tests.e2e.release import FULL, PEERS, QUEUES, RING_S, Release
 from tests.e2e.scripted import run_script
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import CommandFailed
-from tests.operator.documents import peer, queue
+from tests.operator.resource_documents import peer, queue
 from tests.servers import eventually
 from tests.tmq.process import ROOT
 

@@ -18,7 +18,7 @@ from tests.e2e.release import FULL, QUEUES, Release
 from tests.e2e.released import definitions, released
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import Cluster
-from tests.operator.documents import queue
+from tests.operator.resource_documents import queue
 from tests.servers import eventually
 
 __all__ = ["definitions"]

@@ -23,7 +23,7 @@ from tests.e2e.scripted import added, load
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import Cluster as Kubernetes
 from tests.kubernetes.cluster import CommandFailed
-from tests.operator.documents import queue
+from tests.operator.resource_documents import queue
 from tests.servers import eventually
 
 __all__ = ["definitions"]

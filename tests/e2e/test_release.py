@@ -39,7 +39,7 @@ from tests.e2e.runbooks import seen
 from tests.e2e.scripted import PLACES, load, run_script
 from tests.e2e.steps import step
 from tests.kubernetes.cluster import Cluster, CommandFailed
-from tests.operator.documents import peer, queue
+from tests.operator.resource_documents import peer, queue
 from tests.servers import eventually
 from tests.stores import chance
 

@@ -16,7 +16,7 @@ from tests.monitoring.hurry import WINDOW, ends, ends_are_known, hurried, sounds
 from tests.monitoring.prometheus import Prometheus
 from tests.monitoring.traffic import FULL
 from tests.monitoring.world import World
-from tests.operator.documents import queue
+from tests.operator.resource_documents import queue
 from tests.reports import NOW_MS
 from tests.servers import eventually
 

@@ -12,7 +12,7 @@ from tests.monitoring.conftest import NewPrometheus
 from tests.monitoring.prometheus import Prometheus, Target
 from tests.monitoring.test_table import OF_CONTROL, UNBORN
 from tests.monitoring.world import NAMESPACE, World
-from tests.operator.documents import queue
+from tests.operator.resource_documents import queue
 from tests.servers import eventually
 from tools.metrics_docs import rows
 

@@ -17,9 +17,9 @@ from tests.monitoring.others import LOCAL_ONES, NARROW, Others
 from tests.monitoring.prometheus import Target
 from tests.monitoring.traffic import FULL, NOBODYS, NUMBER, ONWARD, ORDERS, OTHER_NUMBER, Traffic
 from tests.operator.conftest import let_go
-from tests.operator.documents import Seen, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, queue
 from tests.reports import report
 from tests.servers import PROGRAMS, Server, eventually
 from tests.sysv.local import Keys, make

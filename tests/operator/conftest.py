@@ -9,10 +9,10 @@ import pytest
 from penstock_operator.cluster.api import Api
 
 from tests.kubernetes.cluster import Cluster
-from tests.operator.documents import Seen
 from tests.operator.inside import Inside, access
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen
 from tests.servers import PROGRAMS, Server
 
 NewOperator = Callable[..., OperatorProgram]

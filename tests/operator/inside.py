@@ -15,7 +15,7 @@ from penstock_operator.status.events import Recorder
 from penstock_operator.status.statuses import Statuses
 
 from tests.kubernetes.cluster import Cluster
-from tests.operator.documents import Seen
+from tests.operator.resource_documents import Seen
 
 PLURAL = {"queue": Kind.QUEUE, "peer": Kind.PEER, "redrive": Kind.REDRIVE}
 

@@ -15,10 +15,10 @@ from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.fixtures import NewNamespace
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, peer, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.queues.test_conflicts import a_second_later
+from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import Server, eventually
 from tests.stores import chance
 

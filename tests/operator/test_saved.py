@@ -15,10 +15,10 @@ from penstock_operator.settings import OperatorSettings
 
 from services.store import Store
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, peer, queue
 from tests.operator.inside import Inside, read
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import eventually
 
 PATIENCE_S = 5.0

@@ -13,8 +13,8 @@ from penstock_operator.sweep import SLOW_S, STUCK, Sweep
 
 from services.store import Store
 from tests.kubernetes.apiserver import ApiServer
-from tests.operator.documents import Seen
 from tests.operator.inside import Inside
+from tests.operator.resource_documents import Seen
 from tests.servers import Server
 from tests.store.desk import until
 

@@ -19,11 +19,11 @@ from penstock_operator.releasing import Releasing
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, queue
 from tests.operator.inside import access
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.queues.test_removing import FINALIZER, declared
+from tests.operator.resource_documents import Seen, queue
 from tests.servers import Server, eventually
 
 RELEASE = {"meta.helm.sh/release-name": "penstock", "meta.helm.sh/release-namespace": ""}

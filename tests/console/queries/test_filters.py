@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from services.console.contract.moments import moment
+from services.store.catalogue import audit
 from services.store.catalogue.audit import Entry
-from services.store.catalogue.catalogue import audit
 from tests.console.live_console import LiveConsole
 
 

@@ -24,9 +24,9 @@ from services.kit.net.tls import TlsSettings, server_context
 from tests.kit.authority import Authority
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
-from tests.operator.documents import Seen, queue
 from tests.operator.inside import Inside, access, read
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, queue
 from tests.operator.test_faults import rights
 from tests.servers import Server, eventually
 

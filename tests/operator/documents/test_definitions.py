@@ -14,10 +14,10 @@ from penstock_operator.cluster.resources import Kind
 from tests.declared_needs import declared_needs
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import DEFINITIONS, Cluster
-from tests.operator.documents import Seen, queue
 from tests.operator.inside import access
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, queue
 from tests.operator.test_faults import rights
 from tests.servers import Server, eventually
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, peer, queue
 from tests.operator.keeper import Keeper
+from tests.operator.resource_documents import Seen, peer, queue
 from tests.rqp.program import EdgeProgram
 from tests.servers import Server
 

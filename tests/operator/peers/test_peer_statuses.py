@@ -11,10 +11,10 @@ from penstock_operator.peers.peers import Peers
 from penstock_operator.peers.rqprc import Rqprc
 
 from services.store import Store
-from tests.operator.documents import Seen, peer
 from tests.operator.inside import Inside, read
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, peer
 from tests.servers import Server, eventually
 
 WRITTEN = "penstock_operator_status_patches_total"

@@ -8,10 +8,10 @@ from typing import Any
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.fixtures import NewNamespace
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, peer
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.queues.test_conflicts import a_second_later
+from tests.operator.resource_documents import Seen, peer
 from tests.operator.test_faults import rights, writes
 from tests.servers import Server, eventually
 

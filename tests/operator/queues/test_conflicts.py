@@ -9,9 +9,9 @@ import pytest
 
 from tests.kubernetes.fixtures import NewNamespace
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, peer, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import eventually
 
 MCA_7 = {"rqpMca": {"queueId": 7}}

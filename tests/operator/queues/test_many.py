@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, queue
+from tests.operator.resource_documents import Seen, queue
 from tests.servers import eventually
 
 NUMBER = 1000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.kubernetes.fixtures import NewNamespace
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, peer, queue, redrive
 from tests.operator.keeper import Keeper
 from tests.operator.peers.test_peers import endpoints
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, peer, queue, redrive
 from tests.operator.test_uninstall import controlled, of_the_release, uninstall
 from tests.servers import eventually
 

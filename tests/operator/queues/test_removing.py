@@ -10,9 +10,9 @@ import pytest
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, queue
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, queue
 from tests.operator.test_faults import rights
 from tests.servers import Server, eventually
 

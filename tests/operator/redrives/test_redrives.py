@@ -9,9 +9,9 @@ import pytest
 
 from tests.kubernetes.cluster import CommandFailed
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, peer, queue, redrive
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
+from tests.operator.resource_documents import Seen, peer, queue, redrive
 from tests.servers import eventually
 from tests.store.desk import numbered
 

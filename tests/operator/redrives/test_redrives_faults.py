@@ -18,11 +18,11 @@ from penstock_operator.redrives.redriving import Progress, Redriving
 
 from services.store import Store
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, queue, redrive
 from tests.operator.inside import Clock, Inside, read
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.redrives.test_redrives import prepared, told
+from tests.operator.resource_documents import Seen, queue, redrive
 from tests.proxy import Proxy
 from tests.servers import Server, eventually
 from tests.store.desk import numbered, until

@@ -10,8 +10,8 @@ import pytest
 
 from services.store import DeadLetters
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, queue, redrive
 from tests.operator.keeper import Keeper
+from tests.operator.resource_documents import Seen, queue, redrive
 from tests.servers import Server, eventually
 from tests.tracing.collector import Collector
 from tests.tracing.stores import traced_store

@@ -11,8 +11,8 @@ from penstock_operator.documents.conditions import Ready, Reason, Verdict
 from penstock_operator.status.events import MAX_MESSAGE, Severity
 from penstock_operator.status.statuses import COUNTS_S
 
-from tests.operator.documents import Seen, queue
 from tests.operator.inside import Inside, read
+from tests.operator.resource_documents import Seen, queue
 
 WRITTEN = "penstock_operator_status_patches_total"
 TAKEN = "penstock_operator_events_total"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.operator.conftest import NewOperator
-from tests.operator.documents import Seen, peer, queue
 from tests.operator.keeper import Keeper
+from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import Server, eventually
 
 NEVER_S = 3600  # no pass helps

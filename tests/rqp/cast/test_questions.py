@@ -12,7 +12,7 @@ from protos.rqp_cast import Quality, Result, encode_accept_receiver
 from services.rqp.cast.ports import places
 from services.rqp.cast.ports.ports import Whom
 from services.rqp.cast.receiving import questions
-from services.store.catalogue.catalogue import numbers
+from services.store.catalogue import numbers
 from tests.live import until
 from tests.rqp.cast.hands import HandSender
 from tests.rqp.cast.machines import Machines

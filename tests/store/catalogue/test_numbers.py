@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.store import Queue, QueueSpec
-from services.store.catalogue.catalogue import registry
+from services.store.catalogue import registry
 from services.store.catalogue.numbers import BUSY, BUSY_S, Numbers
 from services.store.catalogue.registry import EVERYTHING
 from services.store.model.errors import NumberTaken, QueueUnknown

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from services.store import PipeSettings
+from services.store.log import replica as replica_module
+from services.store.log import tail as tail_module
 from services.store.log.log import START, Entry, LogSpec
-from services.store.log.log import replica as replica_module
-from services.store.log.log import tail as tail_module
 from services.store.log.tail import Tail
 from services.store.model.errors import DatasetLost, NotInitialised, OutcomeUnknown, StoreUnavailable
 from services.store.model.keys import DomainKeys

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from services.store.log import tail as tail_module
 from services.store.log.log import Entry
-from services.store.log.log import tail as tail_module
 from services.store.log.tail import Tail
 from tests.servers import Server
 from tests.store.desk import Desk, until

@@ -9,8 +9,8 @@ from redis.exceptions import ResponseError
 
 from services.store import OURSELVES, DeadLetters, Outcome, Part, Queue, QueueSpec, Source, Store
 from services.store.catalogue.audit import Entry
+from services.store.log import tail as tail_module
 from services.store.log.log import Log, LogSpec
-from services.store.log.log import tail as tail_module
 from services.store.log.replica import Arrived, Gap, Replica
 from services.store.log.tail import Tail
 from services.store.model import records
