@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from services.kit.startup import prepare
+from services.kit.startup import importing, prepare
 from services.kit.startup_sigterm import end_at_once, ending_signals
 
 EXIT_FAILED = 1
@@ -21,16 +21,17 @@ def main(words: list[str]) -> int:
 
 def _run(words: list[str]) -> int:
     """Its imports take most of a second, on a machine that is busy several."""
-    import asyncio
+    with importing():
+        import asyncio
 
-    from penstock_operator import uninstall
-    from penstock_operator.cluster.api import ApiError
-    from penstock_operator.handlers import WatchesEnded
-    from penstock_operator.run import run
-    from penstock_operator.settings import SettingsError, load
-    from services.kit import logs
-    from services.kit.config import LogSettings
-    from services.kit.config import SettingsError as KitSettingsError
+        from penstock_operator import uninstall
+        from penstock_operator.cluster.api import ApiError
+        from penstock_operator.handlers import WatchesEnded
+        from penstock_operator.run import run
+        from penstock_operator.settings import SettingsError, load
+        from services.kit import logs
+        from services.kit.config import LogSettings
+        from services.kit.config import SettingsError as KitSettingsError
 
     parser = argparse.ArgumentParser(prog="penstock_operator", description=__doc__)
     commands = parser.add_subparsers(dest="command")

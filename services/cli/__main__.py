@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from services.kit.startup import prepare
+from services.kit.startup import importing, prepare
 from services.kit.startup_sigterm import end_at_once, ending_signals
 
 SERVING = ("serve", "up", "sysv", "console")  # to end is what they are asked for, and no failure
@@ -14,12 +14,15 @@ TERMINATED = 143  # as in `exits`, which brings the store along
 def main() -> None:
     """The entry point: ends the process with one of `Exit`."""
     is_service = bool(sys.argv[1:2]) and sys.argv[1] in SERVING
-    if is_service:
-        end_at_once(0, ending_signals())
-    else:
+    if not is_service:
         end_at_once(TERMINATED)
+    elif (
+        "--parent" not in sys.argv
+    ):  # a child of `up` is killed: `up` starts it again, as it does not if it ends
+        end_at_once(0, ending_signals())
     prepare(is_service=is_service)
-    from services.cli.main import main as commands
+    with importing():
+        from services.cli.main import main as commands
 
     commands()
 

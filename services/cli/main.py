@@ -14,6 +14,7 @@ import click
 from services.cli.terminal.exits import Exit, Failure, failure_of
 from services.cli.terminal.output import complain, finish_output
 from services.kit.config import SettingsError
+from services.kit.startup import importing
 from services.outside.url import mask_words
 from services.store import StoreError
 
@@ -51,7 +52,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in MODULES:
             return None
-        command: click.Command = getattr(importlib.import_module(MODULES[cmd_name]), cmd_name)
+        with importing():
+            command: click.Command = getattr(importlib.import_module(MODULES[cmd_name]), cmd_name)
         return command
 
 

@@ -18,6 +18,7 @@ from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.listener import Listener, ListenerSettings
 from services.kit.readiness import Readiness
 from services.kit.session.session import SessionFactory
+from services.kit.startup import importing
 
 OFF = (None, False, "off", "null", "")  # as a file or an environment variable may say it
 
@@ -94,11 +95,12 @@ class Edge(Generic[SettingsT]):
 def edges() -> dict[str, Edge[Any]]:
     """Every edge there is: the `EDGE` of each `services.<package>.edge` that has one, by name."""
     found: dict[str, Edge[Any]] = {}
-    for package in pkgutil.iter_modules(services.__path__, "services."):
-        module = f"{package.name}.edge"
-        if not package.ispkg or find_spec(module) is None:
-            continue
-        edge = getattr(importlib.import_module(module), "EDGE", None)
-        if isinstance(edge, Edge):
-            found[edge.name] = edge
+    with importing():
+        for package in pkgutil.iter_modules(services.__path__, "services."):
+            module = f"{package.name}.edge"
+            if not package.ispkg or find_spec(module) is None:
+                continue
+            edge = getattr(importlib.import_module(module), "EDGE", None)
+            if isinstance(edge, Edge):
+                found[edge.name] = edge
     return found

@@ -28,7 +28,7 @@ from tests.servers import eventually
 
 T = TypeVar("T")
 
-PROGRAM = [sys.executable, "-P", "-m", "services.cli.main"]
+PROGRAM = [sys.executable, "-P", "-m", "services.cli"]
 PATIENCE_S = 60.0
 ANY_PORT = {
     "PENSTOCK_HEALTH__PORT": "0",

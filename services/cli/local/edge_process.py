@@ -54,7 +54,7 @@ class EdgeProcess:
         """The second start takes the ports of the first, each in its setting, so that clients find it again."""
         own = [*self._words(), "--json", "--parent", str(os.getpid())]
         pairs = [word for path, port in self._ports.items() for word in ("--set", _pair(path, port))]
-        return [sys.executable, "-P", "-m", "services.cli.main", *own, *self._arguments, *pairs]
+        return [sys.executable, "-P", "-m", "services.cli", *own, *self._arguments, *pairs]
 
     def _words(self) -> list[str]:
         """The command."""
