@@ -23,8 +23,8 @@ from services.console.settings import ConsoleSettings
 from services.kit.config.settings import load
 from services.kit.edge import Edge, edges
 from services.kit.process.process import EdgeProcess
-from services.kit.process.stop import Stop
 from services.kit.readiness import Readiness
+from services.kit.stop import Stop
 from services.ring.edge import RunningRing
 from services.ring.node.outgoing import ownership
 from services.ring.node.users import Users

@@ -31,7 +31,7 @@ from services.cli.terminal.output import Output, finish_output
 from services.kit import logs
 from services.kit.config import GlobalSettings, LogSettings
 from services.kit.edge import EdgeSettings, edges
-from services.kit.process import Stop
+from services.kit.stop import Stop
 from services.kit.workers import longest_drain_s
 from services.store import Store
 from services.store.model import OutcomeUnknown, StoreUnavailable

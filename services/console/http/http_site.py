@@ -14,7 +14,8 @@ from aiohttp import web
 from services.console.http.unreadable_requests import unreadable
 from services.console.settings import ConsoleSettings
 from services.kit.metrics import Metrics
-from services.kit.net import Acceptor, Gate, HttpHandler, Refusal, Refusals, plain_address, sockets
+from services.kit.net import Acceptor, Gate, Refusal, Refusals, plain_address, sockets
+from services.kit.process import HttpHandler
 from services.kit.session import Peer
 
 HANDSHAKE_S = 10.0

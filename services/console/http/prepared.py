@@ -8,7 +8,7 @@ from aiohttp import web
 
 from services.console.contract.safe_headers import SAFE, SAFE_PART
 from services.console.http.static import Part
-from services.kit.net import without_versions
+from services.kit.process import without_versions
 
 BEGAN = web.RequestKey("answer_began", float)
 

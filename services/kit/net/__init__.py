@@ -17,7 +17,6 @@ from services.kit.net.alarm import Alarm
 from services.kit.net.connection_limits import Gate, Network, Networks, plain_address
 from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.host import NOBODY
-from services.kit.net.http_handler import HttpHandler, without_versions
 from services.kit.net.listener import BindAddress, ListenerSettings, port_setting
 from services.kit.net.refusals import Denials, Refusal, Refusals, Throttle
 from services.kit.net.tls import TlsKeeper, TlsSettings, server_context
@@ -35,7 +34,6 @@ __all__ = [
     "DialSettings",
     "Dialler",
     "Gate",
-    "HttpHandler",
     "ListenerSettings",
     "Network",
     "Networks",
@@ -50,5 +48,4 @@ __all__ = [
     "plain_address",
     "port_setting",
     "server_context",
-    "without_versions",
 ]

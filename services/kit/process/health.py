@@ -16,8 +16,8 @@ from services.kit.edge import Page
 from services.kit.metrics.metrics import CONTENT_TYPE
 from services.kit.net.acceptor import cannot_listen, listening
 from services.kit.net.connection_limits import plain_address
-from services.kit.net.http_handler import HttpHandler, without_versions
 from services.kit.net.refusals import Refusal, Refusals
+from services.kit.process.http_handler import HttpHandler, without_versions
 from services.kit.readiness import Readiness
 from services.kit.session.session import Peer
 

@@ -21,9 +21,9 @@ from services.kit.net.sockets import raise_descriptor_limit
 from services.kit.process.connection_inspector import Census
 from services.kit.process.drain import drain
 from services.kit.process.health import Answers, HealthServer
-from services.kit.process.stop import Stop
 from services.kit.readiness import Readiness
 from services.kit.session.session import Peer, SessionFactory
+from services.kit.stop import Stop
 from services.kit.tracing import tracing
 from services.kit.tracing.measures import SPANS
 

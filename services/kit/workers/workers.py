@@ -28,8 +28,8 @@ from services.kit.net.listener import port_setting
 from services.kit.process.drain import CLOSE_TIMEOUT_S, HURRIED_CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
 from services.kit.process.health import Answers, health_sockets, serve_forever
 from services.kit.process.process import EXIT_DRAINED, EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
-from services.kit.process.stop import HURRY
 from services.kit.startup_sigterm import ending_signals
+from services.kit.stop import HURRY
 from services.kit.workers.dead_worker_metrics import Remains
 from services.kit.workers.multiprocess_collector import Together
 from services.kit.workers.scratch import scratch_folder
