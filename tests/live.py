@@ -13,9 +13,9 @@ from services.kit.edge import Edge, EdgeContext, EdgeSettings, Page, RunningEdge
 from services.kit.metrics.metrics import Metrics
 from services.kit.net.budget import Budget
 from services.kit.net.connection import Connection
+from services.kit.net.connection_inspector import Census
 from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.listener import Listener, ListenerSettings
-from services.kit.process.connection_inspector import Census
 from services.kit.session.session import SessionFactory
 from services.kit.tracing import Recorder
 from services.store import Queue, QueueSpec, Store

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from services.kit.metrics import Item
-from services.kit.process import number, of_peer
+from services.kit.net import number, of_peer
 from services.pubsub.subscriber import Subscriber, Subscription
 
 TOPIC = "subscriptions"

@@ -14,6 +14,7 @@ from services.kit.net.acceptor import (
     open_bound,
 )
 from services.kit.net.alarm import Alarm
+from services.kit.net.connection_inspector import number, of_peer
 from services.kit.net.connection_limits import Gate, Network, Networks, plain_address
 from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.host import NOBODY
@@ -44,6 +45,8 @@ __all__ = [
     "TlsSettings",
     "cannot_listen",
     "listening",
+    "number",
+    "of_peer",
     "open_bound",
     "plain_address",
     "port_setting",

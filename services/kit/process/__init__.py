@@ -3,7 +3,6 @@
 It knows an edge as `services.kit.edge` describes it, and no protocol.
 """
 
-from services.kit.process.connection_inspector import number, of_peer
 from services.kit.process.health import Answers, HealthServer
 from services.kit.process.http_handler import HttpHandler, without_versions
 from services.kit.process.process import EXIT_UNUSABLE, EdgeProcess, run_process
@@ -14,8 +13,6 @@ __all__ = [
     "EdgeProcess",
     "HealthServer",
     "HttpHandler",
-    "number",
-    "of_peer",
     "run_process",
     "without_versions",
 ]

@@ -14,11 +14,11 @@ from services.kit.config.settings import GlobalSettings
 from services.kit.edge import Edge, EdgeContext, Page, RunningEdge, SettingsT
 from services.kit.metrics.metrics import Metrics
 from services.kit.net.budget import Budget
+from services.kit.net.connection_inspector import Census
 from services.kit.net.connections import Connections
 from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.listener import Listener, ListenerSettings
 from services.kit.net.sockets import raise_descriptor_limit
-from services.kit.process.connection_inspector import Census
 from services.kit.process.drain import drain
 from services.kit.process.health import Answers, HealthServer
 from services.kit.readiness import Readiness

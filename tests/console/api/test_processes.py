@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from services.kit.process.connection_inspector import Census
+from services.kit.net.connection_inspector import Census
 from services.pubsub.edge import EDGE
 from services.store.processes.rpc_protocol import Item
 from services.store.report.reports import write_report

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from services.kit.process.connection_inspector import MOST_TEXT, Census
+from services.kit.net.connection_inspector import MOST_TEXT, Census
 from tests.kit.authority import Authority
 from tests.kit.calls import Calls
 from tests.kit.echo_edge import EchoSession, frame
