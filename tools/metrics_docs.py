@@ -18,7 +18,7 @@ from services.kit.measure import Kind, Measure
 PACKAGES = ("services", "penstock_operator")
 OF_EDGES = "services"  # whose metrics have the label `edge`
 WITHOUT_EDGE = tuple(
-    f"services.kit.{name}_measures" for name in ("build", "gc", "runtime", "state", "report")
+    f"services.kit.metrics.{name}_measures" for name in ("build", "gc", "runtime", "state", "report")
 )
 
 MARK = "<!-- what follows is written by `make metrics-docs` -->\n"

@@ -10,7 +10,7 @@ from services.ring.node.breaks import OTHER, REASONS, STORE, reason_of
 from services.ring.node.users import NAMESAKE
 
 ROOT = Path(__file__).parents[3]
-SOURCES = [*ROOT.glob("protos/ring/*.py"), *ROOT.glob("services/ring/node/*.py")]
+SOURCES = [*ROOT.glob("protos/ring/*.py"), *ROOT.glob("services/ring/node/**/*.py")]
 
 
 @pytest.mark.parametrize(
