@@ -12,7 +12,7 @@ import sys
 import click
 
 from services.cli.terminal.exits import Exit, Failure, failure_of
-from services.cli.terminal.output import complain, finish_output
+from services.cli.terminal.failures import complain, finish_output
 from services.kit.config import SettingsError
 from services.kit.startup import importing
 from services.outside.url import mask_words

@@ -27,7 +27,8 @@ from services.cli.local.edge_process import EdgeProcess
 from services.cli.local.health_ports import health_ports
 from services.cli.local.own_store import OwnStore
 from services.cli.terminal.exits import usage
-from services.cli.terminal.output import Output, finish_output
+from services.cli.terminal.failures import finish_output
+from services.cli.terminal.output import Output
 from services.kit import logs
 from services.kit.config import GlobalSettings, LogSettings
 from services.kit.edge import EdgeSettings, edges

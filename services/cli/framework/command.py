@@ -16,8 +16,8 @@ import click
 from services.cli.framework.edge_flags import given_flags
 from services.cli.local.folder import Folder
 from services.cli.terminal.exits import Exit, Failure
-from services.cli.terminal.output import Output
 from services.kit.config import Given, GlobalSettings, SecretUrl, SettingsError, load, merge, read_flags
+from services.kit.startup import importing
 from services.kit.startup_sigterm import ending_signals
 from services.kit.tracing import tracing
 from services.outside.url import BadUrl
@@ -172,6 +172,9 @@ async def with_store(
     options: Options, timeout: float, work: StoreWork, values: Tree, silence: float | None = None
 ) -> None:
     """silence: seconds that one question to the store may take, if that is less than the timeout."""
+    with importing():  # brings rich along: processes that serve do not wait for that
+        from services.cli.terminal.output import Output
+
     task = asyncio.current_task()
     assert task is not None
     for signum in ending_signals():

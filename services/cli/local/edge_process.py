@@ -14,7 +14,7 @@ from contextlib import suppress
 from services.cli.local import logbook
 from services.cli.local.restarts import Restarts
 from services.cli.terminal.exits import Exit, Failure
-from services.cli.terminal.output import overheard
+from services.cli.terminal.failures import overheard
 from services.kit.config import nested
 
 log = logging.getLogger(__name__)
