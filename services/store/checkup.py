@@ -81,8 +81,9 @@ async def _disk(link: Link) -> Finding:
         if isinstance(answer, ResponseError) and str(answer).startswith(UNWRITABLE):
             place = f"{address}: " if address is not None else ""
             return Finding("disk", Grade.FAIL, f"{place}{answer}", advice)
-    if link.connector.disk is not None and (trouble := await link.connector.disk.trouble()):
-        return Finding("disk", Grade.FAIL, trouble, advice)
+    trouble = await link.connector.disk.trouble() if link.connector.disk is not None else None
+    if trouble is not None and not trouble.is_writable:
+        return Finding("disk", Grade.FAIL, trouble.text, advice)
     info = await _info(link, "persistence")
     if info.get("aof_enabled") != "1":
         return Finding("disk", Grade.OK, "nothing is written to it")
@@ -90,6 +91,8 @@ async def _disk(link: Link) -> Finding:
         return Finding(
             "disk", Grade.FAIL, "the last write failed", "make room on the disk, look at the server's log"
         )
+    if trouble is not None:
+        return Finding("disk", Grade.WARN, f"{trouble.text}; the last write was ok", advice)
     if info.get("aof_last_bgrewrite_status") != "ok":
         return Finding("disk", Grade.WARN, "the last rewrite of the AOF failed", "look at the server's log")
     return Finding("disk", Grade.OK, f"AOF of {int(info.get('aof_current_size', 0)):,} bytes, last write ok")

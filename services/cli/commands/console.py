@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from services.cli.framework.child_of_up import await_turn, child_options, child_settings
 from services.cli.framework.command import Options, plain_command
 from services.cli.terminal.exits import Exit, Failure
 from services.console.access import local_token
@@ -19,9 +20,9 @@ HEALTH_PORT = 9181  # of the console, where nobody said one: no edge of a `penst
 
 
 @click.command()
-@click.option("--parent", type=int, hidden=True, help="the pid to die with")
+@child_options
 @plain_command
-def console(options: Options, parent: int | None) -> int:
+def console(options: Options, parent: int | None, health_port: int | None) -> int:
     """Serve the console: its page, and an HTTP API.
 
     Until SIGTERM or Ctrl-C. Where it listens and who may come is said in the settings under `console`. Without them
@@ -32,7 +33,10 @@ def console(options: Options, parent: int | None) -> int:
         die_with_parent(parent)
     is_port_said = options.settings.origin(SECTION, "port") is not None
     process = _process()
-    shared = options.beside_others(HEALTH_PORT)
+    shared = (
+        options.beside_others(HEALTH_PORT) if health_port is None else child_settings(options, health_port)
+    )
+    await_turn(parent)
     try:
         # beside another `penstock up` of this machine any free port will do: `up` says which
         may_move = parent is not None and not is_port_said

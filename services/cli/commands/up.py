@@ -123,9 +123,10 @@ class Up:
         others = [("127.0.0.1", store_port, "--store-port")]
         if console.enabled:
             others.append((console.host, console.port, "console.port"))
+        self._is_health_port_set = self._settings.origin("health", "port") is not None
         self._health_ports = health_ports(self._settings.health, self._edge_settings, others)
         self._edges = [
-            EdgeProcess(name, self._arguments(number, name), self._url)
+            EdgeProcess(name, self._arguments(number, name), self._url, self._first_choice(number))
             for number, name in enumerate(self._edge_settings)
         ]
         self._console = self._own_console()
@@ -138,16 +139,22 @@ class Up:
         if not settings.enabled:
             return None
         folder = ["--set", f"store.data_dir={json.dumps(str(self._options.folder.path))}"]
-        arguments = [*self._arguments(len(self._edges), "console"), *folder]
-        process = ConsoleProcess("console", arguments, self._url)
+        number = len(self._edges)
+        arguments = [*self._arguments(number, "console"), *folder]
+        process = ConsoleProcess("console", arguments, self._url, self._first_choice(number))
         process.is_tls = settings.tls is not None
         process.token = own_token(self._options, settings)
         return process
 
+    def _first_choice(self, number: int) -> int | None:
+        """Return the health port of one process if it may move, as no setting has one."""
+        return None if self._is_health_port_set else self._health_ports[number]
+
     def _arguments(self, number: int, name: str) -> list[str]:
         """Return the arguments of one process: the settings, its own port for health pages, its own flags."""
         options = self._options
-        pairs = [*options.pairs, f"health.port={self._health_ports[number]}"]
+        own = [f"health.port={self._health_ports[number]}"] if self._is_health_port_set else []
+        pairs = [*options.pairs, *own]
         file = ["--config", str(options.file)] if options.file is not None else []
         return [
             *file,
@@ -191,12 +198,17 @@ class Up:
     async def _serve(self, promises: Promises) -> None:
         changes = await self._declare()
         await _together([process.start() for process in self._processes])
-        await _together([process.ready() for process in self._processes])
+        await _together([self._listen_in_turn(), *(process.ready() for process in self._processes)])
         declared = list(zip(self._documents, changes, strict=True))
         where = f"data in {self._options.folder.path}" if self._own else str(self._settings.store.url)
         news = News(where, promises, declared, self._edges, self._edge_settings, self._console)
         announce(self._output, news)
         await _together([process.watch() for process in self._processes])
+
+    async def _listen_in_turn(self) -> None:
+        """All that are started at one moment with the same ports try them in one order, so that one gets them all."""
+        for process in self._processes:
+            await process.listen()
 
     async def _start_store(self) -> Promises:
         if self._own is not None:

@@ -36,8 +36,12 @@ def _pair(path: Sequence[str], port: int) -> str:
 class EdgeProcess:
     """`penstock serve NAME` with these arguments. What it logs tells where it listens."""
 
-    def __init__(self, name: str, arguments: Sequence[str], store_url: str) -> None:
+    def __init__(
+        self, name: str, arguments: Sequence[str], store_url: str, health_port: int | None = None
+    ) -> None:
+        """health_port: the first choice, where no setting has one; None if `arguments` set it."""
         self.name = name
+        self._health_port = health_port
         self.places: dict[str, Place] = {}  # listener -> where it is
         self.health: Place | None = None
         self._ports: dict[tuple[str, ...], int] = {}  # the path of a setting -> the port that it led to
@@ -45,6 +49,7 @@ class EdgeProcess:
         self._environment = {**os.environ, "PENSTOCK_STORE__URL": store_url}  # not for everybody's `ps`
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._may_listen = False
         self._has_started = asyncio.Event()
         self._last_words: list[str] = []
         self._complaint: Failure | None = None
@@ -53,6 +58,8 @@ class EdgeProcess:
     def _command(self) -> list[str]:
         """The second start takes the ports of the first, each in its setting, so that clients find it again."""
         own = [*self._words(), "--json", "--parent", str(os.getpid())]
+        if self._health_port is not None:
+            own += ["--health-port", str(self._health_port)]
         pairs = [word for path, port in self._ports.items() for word in ("--set", _pair(path, port))]
         return [sys.executable, "-P", "-m", "services.cli", *own, *self._arguments, *pairs]
 
@@ -75,7 +82,7 @@ class EdgeProcess:
     async def _make(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
             *self._command(),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,  # its end is the sign to open ports
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             env=self._environment,
@@ -83,6 +90,18 @@ class EdgeProcess:
             start_new_session=True,  # Ctrl-C is for `up`, which tells us when
         )
         self._reading = asyncio.create_task(self._read(self._process), name=f"log of {self.name}")
+        self._sign()
+
+    async def listen(self) -> None:
+        """Let it open its ports, now and whenever it is started again; returns when they are open."""
+        self._may_listen = True
+        self._sign()
+        await self._has_started.wait()
+
+    def _sign(self) -> None:
+        if self._may_listen and self._process is not None:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
 
     async def ready(self) -> None:
         """Returns when it serves; one that is killed before is started again. Raises Failure if it ends by itself."""
@@ -160,7 +179,9 @@ class EdgeProcess:
             self._last_words = [*self._last_words, text][-LAST_WORDS:]
             log.debug("%s", text, extra={"action": "edge_said", "edge": self.name})
             return
-        if "setting" in event:  # of whatever listens, whether it is announced or not
+        if event.get("setting") == ["health", "port"] and self._health_port is not None:
+            self._health_port = event["port"]
+        elif "setting" in event:  # of whatever listens, whether it is announced or not
             self._ports[tuple(event["setting"])] = event["port"]
         match event.get("action"):
             case "listening":

@@ -6,7 +6,14 @@ It reads settings only: what they mean is for whoever is given them.
 from services.kit.config.flags import Flag, Given
 from services.kit.config.layers import MAX_SECONDS, SettingsError, Tree, explain, merge, nested, read_flags
 from services.kit.config.secret import SecretText, SecretUrl, mask
-from services.kit.config.settings import GlobalSettings, HealthSettings, LogSettings, TracingSettings, load
+from services.kit.config.settings import (
+    GlobalSettings,
+    HealthSettings,
+    LogSettings,
+    MovableHealthSettings,
+    TracingSettings,
+    load,
+)
 
 __all__ = [
     "MAX_SECONDS",
@@ -15,6 +22,7 @@ __all__ = [
     "GlobalSettings",
     "HealthSettings",
     "LogSettings",
+    "MovableHealthSettings",
     "SecretText",
     "SecretUrl",
     "SettingsError",

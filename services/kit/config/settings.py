@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -75,6 +75,13 @@ class HealthSettings(Section):
 
     host: str = Field(default="127.0.0.1", description="address to bind; 0.0.0.0: all; :: takes IPv4 too")
     port: int = Field(default=9161, ge=0, le=65535, description="0: any free one, named in the log")
+    may_move: ClassVar[bool] = False
+
+
+class MovableHealthSettings(HealthSettings):
+    """The same, where no layer sets the port: any free one replaces it if another program has it."""
+
+    may_move: ClassVar[bool] = True
 
 
 class LogSettings(Section):

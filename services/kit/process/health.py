@@ -14,7 +14,7 @@ from services.kit.config.layers import SettingsError
 from services.kit.config.settings import HealthSettings
 from services.kit.edge import Page
 from services.kit.metrics.metrics import CONTENT_TYPE
-from services.kit.net.acceptor import cannot_listen, listening
+from services.kit.net.acceptor import AddressInUse, cannot_listen, listening
 from services.kit.net.connection_limits import plain_address
 from services.kit.net.refusals import Refusal, Refusals
 from services.kit.process.http_handler import HttpHandler, without_versions
@@ -116,7 +116,15 @@ def _page(fault: str | None) -> web.Response:
 
 def health_sockets(settings: HealthSettings) -> list[socket.socket]:
     """Return the listening sockets of the health pages: one for each address of the host. Raises SettingsError."""
-    host, port = settings.host or "::", settings.port
+    try:
+        return _sockets(settings.host or "::", settings.port)
+    except AddressInUse:
+        if not settings.may_move:
+            raise
+        return _sockets(settings.host or "::", 0)
+
+
+def _sockets(host: str, port: int) -> list[socket.socket]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:

@@ -94,6 +94,9 @@ class Supervisor(Generic[SettingsT]):
             scratch_folder() as self._folder,
         ):
             self._health_sockets = health_sockets(self._settings.health)
+            bound = {"port": self._health_sockets[0].getsockname()[1]}
+            health = self._settings.health.model_copy(update=bound)
+            self._settings = self._settings.model_copy(update={"health": health})
             share(self._folder)
             self._remains = Remains(self._folder)
             gc.freeze()  # the children's collectors leave alone, and so do not copy, what they share with us

@@ -23,6 +23,7 @@ from protos.rqp_cast import (
 )
 from services.kit.config import MAX_SECONDS
 from services.rqp.rqprc import RqprcPath
+from services.store.model import NOT_ONE_MACHINE
 
 MAX_WINDOW_S = 366 * 86_400.0
 MAX_RECORD = (1 << 24) - 1  # octets that a record of the store can hold
@@ -60,6 +61,8 @@ def _machine(text: str) -> str:
         raise ValueError(found.bad_lines[0].problem)
     if len(found.hosts) != 1:
         raise ValueError("must be one machine: host or host:request_port")
+    if re.match(NOT_ONE_MACHINE, found.hosts[0].name):
+        raise ValueError("must be the address of one machine, not a broadcast, multicast or wildcard address")
     return text
 
 

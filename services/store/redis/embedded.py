@@ -158,14 +158,16 @@ class EmbeddedStore:
     def complaint(self) -> str:
         """That nothing can be written, else the last line of its log that warns, without the time in front.
 
-        The server's log is on the same disk.
+        The server's log is on the same disk; that there is little room is added to it.
         """
-        if trouble := disk_trouble(self.settings.directory.absolute()):
-            return trouble
+        trouble = disk_trouble(self.settings.directory.absolute())
+        if trouble is not None and not trouble.is_writable:
+            return trouble.text
         path = self.settings.directory / "store.log"
         lines = path.read_text("utf-8", "replace").splitlines() if path.exists() else []
         warnings = [line.partition(" # ")[2] for line in lines if " # " in line]
-        return f"{warnings[-1]} (from {path})" if warnings else f"see {path}"
+        said = f"{warnings[-1]} (from {path})" if warnings else f"see {path}"
+        return f"{said}; {trouble.text}" if trouble is not None else said
 
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL for one that does not listen; every answer given is on the disk in either case."""

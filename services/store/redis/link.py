@@ -61,12 +61,14 @@ def explain(error: BaseException) -> StoreError:
 
 
 async def explain_here(error: BaseException, connector: Connector) -> StoreError:
-    """The same; of a server on this machine that is away also that nothing can be written to its disk."""
+    """The same; of a server on this machine that is away also what is wrong with its disk."""
     explained = explain(error)
     if connector.disk is None or type(explained) is not StoreUnavailable or isinstance(error, ResponseError):
         return explained
     trouble = await connector.disk.trouble()
-    return StoreUnavailable(f"{explained}; {trouble}", disk=NO_DISK) if trouble else explained
+    if trouble is None:
+        return explained
+    return StoreUnavailable(f"{explained}; {trouble.text}", disk="" if trouble.is_writable else NO_DISK)
 
 
 class Link:

@@ -7,14 +7,14 @@ import os
 import shutil
 import signal
 import socket
+from contextlib import ExitStack
 from pathlib import Path
-from subprocess import PIPE, Popen
 
 import pytest
 
 from tests.cli.old_client import put
-from tests.cli.shell import Shell, Up, descendants, lives, processes_in, running
-from tests.servers import PATIENCE_S, free_port, is_free
+from tests.cli.shell import ANY_PORT, Shell, Up, descendants, lives, processes_in, running
+from tests.servers import PATIENCE_S, eventually, free_port, is_free
 from tests.sysv.namespace import own_machine
 
 
@@ -176,31 +176,34 @@ def test_data_that_vanishes_under_way_ends_it(up: Up) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
-def test_consoles_started_at_the_same_moment_share_out_ports(alone: Shell) -> None:
-    """Beside another `penstock up` the console moves to a free port; binding decides, as looking first is a race."""
-    del alone.environment["PENSTOCK_CONSOLE__PORT"]
-    with own_machine():
-        consoles = [
-            alone.spawn(
-                "console", "--parent", str(os.getpid()), "--store", "redis://127.0.0.1:1", stderr=PIPE
-            )
-            for _ in range(3)
-        ]
-        ports = [port_of(console) for console in consoles]
-    assert 9180 in ports
-    assert len(set(ports)) == 3
-    for console in consoles:
-        with console:
-            console.terminate()
-            assert console.wait(PATIENCE_S) == 0
+def test_of_those_started_at_the_same_moment_as_many_stay_as_have_listeners(tmp_path: Path) -> None:
+    """Binding decides: of two with the default ports one stays, and one with listeners of its own stays beside it."""
+    alike = [shell_without(tmp_path / name, *ANY_PORT) for name in ("a", "b")]
+    own = shell_without(tmp_path / "own", "PENSTOCK_CONSOLE__PORT", "PENSTOCK_HEALTH__PORT")
+    with own_machine(), ExitStack() as stack:
+        ups = [Up(shell) for shell in (*alike, own)]
+        for up in ups:
+            stack.callback(up.kill)
+        (loser,) = eventually(lambda: [up for up in ups if up.process.poll() is not None], PATIENCE_S)
+        staying = [up.start() for up in ups if up is not loser]
+    assert ups[2] is not loser
+    assert loser.wait() == 2
+    error = json.loads(loser.err.splitlines()[-1])
+    assert error["error"] == "edge_unusable"
+    assert error["message"].startswith(
+        "pubsub cannot start: cannot listen on 127.0.0.1 port 7171: Address already in use; "
+    )
+    processes = [told for up in staying for told in (*up.told["edges"].values(), up.told["console"])]
+    pages = [told["health"]["port"] for told in processes]
+    assert len(set(pages)) == 10
+    assert {9162, 9163, 9164, 9165} < set(pages)
+    assert len({up.told["console"]["url"] for up in staying}) == 2
 
 
-def port_of(console: Popen[bytes]) -> int:
-    """Return the port on which it says that it listens."""
-    assert console.stderr is not None
-    for line in console.stderr:
-        assert line.startswith(b"{"), line
-        event = json.loads(line)
-        if event.get("listener") == "http":
-            return int(event["port"])
-    raise AssertionError(f"it ended with {console.wait()}")
+def shell_without(folder: Path, *variables: str) -> Shell:
+    """Return a shell in a new folder, without these variables of the environment."""
+    folder.mkdir()
+    shell = Shell(folder)
+    for name in variables:
+        del shell.environment[name]
+    return shell

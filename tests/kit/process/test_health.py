@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from services.kit.config.layers import SettingsError
-from services.kit.config.settings import HealthSettings
+from services.kit.config.settings import HealthSettings, MovableHealthSettings
 from services.kit.edge import Page
 from services.kit.process.health import Answers, HealthServer
 from services.kit.readiness import Readiness
@@ -44,6 +44,9 @@ async def test_each_page_says_what_it_is_told() -> None:
         assert (await page("/nothing"))[0] == 404
     with pytest.raises(SettingsError, match=rf"cannot listen on {host} port {port}: "):
         await HealthServer(HealthSettings(port=port), answers).start()
+    moved = HealthServer(MovableHealthSettings(port=port), answers)
+    assert (await moved.start())[1] != port
+    await moved.close()
     await server.close()
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from protos.rqp_cast import Host, Result
-from services.kit.config.layers import SettingsError
+from services.kit.config.layers import SettingsError, read_flags
+from services.kit.config.settings import load
 from services.rqp.cast.machines import machines as machines_module
 from services.rqp.cast.sending import findreceiver
+from services.rqp.edge import EDGE
 from services.store.model.peer import PeerSpec
 from services.store.model.rqp_binding import Protocol
 from tests.live import until
@@ -84,10 +86,12 @@ async def test_one_machine_cannot_keep_the_others_answers_out(
 
 
 @pytest.mark.parametrize("address", ["127.255.255.255", "255.255.255.255", "224.0.0.1", "0.0.0.0"])
-async def test_an_address_of_many_machines_is_refused_at_the_start(machines: Machines, address: str) -> None:
+def test_an_address_of_many_machines_is_refused_in_settings(address: str) -> None:
     """1.1: no question is sent to it, and answers come from addresses that are not listed."""
-    with pytest.raises(SettingsError, match=rf"edges.rqp.cast.peers.*{address} is a broadcast, multicast or"):
-        await machines.sender(asks=(address,))
+    flags = read_flags([f'edges.rqp.cast.peers.x.addresses=["10.0.0.7", "{address}:11312"]'])
+    fault = r"edges.rqp.cast.peers.x.addresses.1: must be the address of one machine, not a broadcast.*the command line"
+    with pytest.raises(SettingsError, match=fault):
+        load(None, flags).edge(EDGE)
 
 
 async def test_an_address_of_many_machines_in_the_file_is_told_before_any_question(

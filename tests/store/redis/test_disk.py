@@ -97,7 +97,7 @@ async def test_calls_that_fail_together_look_at_the_disk_once_and_beside_the_loo
     looks: list[threading.Thread] = []
     look = disk.disk_trouble
 
-    def counted(folder: Path) -> str:
+    def counted(folder: Path) -> disk.DiskTrouble | None:
         looks.append(threading.current_thread())
         return look(folder)
 
