@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -111,6 +112,11 @@ class Member:
 
     async def stats(self, name: str) -> dict[str, Any]:
         return await self.store.stats(await self.store.find(name))
+
+    async def lose_queue(self) -> None:
+        """Delete the node's own queue, as a command line of an earlier version does while the node runs."""
+        queue = await self.store.find(self.users.queue_name)
+        await self.store.delete(replace(queue, owner="unknown"))
 
     async def dead(self, name: str) -> list[DeadLetter]:
         queue = await self.store.find(name)

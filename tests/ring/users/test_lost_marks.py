@@ -103,7 +103,7 @@ async def test_one_that_somebody_took_out_of_the_store_is_followed_by_another(
     first = there.source
     there.mend()
     await until(partial(all_wait, first))
-    await first.store.delete(await first.store.find(first.users.queue_name))
+    await first.lose_queue()
     await until(lambda: first.users._ownership.queue is None)
     await until(lambda: first.users._ownership.queue is not None)
     assert first.users.marks_wanted

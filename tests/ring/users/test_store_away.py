@@ -279,7 +279,7 @@ async def ready(node: Member) -> AsyncIterator[bytes]:
 
 async def test_a_queue_that_somebody_deleted_is_made_again(start: Start, server: Server) -> None:
     node = await start(server, b"a")
-    await node.store.delete(await node.store.find(node.users.queue_name))
+    await node.lose_queue()
     hand = Hand(node)
     hand.sends(*numbered(3))
     await until(lambda: len(hand.safe) == 3)
