@@ -182,9 +182,13 @@ def _line(
     inner = tuple(str(part) for part in fault["loc"])
     path = (*under, *inner)
     said_by = next((origin for origin in _origins(layers, path)), None)
-    return f"{'.'.join(path)}: {_wrong(kind, fault, model, inner)}" + (
+    return f"{'.'.join(map(_in_one_line, path))}: {_wrong(kind, fault, model, inner)}" + (
         f" (from {said_by})" if said_by else ""
     )
+
+
+def _in_one_line(name: str) -> str:
+    return name if name.isprintable() else repr(name)
 
 
 def _origins(layers: Layers | None, path: Place) -> Iterator[str]:
