@@ -113,11 +113,6 @@ class Member:
     async def stats(self, name: str) -> dict[str, Any]:
         return await self.store.stats(await self.store.find(name))
 
-    async def lose_queue(self) -> None:
-        """Delete the node's own queue, as a command line of an earlier version does while the node runs."""
-        queue = await self.store.find(self.users.queue_name)
-        await self.store.delete(replace(queue, owner="unknown"))
-
     async def dead(self, name: str) -> list[DeadLetter]:
         queue = await self.store.find(name)
         letters = DeadLetters(self.store.look_at(queue.domain), queue)
@@ -221,3 +216,8 @@ class Ring:
 
 
 Start = Callable[..., Awaitable[Member]]
+
+
+async def lose_queue(store: Store, name: str) -> None:
+    """Delete the own queue of a node that runs, as a command line of an earlier version does."""
+    await store.delete(replace(await store.find(name), owner="unknown"))
