@@ -40,6 +40,7 @@ from tests.kit.workers.worker_processes import children
 from tests.live import until
 from tests.ring.chain.live import LiveRing
 from tests.ring.links.live import free_udp_port
+from tests.ring.users.members import lose_queue
 from tests.servers import Server, free_port
 from tests.stores import own_server, pytest_asyncio_loop_factories
 from tests.sysv.local import Keys
@@ -248,7 +249,7 @@ async def test_each_need_of_a_node_keeps_it_out_of_its_ring_until_it_is_met_agai
     await pause(first, False)
     await until(lambda: says(first, None))
     name = users_of(first).queue_name
-    await first.tools.delete(await first.tools.find(name))
+    await lose_queue(first.tools, name)
     await until(lambda: says(first, "ownership"))
     await until(lambda: says(first, None))  # it makes the queue anew
     await second.open()

@@ -11,7 +11,7 @@ import click
 from services.cli.framework.command import store_command
 from services.cli.terminal.exits import failure_of, usage
 from services.cli.terminal.output import Output
-from services.cli.terminal.text import count
+from services.cli.terminal.text import count, printable
 from services.store import Store, StoreError
 from services.store.deadletters import Emptied, Emptying, ready
 
@@ -39,7 +39,7 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
         if output.as_json:
             output.record({"dry_run": True, "ready": number, "in_flight": held})
         return
-    what = f"{count(number, 'message')} of {name}"
+    what = f"{count(number, 'message')} of {printable(name)}"
     if not yes and not output.ask(f"{what} will be gone for good. Type the queue's name:", name):
         raise usage(f"{what} would be gone for good: say --yes, or type the queue's name at a terminal")
     done = NONE
@@ -65,4 +65,4 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
 
 
 def _told(done: Emptied, name: str) -> str:
-    return f"removed {count(done.messages, 'message')} of {name}"
+    return f"removed {count(done.messages, 'message')} of {printable(name)}"

@@ -16,6 +16,7 @@ from services.store.model import (
     PeerSpec,
     QueueUnknown,
     StoreFault,
+    check_name,
     is_internal,
     peers_overlap,
     split_claim,
@@ -113,6 +114,8 @@ def _change(spec: QueueSpec, there: Queue | None, owner: str) -> Change:
 
 
 def _fault(name: str, spec: QueueSpec, there: Queue | None, promises: Promises) -> str:
+    if there is None and (fault := _name_fault(name)):
+        return f"metadata.name: {fault}"
     if is_internal(name):
         return f"metadata.name: {RESERVED}; choose another name"
     if there is not None and there.domain != spec.domain:
@@ -121,6 +124,15 @@ def _fault(name: str, spec: QueueSpec, there: Queue | None, promises: Promises) 
         promises.check(spec.ack_level, there.spec.ack_level if there is not None else "")
     except AckLevelRefused as error:
         return f"spec.ackLevel: {error}"
+    return ""
+
+
+def _name_fault(name: str) -> str:
+    """Return why no new queue may have this name; one that a client made keeps it."""
+    try:
+        check_name(name)
+    except ValueError as error:
+        return f"{error}: choose another name for a queue that is not there yet"
     return ""
 
 

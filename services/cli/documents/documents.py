@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from services.cli.terminal.exits import Exit, Failure
+from services.cli.terminal.text import printable
 from services.kit.config import explain
 from services.outside.document import BadDocument, read_yaml
 from services.store import QueueDocument, QueueSpec
@@ -89,7 +90,11 @@ def _load(path: Path) -> list[Any]:
 def _place(path: Path, number: int, item: int, content: Any) -> str:
     metadata = content.get("metadata") if isinstance(content, dict) else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return f"{path}: document {number}" + (f", item {item}" if item else "") + (f" ({name})" if name else "")
+    return (
+        f"{path}: document {number}"
+        + (f", item {item}" if item else "")
+        + (f" ({printable(str(name))})" if name else "")
+    )
 
 
 def _twice(wanted: list[Wanted]) -> list[str]:

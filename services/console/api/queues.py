@@ -145,8 +145,10 @@ async def _told(call: Call, queue: Queue, status: int, unreadable: str = "") -> 
 
 async def put(call: Call) -> Answer:
     """Makes it, or replaces the document that the caller saw."""
-    name, registry = _name(call), call.console.store.registry
+    name, registry = call.path["name"], call.console.store.registry
     document = await registry.document(name)
+    if document is None:
+        _check_name(name)
     if must_be_new(call.headers, document is not None):
         return await _make(call, name)
     if document is None:
@@ -232,8 +234,9 @@ def _reservation(row: Row) -> dict[str, Any]:
     }
 
 
-def _name(call: Call) -> str:
+def _check_name(name: str) -> None:
+    """Raise Problem for a name that no new queue may have; one that a client made keeps it."""
     try:
-        return check_name(call.path["name"])
+        check_name(name)
     except ValueError as error:
         raise bad_request(str(error), [("name", str(error))]) from None

@@ -103,15 +103,30 @@ def read_environment(model: type[BaseSettings]) -> Tree:
     if unknown:
         allowed = ", ".join(f"{PREFIX}{section.upper()}{SEPARATOR}..." for section in sections)
         raise SettingsError([f"{name}: unknown section; allowed: {allowed}" for name in sorted(unknown)])
+    source = EnvSettingsSource(model)
     try:
-        said = EnvSettingsSource(model)()
-    except pydantic_settings.SettingsError as error:
-        raise SettingsError([f"environment: {error}"]) from None
-    except RecursionError:
-        raise SettingsError(["environment: a value is nested too deeply"]) from None
+        said = source()
+    except (pydantic_settings.SettingsError, RecursionError):
+        raise SettingsError([*_unreadable(source)]) from None
     if url := os.environ.get("REDIS_URL"):
         said = merge({"store": {"url": url}}, said)
     return said
+
+
+def _unreadable(source: EnvSettingsSource) -> Iterator[str]:
+    """Yield a line for each variable that cannot be read. Its value may be a secret, and is not shown."""
+    for name in sorted(os.environ):
+        if not name.startswith(PREFIX):
+            continue
+        source.env_vars = {name.lower(): os.environ[name]}
+        try:
+            source()
+        except RecursionError:
+            yield f"{name}: is nested too deeply"
+        except pydantic_settings.SettingsError:
+            fault = "is not JSON" if os.environ[name] else "is empty"
+            fields = "" if SEPARATOR in name else f", or set its fields alone, as {name}{SEPARATOR}FIELD"
+            yield f'{name}: {fault}: unset it, give it a JSON object ({{"FIELD": VALUE}}){fields}'
 
 
 def read_flags(pairs: Sequence[str]) -> Tree:
@@ -167,9 +182,13 @@ def _line(
     inner = tuple(str(part) for part in fault["loc"])
     path = (*under, *inner)
     said_by = next((origin for origin in _origins(layers, path)), None)
-    return f"{'.'.join(path)}: {_wrong(kind, fault, model, inner)}" + (
+    return f"{'.'.join(map(_in_one_line, path))}: {_wrong(kind, fault, model, inner)}" + (
         f" (from {said_by})" if said_by else ""
     )
+
+
+def _in_one_line(name: str) -> str:
+    return name if name.isprintable() else repr(name)
 
 
 def _origins(layers: Layers | None, path: Place) -> Iterator[str]:

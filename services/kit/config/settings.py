@@ -318,8 +318,9 @@ def load(
 
     Without `file`, PENSTOCK_CONFIG names it, or it is `penstock.yaml` here if there is one. Raises SettingsError.
     """
-    path = file or Path(os.environ.get("PENSTOCK_CONFIG") or DEFAULT_FILE)
-    is_wanted = file is not None or "PENSTOCK_CONFIG" in os.environ or path.exists()
+    named = os.environ.get("PENSTOCK_CONFIG")
+    path = file or Path(named or DEFAULT_FILE)
+    is_wanted = file is not None or bool(named) or path.exists()
     layers = Layers(
         flags=merge(flags or {}, tree_of(given)),
         environment=read_environment(GlobalSettings),

@@ -19,8 +19,10 @@ from services.kit.net.connection_limits import Gate, Network, Networks, plain_ad
 from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.host import NOBODY
 from services.kit.net.listener import BindAddress, ListenerSettings, port_setting
+from services.kit.net.proxy_header import proxy_fault, proxy_version
 from services.kit.net.refusals import Denials, Refusal, Refusals, Throttle
 from services.kit.net.tls import TlsKeeper, TlsSettings, server_context
+from services.kit.net.tls_hello import begins_tls
 
 __all__ = [
     "BATCH",
@@ -43,6 +45,7 @@ __all__ = [
     "Throttle",
     "TlsKeeper",
     "TlsSettings",
+    "begins_tls",
     "cannot_listen",
     "listening",
     "number",
@@ -50,5 +53,7 @@ __all__ = [
     "open_bound",
     "plain_address",
     "port_setting",
+    "proxy_fault",
+    "proxy_version",
     "server_context",
 ]

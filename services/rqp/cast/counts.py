@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from protos.rqp_cast.receiver import BURIED_AS
 from services.kit.metrics import Metrics
+from services.kit.net import Denials
 from services.rqp import measures
+from services.rqp.cast.ports.mistaken import NAMED
 
 
 class Counts:
@@ -12,6 +14,7 @@ class Counts:
 
     def __init__(self, metrics: Metrics) -> None:
         self._edge = metrics.edge
+        self._denials = Denials(metrics)
         self._unanswered = metrics.counter(measures.CAST_UNANSWERED)
         self._sessions = metrics.counter(measures.CAST_SESSIONS)
         self._unheard = metrics.counter(measures.CAST_UNHEARD)
@@ -33,7 +36,11 @@ class Counts:
     def unheard(self, reason: str) -> None:
         self._unheard.labels(self._edge, reason).inc()
 
-    def fault(self, reason: str) -> None:
+    def fault(self, reason: str, peer: str = "", detail: str = "") -> None:
+        """Count what came and was no message. What is named is a refusal, as at every edge, and is logged."""
+        if reason in NAMED:
+            self._denials.tell(reason, peer, detail)
+            return
         self._faults.labels(self._edge, reason).inc()
 
     def unburied(self, reason: str) -> None:

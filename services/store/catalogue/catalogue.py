@@ -244,7 +244,7 @@ class Catalogue(Listing):
         """Removes queue, messages and dead letters; answers how many messages went.
 
         declared: only if it was `declared` no more often. Raises QueueNotEmpty, QueueChanged (with declared),
-        StoreUnavailable, OutcomeUnknown.
+        NameReserved (for the queue of a ring node that runs), StoreUnavailable, OutcomeUnknown.
         """
         domain = self._domain(queue.domain)
         policy = "DeleteIfEmpty" if if_empty else "Delete"

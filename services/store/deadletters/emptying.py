@@ -20,7 +20,11 @@ class Ready:
 
 
 async def ready(domain: Domain, queue: Queue) -> Ready:
-    """Counted, and up to where. Raises QueueUnknown and any other StoreError."""
+    """Return what an emptying would remove.
+
+    Raises NameReserved for the queue of a ring node that runs, QueueUnknown and any other StoreError.
+    """
+    await domain.check_unserved(queue)
     reply = await domain.link.function("ready", list(queue.keys))
     if reply == b"GONE":
         raise QueueUnknown
@@ -55,7 +59,8 @@ class Emptying:
         self._until = until
 
     async def step(self) -> Emptied:
-        """Some more, 1,000 messages at most; may be asked again. Raises QueueUnknown and any other StoreError."""
+        """Some more, 1,000 messages at most; may be asked again. Raises as `ready` does."""
+        await self._domain.check_unserved(self._queue)
         reply = await self._domain.function("empty", [*self._queue.keys, self._run], self._until)
         if reply == b"GONE":
             raise QueueUnknown

@@ -225,18 +225,23 @@ NO_LEGIBLE = "a queue's name has no control characters, as line feeds and tabs"
 
 
 def check_name(name: str) -> str:
-    """Of a document. What clients make for themselves may have names of any octets (tmq.md 2.1)."""
+    """Return the name of a new queue. What clients make for themselves may have names of any octets (tmq.md 2.1)."""
+    if not LEGIBLE.fullmatch(check_size(name)):
+        raise ValueError(NO_LEGIBLE)
+    return name
+
+
+def check_size(name: str) -> str:
+    """Return the name of a queue that may be there already."""
     size = len(name.encode("utf-8", "surrogateescape"))
     if not 1 <= size <= MAX_NAME_BYTES:
         raise ValueError(f"a queue's name has 1 to {MAX_NAME_BYTES} octets, this one has {size}")
-    if not LEGIBLE.fullmatch(name):
-        raise ValueError(f"{NO_LEGIBLE}: {name!r}")
     return name
 
 
 class Metadata(Document):
     model_config = ConfigDict(extra="ignore")
-    name: Annotated[str, AfterValidator(check_name)]
+    name: Annotated[str, AfterValidator(check_size)]  # a client may have made it
     labels: dict[str, str] = Field(default_factory=dict)
 
 

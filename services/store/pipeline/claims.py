@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from services.store.model.errors import QueueReserved, QueueServed, QueueUnknown, StoreError, refusal
+from services.store.model.errors import (
+    NameReserved,
+    QueueReserved,
+    QueueServed,
+    QueueUnknown,
+    StoreError,
+    refusal,
+)
+from services.store.model.internal import is_of_node
 from services.store.model.keys import DomainKeys
 from services.store.model.queues import Queue
 from services.store.pipeline.tallies import Tallies
@@ -106,6 +114,16 @@ class Claims:
     async def disown(self, queue: Queue, owner: str, fence: int) -> bool:
         """The next one may own it at once. False: it was another's already."""
         return bool(await self.function("disown", [queue.keys[1]], owner, fence))
+
+    async def check_unserved(self, queue: Queue) -> None:
+        """Raise NameReserved if this is the queue of a ring node that runs: nothing else takes messages out of it."""
+        if not is_of_node(queue.name, queue.owner):
+            return
+        owner, until = await self.link.call("HMGET", queue.keys[1], "own", "own_until")
+        if owner and int(until) > await self.link.now_ms():
+            raise NameReserved(
+                f"queue {queue.name!r}: its ring node is running; stop the node, then try again in a few seconds"
+            )
 
     async def reclaim(self, queue: Queue, fence: int) -> int | None:
         """All that anybody has leased goes back to its places, unharmed, for an owner begins anew: how many messages.

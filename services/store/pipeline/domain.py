@@ -221,8 +221,10 @@ class Domain(Claims):
     async def delete(self, queue: Queue, policy: str, declared: int | None = None) -> tuple[int, int]:
         """Whether it was done, and how many messages it had. What it counted last is sampled where samples are.
 
-        declared: how often it has to have been declared. Raises QueueChanged.
+        declared: how often it has to have been declared. Raises QueueChanged; NameReserved for the queue of a ring node
+        that runs.
         """
+        await self.check_unserved(queue)
         keys = [*queue.keys, *self.keys.bindings, self.keys.samples]
         name, kept = encode_name(queue.name), self._timing.samples_kept
         seen = () if declared is None else (declared,)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
 
 from services.store.model.errors import StoreUnavailable
+from services.store.redis.acl import Commands, Rights
 from services.store.redis.connect import Connector
 from services.store.redis.link import explain
 from services.store.redis.probe import Finding, Grade
@@ -65,8 +67,14 @@ async def look_at_users(connector: Connector) -> Finding:
     except (RedisError, OSError, TimeoutError, StoreUnavailable) as error:
         return Finding(SUBJECT, Grade.FAIL, str(explain(error)), "look at the store")
     told = await connector.ask_each(servers, "ACL", "LIST")
+    commands = Commands()
+    for _, answer in await connector.ask_each(servers, "COMMAND"):
+        if not isinstance(answer, Exception):
+            commands.learn(answer)
     lists = {
-        str(server): dict(map(_user, answer)) for server, answer in told if not isinstance(answer, Exception)
+        str(server): dict(map(commands.user, answer))
+        for server, answer in told
+        if not isinstance(answer, Exception)
     }
     faults = [*_differences(lists), *_refusals(told)]
     if faults:
@@ -79,19 +87,20 @@ async def look_at_users(connector: Connector) -> Finding:
     return Finding(SUBJECT, Grade.OK, f"{names}: the same on {len(servers)} servers")
 
 
-def _user(line: bytes) -> tuple[str, frozenset[str]]:
-    """'user edge on #... ~ps:{* +get' as its name and the rest, in whatever order it was said."""
-    _, name, *rest = line.decode("utf-8", "replace").split(" ")
-    return name, frozenset(rest)
-
-
-def _differences(lists: dict[str, dict[str, frozenset[str]]]) -> Iterable[str]:
+def _differences(lists: dict[str, dict[str, Rights]]) -> Iterable[str]:
     for name in sorted({name for users in lists.values() for name in users}):
         lacking = [server for server, users in lists.items() if name not in users]
         if lacking:
             yield f"{name} is not on {', '.join(lacking)}"
-        elif len({users[name] for users in lists.values()}) > 1:
-            yield f"{name} has other passwords or rights on one server than on another ({', '.join(lists)})"
+            continue
+        (usual, times), *others = Counter(users[name] for users in lists.values()).most_common()
+        if not others:
+            continue
+        unlike = [server for server, users in lists.items() if users[name] != usual]
+        if times > len(unlike):
+            yield f"{name} has other passwords or rights on {', '.join(unlike)} than on the other servers"
+        else:
+            yield f"{name} has not the same passwords and rights on {', '.join(lists)}"
 
 
 def _refusals(told: Iterable[tuple[Address | None, object]]) -> Iterable[str]:

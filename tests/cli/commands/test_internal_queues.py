@@ -31,6 +31,13 @@ def test_none_is_used(shell: Shell, internal: str) -> None:
     assert shell.run("queue", "show", internal, "--json").object["stats"] == before["stats"]
 
 
+def test_none_is_deleted_or_emptied_while_its_node_runs(shell: Shell, internal: str) -> None:
+    eventually(lambda: shell.run("queue", "show", internal, "--json").object["stats"]["owned_by"])
+    for command in (["delete", internal], ["delete", "--yes", internal], ["purge", "--yes", internal]):
+        assert "its ring node is running; stop the node" in shell.fails("queue", *command, code=1)
+    assert shell.run("queue", "show", internal, "--json").object["stats"]["owned_by"]
+
+
 def test_none_is_made_or_changed(shell: Shell, internal: str) -> None:
     for name in (internal, "ring/1/another:8085"):
         assert RESERVED in shell.fails("queue", "create", name, code=1)

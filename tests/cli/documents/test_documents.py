@@ -16,6 +16,7 @@ from services.cli.documents.documents import read_documents
 from services.cli.terminal.exits import Failure
 from services.kit.config.layers import SettingsError
 from services.kit.config.settings import load
+from services.store import QueueSpec, Store
 from tests.cli.shell import Shell
 
 PRINTED = """
@@ -49,15 +50,33 @@ items:
 BAD = ["name: {{ .Values.name }}", "[" * 5000, "name: 2026-13-45", "name: !!int xx", "\xff", "name: !Ref x"]
 
 
-@pytest.mark.parametrize("name", [b"plain", b"not UTF-8 \xff\xc3", "注文 📦".encode()])
+@pytest.mark.parametrize("name", [b"plain", b"not UTF-8 \xff\xc3", "注文 📦".encode(), b"line\nfeed"])
 def test_what_queue_show_prints_is_applied(shell: Shell, name: bytes) -> None:
-    shell.run("queue", "create", name, "--max-length", "7")
+    """Whichever name a client gave the queue: TMQ's CREATE takes any octets."""
+
+    async def create(store: Store) -> None:
+        await store.declare(name.decode("utf-8", "surrogateescape"), QueueSpec(max_length=7), "edge:tmq")
+
+    shell.with_store(create)
     shown = shell.run("queue", "show", name).out
     changed = shown.replace(b"maxLength: 7", b"maxLength: 8")
     again = shell.run("queue", "apply", "-f", "-", "--json", stdin=changed).object
     assert (again["change"], again["name"].encode("utf-8", "surrogateescape")) == ("changed", name)
     (one,) = shell.run("queue", "list", name, "--json").objects
     assert one["spec"]["maxLength"] == 8
+
+
+def test_a_new_queue_with_control_characters_is_refused_in_one_line(shell: Shell) -> None:
+    documents = b'kind: Queue\nmetadata: {name: "n\\nl"}\n'
+    told = shell.fails("queue", "apply", "-f", "-", code=1, stdin=documents)
+    assert told.rstrip("\n") == (
+        r"document_refused: -: document 1 (n\x0al): metadata.name: a queue's name has no control characters, "
+        "as line feeds and tabs: choose another name for a queue that is not there yet"
+    )
+    wrong = b'kind: Queue\nmetadata: {name: "n\\nl"}\nspec: {"a\\nb": 1}\n'
+    told = shell.fails("queue", "apply", "-f", "-", code=2, stdin=wrong)
+    assert told.startswith(r"bad_document: -: document 1 (n\x0al): spec.'a\nb': unknown; allowed: ")
+    assert told.count("\n") <= 1
 
 
 @pytest.mark.parametrize(

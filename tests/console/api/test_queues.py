@@ -34,13 +34,23 @@ async def test_make_look_change_delete(console: LiveConsole) -> None:
     assert (await console.found("/queues"))["items"] == []
 
 
-async def test_an_internal_queue_is_neither_made_nor_changed(console: LiveConsole) -> None:
+async def test_an_internal_queue_is_neither_made_nor_changed_nor_emptied(console: LiveConsole) -> None:
     refused = await console.ask("PUT", "/queues/ring%2F1%2Fa:8085", SPEC)
     assert (refused.status, refused.label) == (403, "reserved_name")
-    await console.tools.declare("ring/1/a:8085", QueueSpec(ack_level="memory"), "edge:ring", internal=True)
+    queue, _ = await console.tools.declare(
+        "ring/1/a:8085", QueueSpec(ack_level="memory"), "edge:ring", internal=True
+    )
     etag = await console.etag("/queues/ring%2F1%2Fa:8085")
     changed = await console.ask("PUT", "/queues/ring%2F1%2Fa:8085", SPEC, headers=etag)
     assert (changed.status, changed.label) == (403, "reserved_name")
+    await console.tools.look_at(queue.domain).own(queue, "its node", 60_000)
+    for method, path, body in (
+        ("DELETE", "", None),
+        ("POST", "/messages/purge", {"dryRun": True}),
+        ("POST", "/messages/purge", {}),
+    ):
+        kept = await console.ask(method, f"/queues/ring%2F1%2Fa:8085{path}", body, headers=etag)
+        assert (kept.status, kept.label) == (403, "reserved_name"), path
 
 
 async def test_what_is_in_it_does_not_change_its_etag(console: LiveConsole) -> None:
@@ -153,6 +163,9 @@ class TestRefusals:
             assert [fault["at"] for fault in reply.document["errors"]] == [at]
         reply = await console.ask("PUT", "/queues/a%0Ab", SPEC)
         assert (reply.status, "no control characters" in reply.document["detail"]) == (400, True)
+        await console.declare("a\nb")  # as a client may
+        etag = await console.etag("/queues/a%0Ab")
+        assert (await console.ask("PUT", "/queues/a%0Ab", SPEC, headers=etag)).status == 200
 
     async def test_what_the_store_refuses(self, console: LiveConsole) -> None:
         reply = await console.ask("PUT", "/queues/orders", {"ackLevel": "replicated:3"})

@@ -71,6 +71,8 @@ def test_the_file_is_named_by_flag_or_environment(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PENSTOCK_CONFIG", str(file("health: {port: 1}", "one.yaml")))
     assert load().health.port == 1
     assert load(file("health: {port: 2}", "two.yaml")).health.port == 2
+    monkeypatch.setenv("PENSTOCK_CONFIG", "")  # as if it were not set
+    assert load().health.port == GlobalSettings().health.port
 
 
 def test_redis_url_is_understood_and_our_own_name_is_stronger(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,10 +194,24 @@ def test_an_empty_file_and_empty_sections_are_fine() -> None:
     assert load().model_dump() == GlobalSettings().model_dump()
 
 
-def test_bad_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_STORE", "{")
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("PENSTOCK_STORE", "", "is empty: unset it, "),
+        ("PENSTOCK_STORE", "redis://edge:secret@h", "is not JSON: unset it, "),
+        ("PENSTOCK_HEALTH", "[" * 100_000, "is nested too deeply"),
+    ],
+)
+def test_a_variable_that_cannot_be_read_is_named(
+    name: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_DRAIN__GRACE_S", "1")
+    monkeypatch.setenv(name, value)
     (line,) = faults()
-    assert line.startswith("environment: ")
+    assert line.startswith(f"{name}: {told}")
+    assert "secret" not in line
+    if told.endswith(", "):
+        assert "as PENSTOCK_STORE__FIELD" in line
 
 
 def test_flags_are_paths_and_values() -> None:

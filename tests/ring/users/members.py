@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -215,3 +216,8 @@ class Ring:
 
 
 Start = Callable[..., Awaitable[Member]]
+
+
+async def lose_queue(store: Store, name: str) -> None:
+    """Delete the own queue of a node that runs, as a command line of an earlier version does."""
+    await store.delete(replace(await store.find(name), owner="unknown"))

@@ -12,7 +12,7 @@ from services.ring.node.boxes import marks
 from services.ring.node.outgoing import storing
 from tests.live import until
 from tests.ring.users.conftest import NewServer
-from tests.ring.users.members import Link, Member, Start
+from tests.ring.users.members import Link, Member, Start, lose_queue
 from tests.ring.users.test_marks import INBOX, OUTBOX, got, has_to_send
 from tests.ring.users.test_requests import stores
 from tests.servers import Server
@@ -103,7 +103,7 @@ async def test_one_that_somebody_took_out_of_the_store_is_followed_by_another(
     first = there.source
     there.mend()
     await until(partial(all_wait, first))
-    await first.store.delete(await first.store.find(first.users.queue_name))
+    await lose_queue(first.store, first.users.queue_name)
     await until(lambda: first.users._ownership.queue is None)
     await until(lambda: first.users._ownership.queue is not None)
     assert first.users.marks_wanted

@@ -14,7 +14,7 @@ from services.store import QueueSpec
 from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.ring.users.conftest import NewServer
-from tests.ring.users.members import Member, Ring, Start, is_mark
+from tests.ring.users.members import Member, Ring, Start, is_mark, lose_queue
 from tests.servers import Server
 
 OUTBOX = {"ring": {"outbox": 1}}
@@ -279,7 +279,7 @@ async def ready(node: Member) -> AsyncIterator[bytes]:
 
 async def test_a_queue_that_somebody_deleted_is_made_again(start: Start, server: Server) -> None:
     node = await start(server, b"a")
-    await node.store.delete(await node.store.find(node.users.queue_name))
+    await lose_queue(node.store, node.users.queue_name)
     hand = Hand(node)
     hand.sends(*numbered(3))
     await until(lambda: len(hand.safe) == 3)

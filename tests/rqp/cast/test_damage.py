@@ -214,6 +214,24 @@ async def test_what_is_no_approval_ends_the_session(
     await until(lambda: _is_free(edge, queue))
 
 
+@pytest.mark.parametrize("is_approved", [False, True])
+async def test_a_header_of_a_load_balancer_is_named(
+    machines: Machines, hands: HandSender, is_approved: bool
+) -> None:
+    """At accept_port and at data_port, where it would be a damaged message."""
+    edge = await machines.receiver()
+    queue = await keyed(edge)
+    offer = await hands.asked()
+    if is_approved:
+        await hands.approve(offer)
+    port = offer.data_port if is_approved else offer.accept_port
+    await hands.say(port, b"\r\n\r\n\x00\r\nQUIT\n" + bytes(4))
+    await until(lambda: ended(edge, "fault") == 1)
+    assert edge.refusals() == {"proxy_header": 1}
+    await until(lambda: _is_free(edge, queue))
+    assert await edge.dead(queue) == []
+
+
 async def test_an_answer_that_is_declined_ends_the_session(machines: Machines, hands: HandSender) -> None:
     """3.3, 5.1: it is no fault; the queue is free again, and its ports need no rest."""
     edge = await machines.receiver(port_rest_s=600.0, receiver_ports=port_range(2), t_wait2_s=600.0)

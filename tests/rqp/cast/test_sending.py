@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from protos.rqp_cast import Quality, Result
 from services.rqp.cast.sending.stock import WANTED
 from services.store.model import records
@@ -11,6 +13,7 @@ from tests.live import PATIENCE_S, until
 from tests.rqp.cast.hands import HandReceiver
 from tests.rqp.cast.machines import Machines
 from tests.rqp.cast.net import HERE, THERE, failed, got_through, remote, unheard
+from tests.tls_hello import client_hello
 
 
 async def test_a_certain_message_is_removed_once_it_is_confirmed(
@@ -223,6 +226,37 @@ async def test_what_comes_to_findreceiver_port_and_is_no_answer(
     await receiver.confirm(approval, Result.SUCCESS)
     await until(lambda: edge.is_empty(queue))
     await until(lambda: edge.value("penstock_rqp_cast_faults_total", reason="no_message") == 1)
+
+
+PROXY = b"PROXY TCP4 10.0.0.9 10.0.0.1 4711 2999\r\n"
+
+
+async def test_what_is_meant_for_another_port_is_named(
+    machines: Machines, receiver: HandReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A load balancer's header or TLS, at findreceiver_port and where confirmations come."""
+    edge = await machines.sender(t_wait1_s=PATIENCE_S)
+    queue = await remote(edge)
+    await edge.put(queue, b"hello")
+    await receiver.question()
+    port = machines.net.findreceiver_port
+    for octets in (client_hello(), PROXY):
+        await receiver.say(port, octets)
+    await until(lambda: edge.refusals() == {"proxy_header": 1, "tls_at_a_plain_port": 1})
+    await receiver.offer()
+    approval = await receiver.approval()
+    await receiver.data()
+    await receiver.say(approval.endtransmission_port, client_hello())
+    await until(lambda: edge.refusals() == {"proxy_header": 1, "tls_at_a_plain_port": 2})
+    await receiver.confirm(approval, Result.SUCCESS)
+    await until(lambda: edge.is_empty(queue))
+    told = [record for record in caplog.records if getattr(record, "action", "") == "refused"]
+    assert [(record.reason, record.peer) for record in told] == [  # type: ignore[attr-defined]
+        ("tls_at_a_plain_port", THERE),
+        ("proxy_header", THERE),
+        ("tls_at_a_plain_port", THERE),
+    ]
+    assert "PROXY protocol header (version 1)" in told[1].detail  # type: ignore[attr-defined]
 
 
 async def test_addresses_are_left_out_for_a_group_that_wants_it(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from services.store import OURSELVES, Client, DeadLetters, QueueSpec
+from services.store.deadletters import Emptying, ready
 from services.store.model.errors import AccessDenied, NameReserved
 from services.store.model.internal import KEEPER
 from tests.store.desk import Desk
@@ -20,6 +21,26 @@ async def test_nobody_declares_one_by_name(desk: Desk, replace: bool) -> None:
     for name in (NAME, "ring/1/other:8085", "ring/"):
         with pytest.raises(NameReserved, match="names that begin with ring/"):
             await desk.store.declare(name, QueueSpec(ack_level="memory"), "cli", replace=replace)
+
+
+async def test_it_is_neither_deleted_nor_emptied_while_its_node_runs(desk: Desk) -> None:
+    await desk.store.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
+    queue, _ = await desk.store.find_leniently(NAME)
+    domain = desk.store.look_at(queue.domain)
+    fence = await domain.own(queue, f"{NAME} its node", 60_000)
+    assert fence
+    emptying = Emptying(domain, queue, "run")
+    for work in (
+        lambda: desk.store.delete(queue),
+        lambda: desk.store.delete(queue, if_empty=True),
+        lambda: ready(domain, queue),
+        emptying.step,
+    ):
+        with pytest.raises(NameReserved, match="its ring node is running; stop the node"):
+            await work()
+    assert await domain.disown(queue, f"{NAME} its node", fence)
+    assert (await emptying.step()).is_done
+    assert await desk.store.delete(queue) == 0
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from protos.types import PeerError
 from services.kit.dns import connect, writable
+from services.rqp.cast.ports.mistaken import check_proxy
 from services.rqp.cast.ports.ports import Port
 
 READ_BYTES = 256 << 10
@@ -95,6 +96,13 @@ async def received(sock: socket.socket) -> bytes:
         return sock.recv(READ_BYTES)
     except BlockingIOError:
         return await asyncio.get_running_loop().sock_recv(sock, READ_BYTES)
+
+
+async def received_first(sock: socket.socket) -> bytes:
+    """What comes first. PeerError for the header of a load balancer."""
+    data = await received(sock)
+    check_proxy(data)
+    return data
 
 
 async def message_of(sock: socket.socket, reader: Reader[MessageT]) -> MessageT:

@@ -30,6 +30,7 @@ from protos.rqp_cast import (
 from protos.types import PeerError
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.ports import wires
+from services.rqp.cast.ports.mistaken import NamingReader
 from services.rqp.cast.ports.ports import Port
 from services.rqp.cast.receiving.insertion import Inserter, Reservation
 from services.rqp.cast.settings import CastSettings, Manners
@@ -107,8 +108,9 @@ class Session:
             await self._step(self._offer())
             await self._step(self._be_chosen())
             self._open = await self._step(wires.accepted(self._data_port, self.source, self._stranger))
+            received = wires.received_first
             while True:
-                data = await self._step(wires.received(self._open))
+                data, received = await self._step(received(self._open)), wires.received
                 if not data:
                     raise Over(self._lost("data_lost"))
                 if actions := self._machine.receive(data, self._now()):
@@ -128,7 +130,7 @@ class Session:
             self._end = f"timed_out_{self._machine.state.value}"
             raise Over(self._machine.on_time(max(self._now(), deadline))) from error
         except PeerError as error:
-            self._counts.fault(error.reason)
+            self._counts.fault(error.reason, self.source, error.detail)
             raise Over(self._lost("fault")) from error
         except OSError as error:
             raise Over(self._lost("connection_lost")) from error
@@ -152,7 +154,7 @@ class Session:
     async def _be_chosen(self) -> None:
         """ACCEPT_RECEIVER_MSG (3.3)."""
         with await wires.accepted(self._accept_port, self.source, self._stranger) as sock:
-            reader = accept_receiver_reader(self._manners.omit_address)
+            reader = NamingReader(accept_receiver_reader(self._manners.omit_address))
             try:
                 message = await wires.message_of(sock, reader)
             except wires.NothingSaid:  # another one was chosen

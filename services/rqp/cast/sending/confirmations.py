@@ -10,10 +10,11 @@ import logging
 import socket
 from collections.abc import Callable
 
-from protos.rqp_cast import EndTransmissionMsg, MessageReader, Unheard, end_transmission_reader
+from protos.rqp_cast import EndTransmissionMsg, Unheard, end_transmission_reader
 from protos.types import PeerError
 from services.kit.net import BATCH, EXHAUSTED, REST_S
 from services.rqp.cast.counts import Counts
+from services.rqp.cast.ports.mistaken import NamingReader
 from services.rqp.cast.ports.ports import Port
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class Confirmations:
         self._omit_address = omit_address
         self._counts = counts
         self._ended = ended
-        self._readers: dict[socket.socket, MessageReader[EndTransmissionMsg]] = {}
+        self._readers: dict[socket.socket, NamingReader[EndTransmissionMsg]] = {}
         self._rest: asyncio.TimerHandle | None = None  # the system has nothing left for one more connection
 
     def start(self) -> None:
@@ -86,7 +87,7 @@ class Confirmations:
             self._counts.fault("no_message")
             self._drop(next(iter(self._readers)))
         sock.setblocking(False)
-        self._readers[sock] = end_transmission_reader(self._omit_address)
+        self._readers[sock] = NamingReader(end_transmission_reader(self._omit_address))
         self._loop.add_reader(sock, self._read, sock)
         self._read(sock)
 
@@ -102,7 +103,7 @@ class Confirmations:
         except BlockingIOError:
             return
         except PeerError as error:
-            self._counts.fault(error.reason)
+            self._counts.fault(error.reason, self._source, error.detail)
         except OSError:
             self._counts.fault("no_message")
         else:

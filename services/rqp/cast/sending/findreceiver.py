@@ -17,6 +17,7 @@ from services.kit.net import Acceptor, listening
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import Machines
 from services.rqp.cast.ports import wires
+from services.rqp.cast.ports.mistaken import NamingReader
 from services.rqp.cast.sending.declines import Declines
 from services.rqp.cast.settings import CastSettings
 from services.rqp.jobs import end, job
@@ -122,13 +123,13 @@ class FindReceiver:
     async def _read(self, sock: socket.socket, address: str) -> None:
         """One ACCEPT_SENDER_MSG, and whom it is for."""
         manners = self._machines.manners(address)
-        reader = accept_sender_reader(manners.omit_address)
+        reader = NamingReader(accept_sender_reader(manners.omit_address))
         try:
             with sock:
                 async with asyncio.timeout(self._settings.t_wait1_s):
                     message = await wires.message_of(sock, reader)
         except PeerError as error:
-            self._counts.fault(error.reason)
+            self._counts.fault(error.reason, address, error.detail)
             return
         except OSError:  # broken, or silent for too long
             self._counts.fault("no_message")

@@ -1,0 +1,61 @@
+"""What comes to a port of RQP/cast from a program that takes it for another service's: named, not only refused."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from protos.rqp_cast import MessageReader
+from protos.types import PeerError
+from services.kit.net import Refusal, begins_tls, proxy_fault, proxy_version
+
+TLS_FAULT = "the connection begins as TLS does, which RQP/cast does not take: switch TLS off in what connects"
+NAMED = frozenset({Refusal.PROXY_HEADER.value, Refusal.TLS_AT_A_PLAIN_PORT.value})
+
+MessageT = TypeVar("MessageT")
+
+
+def check_proxy(first: bytes) -> None:
+    """Raise PeerError if the first octets of a connection are a PROXY protocol header."""
+    if (version := proxy_version(first)) is not None:
+        raise PeerError(Refusal.PROXY_HEADER.value, proxy_fault(version))
+
+
+class NamingReader(Generic[MessageT]):
+    """Reads the one message of a connection, and raises PeerError that names a PROXY header or TLS in its place.
+
+    A message begins with an address, so one may look like a ClientHello: only that is TLS which is no message, or is
+    longer than one.
+    """
+
+    __slots__ = ("_first", "_reader")
+
+    def __init__(self, reader: MessageReader[MessageT]) -> None:
+        self._reader = reader
+        self._first = b""
+
+    @property
+    def excess(self) -> int:
+        """Octets behind the message."""
+        return self._reader.excess
+
+    def receive(self, data: bytes) -> MessageT | None:
+        """Return the message, once, when `data` completes it."""
+        if not self._first:
+            self._first = data
+            check_proxy(data)
+        try:
+            message = self._reader.receive(data)
+        except PeerError:
+            self._check_tls()
+            raise
+        if self._reader.excess:
+            self._check_tls()
+        return message
+
+    def receive_eof(self) -> None:
+        """The peer's FIN."""
+        self._reader.receive_eof()
+
+    def _check_tls(self) -> None:
+        if begins_tls(self._first):
+            raise PeerError(Refusal.TLS_AT_A_PLAIN_PORT.value, TLS_FAULT) from None
