@@ -1,4 +1,4 @@
 """Metrics of the operator and the figures of queues that it exports.
 
-It counts what it is told.
+It counts what others report.
 """

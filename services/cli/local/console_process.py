@@ -27,5 +27,5 @@ class ConsoleProcess(EdgeProcess):
 
 
 def address(url: str, token: Path | None) -> str:
-    """Return what a person is told of where the console is."""
+    """Return the address of the console, with the way to its token, as `up` and `console` print it."""
     return url if token is None else local_token.shown(url, token, at_terminal=sys.stdout.isatty())

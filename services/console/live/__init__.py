@@ -1,4 +1,4 @@
-"""The live view: queues are polled while somebody watches, and changes sent to whoever does.
+"""The live view: queues are polled while clients watch, and changes are sent to them.
 
 It knows no request.
 """

@@ -1,6 +1,6 @@
 """Settings of a process: layers of defaults, file, environment and flags, with their secrets.
 
-It reads settings only: what they mean is for whoever is given them.
+It only reads settings: their meaning belongs to the packages that use them.
 """
 
 from services.kit.config.flags import Flag, Given

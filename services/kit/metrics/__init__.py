@@ -1,6 +1,6 @@
 """Metrics of a process and what they are called, with the figures of queues.
 
-It counts what it is told: it asks neither the store nor connections.
+It counts what others report, and asks neither the store nor connections.
 """
 
 from services.kit.metrics.build import Build, version

@@ -1,4 +1,4 @@
-"""Names of queues as Redis keeps them: octets that Python's own text can hold, whatever they are."""
+"""Names of queues as Redis keeps them: octets, which Python's text holds by surrogate escapes."""
 
 from __future__ import annotations
 
