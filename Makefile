@@ -18,8 +18,9 @@ up: $(READY)     ## set up, then run every edge with an embedded store; data sta
 
 test: $(READY) system kubernetes objects collector lint unit  ## set up, check the style, the types and the layers, then run every test
 
+# REST=1, of `make test e2e`: those that step back run beside e2e, where processors are idle
 unit: $(READY)   ## only the tests
-	tools/unit $(PYTHON)
+	tools/unit $(PYTHON) $(if $(REST),first)
 
 lint: $(READY)   ## ruff, mypy --strict, import contracts
 	$(VENV)/bin/ruff check .

@@ -27,7 +27,7 @@ def test_it():
 PASSES, FAILS = "def test_it(): pass", "def test_it(): assert False"
 
 
-def unit(folder: Path, **tests: str) -> tuple[int, str]:
+def unit(folder: Path, *words: str, **tests: str) -> tuple[int, str]:
     """Status and output, in a project with these tests beside one of each kind that computes."""
     (folder / "pyproject.toml").write_text(SETTINGS)
     (folder / "tools").mkdir()
@@ -47,8 +47,8 @@ def unit(folder: Path, **tests: str) -> tuple[int, str]:
     whole.write_text(PASSES)
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "JUNIT"))}
     clean |= {"WORKERS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # the others take seconds to begin
-    words = ["tools/unit", sys.executable]
-    done = subprocess.run(words, cwd=folder, env=clean, capture_output=True, text=True, timeout=120)
+    command = ["tools/unit", sys.executable, *words]
+    done = subprocess.run(command, cwd=folder, env=clean, capture_output=True, text=True, timeout=120)
     return done.returncode, done.stdout
 
 
@@ -75,3 +75,13 @@ def test_what_fails_stays_so(tmp_path: Path, tests: dict[str, str]) -> None:
     status, printed = unit(tmp_path, **tests)
     assert status != 0
     assert "failed" in printed or "error" in printed
+
+
+@pytest.mark.parametrize(("part", "own", "other"), [("first", "other", "protos"), ("rest", "protos", "other")])
+def test_each_part_runs_without_the_other(tmp_path: Path, part: str, own: str, other: str) -> None:
+    """CI runs the part that steps back beside `make e2e`."""
+    for name, has_failed in ((other, False), (own, True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        status, printed = unit(folder, part, **{name: FAILS})
+        assert (status != 0) is has_failed, printed
