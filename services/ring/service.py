@@ -35,7 +35,7 @@ class RingService:
     def give_back(self, deliveries: list[Delivery], *, failed: bool, error: str = "") -> None:
         """Messages go back to their places, in nobody's sequence. failed: it counts towards max_deliveries."""
         for d in deliveries:
-            self.pipe(d.queue).release(Source(OURSELVES), [d], failed=failed, error=error)
+            self.pipe(d.queue).messages.release(Source(OURSELVES), [d], failed=failed, error=error)
 
     async def close(self) -> None:
         await self.errands.close()

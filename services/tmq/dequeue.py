@@ -79,7 +79,7 @@ class Dequeues:
             self._nothing(run.slot, run.asked)
         else:
             talk = self._talk
-            take = talk.service.pipe(run.queue).take
+            take = talk.service.pipe(run.queue).messages.take
             inside = self._transactions.current is not None  # then it is leased until that ends (5.4)
             take(talk.source, run.queue, run.allowed, partial(self._taken, run), leased=inside)
 
@@ -137,7 +137,7 @@ class Dequeues:
         else:
             kept, beyond = transaction.took(queue, got)
         if beyond:
-            self._talk.service.pipe(queue).give_back(beyond)
+            self._talk.service.pipe(queue).messages.give_back(beyond)
             if transaction is not None:
                 self._talk.wire.refuse(transaction.why_not(queue))
         return kept

@@ -51,7 +51,9 @@ class Enqueues:
             self._answer(slot, fits, len(run))
         else:
             pipe = handle.pipe
-            pipe.publish(talk.source, handle.queue, run, talk.origin, partial(self._enqueued, slot, run))
+            pipe.messages.publish(
+                talk.source, handle.queue, run, talk.origin, partial(self._enqueued, slot, run)
+            )
             if pipe.waiting.congested:
                 self._inflow.hold_until_clear(pipe.waiting.when_clear)  # 7.2
 

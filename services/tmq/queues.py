@@ -107,7 +107,7 @@ class Queues:
             self._tell(slot, event.count, tmq.UNUSABLE)
             return
         self._inflow.hold()
-        handle.pipe.count(talk.source, handle.queue, partial(self._counted, slot, event.count))
+        handle.pipe.messages.count(talk.source, handle.queue, partial(self._counted, slot, event.count))
 
     def _counted(self, slot: Slot, times: int, number: int | StoreError) -> None:
         if isinstance(number, OutcomeUnknown):

@@ -32,7 +32,7 @@ class TmqService:
     def give_back(self, deliveries: list[Delivery], *, failed: bool, error: str = "") -> None:
         """Messages go back to their places, in nobody's sequence. failed: it counts towards max_deliveries."""
         for d in deliveries:
-            self.pipe(d.queue).release(Source(OURSELVES), [d], failed=failed, error=error)
+            self.pipe(d.queue).messages.release(Source(OURSELVES), [d], failed=failed, error=error)
 
     async def create(self, name: str) -> bool:
         """CREATE: True if it was made now. Raises StoreError: exists, refused."""

@@ -50,7 +50,7 @@ def settle_all(service: TmqService, deliveries: list[Delivery], done: Done) -> N
     ]
     each = together(done, len(parts))
     for part in parts:
-        service.pipe(part[0].queue).settle(Source(OURSELVES), part, each)
+        service.pipe(part[0].queue).messages.settle(Source(OURSELVES), part, each)
 
 
 def release_all(service: TmqService, deliveries: list[Delivery], error: str, done: Done) -> None:
@@ -58,7 +58,9 @@ def release_all(service: TmqService, deliveries: list[Delivery], error: str, don
     parts = _by_domain(deliveries)
     each = together(done, len(parts))
     for part in parts:
-        service.pipe(part[0].queue).release(Source(OURSELVES), part, failed=True, error=error, done=each)
+        service.pipe(part[0].queue).messages.release(
+            Source(OURSELVES), part, failed=True, error=error, done=each
+        )
 
 
 def reset_if_lost(talk: TmqConversation, error: StoreError | None) -> None:

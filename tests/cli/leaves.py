@@ -171,7 +171,9 @@ async def _filled(store: Store) -> str:
     await pipe.ready()
     for body in (NAME.encode(), b"x"):
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        pipe.bury(Source(OURSELVES), queue, record.encode(body), "test", "rejected", NAME, answer.set_result)
+        pipe.messages.bury(
+            Source(OURSELVES), queue, record.encode(body), "test", "rejected", NAME, answer.set_result
+        )
         assert await answer is None
     await Log(store.look_at(LOG_DOMAIN), LogSpec("fsync")).declare()
     for node in RING:

@@ -81,7 +81,7 @@ class LiveBridge:
         await pipe.ready()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         encoded = [records.encode(body, attributes) for body in bodies]
-        pipe.publish(Source(OURSELVES), queue, encoded, "test", future.set_result)
+        pipe.messages.publish(Source(OURSELVES), queue, encoded, "test", future.set_result)
         assert await future == []
 
     async def contents(self, queue: Queue) -> list[records.Content]:

@@ -51,7 +51,7 @@ async def put(store: TracedStore, queue: Queue, run: list[bytes], *, in_order: b
     pipe = store.domain(queue.domain).pipe
     await pipe.ready()
     told: list[Any] = []
-    pipe.publish(Source(OURSELVES), queue, run, "test", told.append, in_order=in_order)
+    pipe.messages.publish(Source(OURSELVES), queue, run, "test", told.append, in_order=in_order)
     answer: Refusals = (await until(lambda: told))[0]
     assert isinstance(answer, list), answer
     return [(index, why.reason) for index, why in answer]

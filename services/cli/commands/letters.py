@@ -240,7 +240,7 @@ class Incoming:
         for letter in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             encoded = record.encode(letter.body)
-            self._pipe.bury(
+            self._pipe.messages.bury(
                 source, self._queue, encoded, self._origin, letter.reason, "imported", answer.set_result
             )
             answers.append(answer)

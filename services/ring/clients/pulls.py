@@ -91,7 +91,7 @@ class Pulls:
         run.queue = queue
         talk = self._talk
         done = partial(self._taken, run, queue, is_fresh)
-        talk.service.pipe(queue).take(talk.source, queue, run.allowed, done)
+        talk.service.pipe(queue).messages.take(talk.source, queue, run.allowed, done)
 
     def _taken(
         self, run: PullRun, queue: Queue, is_fresh: bool, got: list[Delivery] | StoreError, more: bool
@@ -108,7 +108,7 @@ class Pulls:
     def _return(self, queue: Queue, got: list[Delivery]) -> None:
         """The client has gone before they came (tmq.md 6.2)."""
         if got and not got[0].settled:
-            self._talk.service.pipe(queue).give_back(got)
+            self._talk.service.pipe(queue).messages.give_back(got)
 
     def _give(self, run: PullRun, queue: Queue, got: list[Delivery], more: bool) -> None:
         if got and not got[0].settled:

@@ -46,7 +46,9 @@ class Unsettled:
         for d in self.lose():
             by_domain.setdefault(d.queue.domain, []).append(d)
         for deliveries in by_domain.values():
-            self._talk.service.pipe(deliveries[0].queue).settle(Source(OURSELVES), deliveries, self._settled)
+            self._talk.service.pipe(deliveries[0].queue).messages.settle(
+                Source(OURSELVES), deliveries, self._settled
+            )
         for one in brought:
             one.settle()
 

@@ -26,12 +26,10 @@ from services.store.model.names import encode_name
 from services.store.model.queues import Queue
 from services.store.pipeline.claims import Claims
 from services.store.pipeline.pipe import Pipe, PipeSettings
-from services.store.pipeline.traced_pipe import TracedPipe
 from services.store.redis.connect import Connector
 from services.store.redis.link import Link
 from services.store.redis.process_names import has_died
 from services.store.tracing.spans import Recorder
-from services.store.tracing.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -72,11 +70,8 @@ class Domain(Claims):
         self.name = name
         self.keys = DomainKeys(name)
         self.link = Link(connector, self.keys.epoch)
-        kind = Pipe if recorder is None else TracedPipe
-        self.pipe = kind(connector, self.keys, edge, pipe_settings, observe, dataset_changed)
-        self.tracing: Tracing | None = None
-        if recorder is not None and isinstance(self.pipe, TracedPipe):
-            self.tracing = self.pipe.tracing = Tracing(recorder, self.pipe.clock)
+        self.pipe = Pipe(connector, self.keys, edge, pipe_settings, observe, dataset_changed, recorder)
+        self.tracing = self.pipe.tracing
         self.tallies = self.pipe.tallies
         self._timing = timing
         self._observe = observe

@@ -30,7 +30,9 @@ def bury(shell: Shell, queue: str, *letters: tuple[str, bytes], origin: str = "t
         answers = []
         for reason, body in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            pipe.bury(Source(OURSELVES), found, record.encode(body), origin, reason, "why", answer.set_result)
+            pipe.messages.bury(
+                Source(OURSELVES), found, record.encode(body), origin, reason, "why", answer.set_result
+            )
             answers.append(answer)
         assert set(await asyncio.gather(*answers)) == {None}
 

@@ -291,7 +291,7 @@ async def test_where_a_message_came_from_is_kept(edge: LiveClients, client: Clie
     await domain.pipe.ready()
     (delivery,) = await Asker(domain.pipe).take(queue, 1)
     assert delivery.origin == "ring 127.0.0.1"
-    domain.pipe.give_back([delivery])
+    domain.pipe.messages.give_back([delivery])
     assert ME not in delivery.stamp
 
 

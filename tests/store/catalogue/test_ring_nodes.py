@@ -9,8 +9,8 @@ import pytest
 from services.store import QueueSpec, Source
 from services.store.catalogue.ring_nodes import KEEP_MS
 from services.store.model.errors import NotInitialised, StoreFault
+from services.store.model.identities import NO_ID
 from services.store.model.internal import KEEPER
-from services.store.model.requests import NO_ID
 from services.store.model.spec import check_name
 from tests.servers import Server
 from tests.store.desk import Desk, until

@@ -10,6 +10,7 @@ import pytest
 from services.store import Part, Queue, QueueSpec, StoreError
 from services.store.deadletters.delivery_tracking import Ending, Fate, Watch
 from services.store.model.errors import MessageTooLarge, OutcomeUnknown, QueueFull, QueuePaused, QueueUnknown
+from services.store.model.identities import DeliveryToken
 from tests.servers import Client
 from tests.store.desk import Desk, bodies, encode, numbered, until
 from tests.store.lane import Lane, begin
@@ -210,7 +211,7 @@ def test_a_call_that_is_repeated_puts_it_in_once(client: Client) -> None:
     begin(client, queue)
     lane, told = Lane(client, "test-1"), Answers()
     (record,) = encode(b"watched")
-    lane.publish_watched(lane.source, "t", queue, record, "test 1", 60_000, told)
+    lane.idempotent.publish(lane.source, DeliveryToken("t", 60_000), queue, record, "test 1", told)
     replies = lane.send()
     assert lane.again() == replies
     assert client.call("XLEN", queue.keys[0]) == 1

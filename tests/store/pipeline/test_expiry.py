@@ -57,7 +57,7 @@ async def test_a_take_goes_on_behind_what_is_too_old(desk: Desk) -> None:
     await age(desk, queue)
     answers = []
     for _ in range(3):
-        desk.pipe.take(desk.source, queue, 10, lambda got, more: answers.append((got, more)))
+        desk.pipe.messages.take(desk.source, queue, 10, lambda got, more: answers.append((got, more)))
         await desk.count(queue)
     assert answers[0] == ([], True)
     assert answers[-1] == ([], False)

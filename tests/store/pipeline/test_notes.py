@@ -172,7 +172,7 @@ def test_what_a_dead_process_held_keeps_its_note(client: Client) -> None:
     lane, queue = begun(client)
     got = take(lane, queue)
     told = Answers()
-    lane.note(lane.source, got[1], NOTE, told)
+    lane.messages.note(lane.source, got[1], NOTE, told)
     assert lane.send() == lane.again() == [[1, 0]]
     assert told == [None]
     lane.die()
@@ -188,7 +188,7 @@ def test_what_a_dead_process_held_keeps_its_note(client: Client) -> None:
 def test_records_of_before_there_were_notes_are_still_read(client: Client) -> None:
     """What a message was returned with may look like a note."""
     lane, queue = begun(client)
-    lane.release(lane.source, take(lane, queue), failed=True, error=";not a note")
+    lane.messages.release(lane.source, take(lane, queue), failed=True, error=";not a note")
     lane.send()
     kept = {position: client.call("HGET", queue.keys[4], position) for position in (b"32", b"33", b"34")}
     for position, record in kept.items():

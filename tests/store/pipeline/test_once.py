@@ -16,6 +16,7 @@ from services.store.model.errors import (
     QueueUnknown,
     ReservationLost,
 )
+from services.store.model.identities import JournalNumber, TransactionId
 from tests.servers import Client
 from tests.store.desk import Desk, bodies, encode, numbered, until
 from tests.store.pipeline.test_notes import begun
@@ -179,14 +180,14 @@ def test_a_lost_answer_is_given_again(client: Client) -> None:
     lane, queue = begun(client)
     told = Answers()
     (record,) = encode(b"x")
-    lane.publish_once(lane.source, "cast 1", queue, record, "t", "", "", 60_000, told)
-    lane.publish_numbered(lane.source, "a", 1, queue, record, "t", told)
+    lane.idempotent.publish(lane.source, TransactionId("cast 1", 60_000), queue, record, "t", told)
+    lane.idempotent.publish(lane.source, JournalNumber("a", 1), queue, record, "t", told)
     assert lane.send() == lane.again() == [[b"DONE"], [b"DONE"]]
-    lane.publish_once(lane.source, "cast 1", queue, record, "t", "", "", 60_000, told)
-    lane.publish_numbered(lane.source, "a", 1, queue, record, "t", told)
+    lane.idempotent.publish(lane.source, TransactionId("cast 1", 60_000), queue, record, "t", told)
+    lane.idempotent.publish(lane.source, JournalNumber("a", 1), queue, record, "t", told)
     assert lane.send() == [[b"AGAIN"], [b"AGAIN"]]
     assert told == [STORED, STORED, AGAIN, AGAIN]
-    lane.count(lane.source, queue, told)
+    lane.messages.count(lane.source, queue, told)
     lane.send()
     assert told[-1] == 5
 
@@ -196,7 +197,7 @@ async def test_attributes_and_order_with_what_the_connection_asked_before(desk: 
     answers: list[Any] = []
     record = records.encode(b"1", {"type": 3})
     first = desk.publishing(queue, b"0")
-    desk.pipe.publish_numbered(desk.source, "a", 1, queue, record, "sysv", answers.append)
+    desk.pipe.idempotent.publish(desk.source, JournalNumber("a", 1), queue, record, "sysv", answers.append)
     last = desk.publishing(queue, b"2")
     assert (await first, await last, answers) == ([], [], [STORED])
     got = await desk.take(queue)

@@ -39,7 +39,7 @@ async def test_what_is_told_again_is_the_same_delivery(desk: Desk, node: Node) -
     """With its attributes, counts, note and time; of an entry of many, and of what was returned."""
     queue = await desk.queue()
     record = records.encode(b"body", {"type": 3})
-    desk.pipe.publish(desk.source, queue, [*encode(b"first"), record], "test 1", lambda _: None)
+    desk.pipe.messages.publish(desk.source, queue, [*encode(b"first"), record], "test 1", lambda _: None)
     got = await desk.take(queue)
     await desk.settle([got[0].cut(1)[0]])
     (held,) = [got[0].cut(1)[1]]
@@ -104,7 +104,7 @@ async def test_a_message_that_is_too_large_stays_where_it_is(desk: Desk, node: N
     queue = await desk.queue(max_deliveries=1)
     record = records.encode(b"x" * 1000, {"much": "y" * 500})
     assert await desk.publish(queue, b"z" * 1001) == []
-    desk.pipe.publish(desk.source, queue, [record], "t", lambda _: None)
+    desk.pipe.messages.publish(desk.source, queue, [record], "t", lambda _: None)
     for _ in range(2):
         with pytest.raises(MessageTooLarge):
             await node.pull(A, queue, largest=1000)

@@ -18,7 +18,8 @@ from services.store.model.errors import (
     QueueUnknown,
     StoreFull,
 )
-from services.store.model.requests import NO_ID, Settlement
+from services.store.model.identities import NO_ID
+from services.store.model.requests import Settlement
 from tests.servers import Server
 from tests.store.desk import Desk, until
 from tests.store.requesting import KEEP_MS, Node, given, kept, request_id

@@ -52,8 +52,8 @@ async def test_a_silent_sessions_messages_go_back_to_their_places_as_failed(desk
     await desk.put(queue, *numbered(100))
     got = take(mute, queue, 50)
     told = Answers()
-    mute.settle(mute.source, got[:5], told)
-    mute.release(mute.source, got[5:8], failed=False, done=told)
+    mute.messages.settle(mute.source, got[:5], told)
+    mute.messages.release(mute.source, got[5:8], failed=False, done=told)
     mute.send()
     assert len(take(mute, queue, 1)) == 1
     await until(lambda: swept(desk, "mute"))
@@ -82,7 +82,7 @@ async def test_a_fenced_session_can_do_nothing_any_more(desk: Desk, mute: Lane) 
 
     await until(fenced)
     told = Answers()
-    mute.settle(mute.source, got, told)
+    mute.messages.settle(mute.source, got, told)
     with pytest.raises(ResponseError, match=r"^SESSION"):
         mute.send()
     with pytest.raises(ResponseError, match=r"^SESSION"):
@@ -266,6 +266,6 @@ async def test_work_alone_is_no_heartbeat_but_looking_after_runs_by_itself(desk:
 
     await until(back)
     told = Answers()
-    mute.publish(mute.source, queue, encode(b"x"), "t", told)
+    mute.messages.publish(mute.source, queue, encode(b"x"), "t", told)
     with pytest.raises(ResponseError, match=r"^SESSION"):
         mute.send()

@@ -73,11 +73,11 @@ async def test_a_take_of_large_messages_says_that_there_is_more(desk: Desk) -> N
     for _ in range(6):
         await desk.put(queue, b"x" * size)
     answers = []
-    desk.pipe.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
-    desk.pipe.take(Source(OURSELVES), queue, 1, lambda got, more: answers.append((len(got), more)))
+    desk.pipe.messages.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
+    desk.pipe.messages.take(Source(OURSELVES), queue, 1, lambda got, more: answers.append((len(got), more)))
     await desk.count(queue)
     assert answers == [(4, True), (0, True)]
-    desk.pipe.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
+    desk.pipe.messages.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
     await desk.count(queue)
     assert answers[-1] == (2, False)
 

@@ -50,7 +50,7 @@ async def test_the_body_counts_and_not_what_is_said_beside_it(desk: Desk) -> Non
     queue = await transmission(desk)
     answers: list[Any] = []
     run = [records.encode(b"x" * size, {"key": "value" * 50}) for size in (10, 11)]
-    desk.pipe.publish(desk.source, queue, run, "test", answers.append)
+    desk.pipe.messages.publish(desk.source, queue, run, "test", answers.append)
     await desk.count(queue)
     assert [(index, type(why)) for index, why in answers[0]] == [(1, LARGE)]
 

@@ -15,6 +15,7 @@ from services.store.log.replica import Arrived, Gap, Replica
 from services.store.log.tail import Tail
 from services.store.model import records
 from services.store.model.errors import StoreUnavailable
+from services.store.model.identities import JournalNumber, RequestId, TransactionId
 from services.store.model.operations import Send
 from services.store.model.peer import PeerSpec
 from services.store.model.requests import Pulled, Settlement
@@ -55,7 +56,7 @@ async def work_with(store: Store, other: Store) -> None:
     await ask.release(back)
     both = await ask.take(queue, 1)
     await ask.commit("rights-1", [Part(queue, both, [records.encode(b"in its place")], "test")])
-    domain.pipe.release(Source(OURSELVES), await ask.take(queue, 1), failed=True)
+    domain.pipe.messages.release(Source(OURSELVES), await ask.take(queue, 1), failed=True)
     assert len(await domain.peek(queue, 5)) > 0
     letters = DeadLetters(domain, queue)
     dead = [letter.id async for letter in letters.matching()]
@@ -104,9 +105,11 @@ async def work_with_company(store: Store, queue: Queue) -> None:
 async def work_with_rqp(store: Store, queue: Queue) -> None:
     """What the edges of RQP and the System V bridge ask beside that."""
     ask, record = Asker(store.domain().pipe), records.encode(b"x")
-    assert await ask.publish_once("once", queue, record, "test") is Outcome.STORED
-    assert await ask.publish_numbered("host", 1, queue, record, "test") is Outcome.STORED
-    assert (await ask.publish_numbered("host", 2, queue, record, "test", reason="injured")) is Outcome.STORED
+    assert await ask.publish_once(TransactionId("once", 60_000), queue, record, "test") is Outcome.STORED
+    assert await ask.publish_once(JournalNumber("host", 1), queue, record, "test") is Outcome.STORED
+    assert (
+        await ask.publish_once(JournalNumber("host", 2), queue, record, "test", reason="injured")
+    ) is Outcome.STORED
     held = await ask.take(queue, 1)
     await ask.note(held[0], "noted")
     await ask.settle(held)
@@ -133,8 +136,10 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
     """What the edge of rings asks beside that (docs/store.md)."""
     pipe, told, (first, second) = store.domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
     for _ in range(2):
-        pipe.push_once(Source(OURSELVES), first, queue, records.encode(b"x"), "test", 60_000, told.append)
-    pipe.pull_once(Source(OURSELVES), second, queue, 0, 60_000, told.append)  # too large: it goes back
+        pipe.idempotent.publish(
+            Source(OURSELVES), RequestId(first, 60_000), queue, records.encode(b"x"), "test", told.append
+        )
+    pipe.idempotent.pull(Source(OURSELVES), second, queue, 0, 60_000, told.append)  # too large: it goes back
     await until(lambda: len(told) == 3)
     assert told[:2] == [Outcome.STORED, Outcome.AGAIN]
     await work_with_a_lease(store, other, queue)
@@ -151,9 +156,9 @@ async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
     told: list[object] = []
     for number, pipe in enumerate(pipes, 1):
         await pipe.ready()
-        pipe.pull_once(Source(OURSELVES), b"c" * 16, queue, 100, 60_000, told.append)
+        pipe.idempotent.pull(Source(OURSELVES), b"c" * 16, queue, 100, 60_000, told.append)
         await until(lambda number=number: len(told) == number)
-    pipes[1].settle_once(Source(OURSELVES), b"c" * 16, queue, told.append)
+    pipes[1].idempotent.settle(Source(OURSELVES), b"c" * 16, queue, told.append)
     await until(lambda: len(told) == 3)
     assert [type(one) for one in told] == [Pulled, Pulled, Settlement]
     await other.close()

@@ -72,10 +72,11 @@ async def test_a_domain_that_was_only_looked_at_is_not_away_when_it_is_first_use
     await desk.queue(domain="elsewhere")
     async with desk.another() as edge:
         looked_at = edge.store.look_at("elsewhere").pipe
-        looked_at._down_since -= 60.0
+        assert looked_at.gate.shut_since is not None
+        looked_at.gate.shut_since -= 60.0
         pipe = edge.store.domain("elsewhere").pipe
         assert pipe is looked_at
-        assert pipe.refuses() is None
+        assert pipe.gate.refuses() is None
         await pipe.ready()
 
 

@@ -159,7 +159,7 @@ class Outbox:
     async def _try_to_commit(self, identifier: str, parts: list[Part], count: int) -> None:
         answer: Answer[None] = Answer()
         pipe = self._service.pipe(parts[0].queue)
-        pipe.commit(self._outgoing.putting, identifier, parts, answer.take, KEEP_MS)
+        pipe.idempotent.commit(self._outgoing.putting, identifier, parts, answer.take, KEEP_MS)
         self._outgoing.expect(count)
         await answer
 
