@@ -211,11 +211,11 @@ class Holding:
 
     async def _ask(self) -> int | None:
         ttl_ms = round(self._service.settings.outbox.lease_s * 1000)
-        return await self._service.domain(self._queue).own(self._queue, self._owner, ttl_ms)
+        return await self._service.domain(self._queue).claims.own(self._queue, self._owner, ttl_ms)
 
     async def _disown(self, fence: int) -> None:
         with contextlib.suppress(StoreError):  # then it runs out of itself
-            await self._service.domain(self._queue).disown(self._queue, self._owner, fence)
+            await self._service.domain(self._queue).claims.disown(self._queue, self._owner, fence)
 
     @staticmethod
     def _now() -> float:

@@ -152,13 +152,13 @@ async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
     desk: Desk, clocks: Clocks, asks: str
 ) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "killed", TTL_MS)
+    await desk.domain.claims.reserve(queue, "killed", TTL_MS)
     clocks.step(-HOUR_S)
 
     async def is_free() -> bool:
         try:
             if asks == "available":
-                await desk.domain.available(queue, "next")
+                await desk.domain.claims.available(queue, "next")
                 return True
             return await desk.publish(queue, b"x") == []
         except QueueReserved:
@@ -169,7 +169,7 @@ async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
 
 async def test_a_claim_of_a_killed_holder_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "killed", TTL_MS)
+    await desk.domain.claims.reserve(queue, "killed", TTL_MS)
     clocks.step(-HOUR_S)
 
     async def is_free() -> bool:

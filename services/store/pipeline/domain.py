@@ -54,7 +54,7 @@ class Timing:
     samples_kept: int = SAMPLES_KEPT  # in a domain; 0: nothing is sampled
 
 
-class Domain(Claims):
+class Domain:
     def __init__(
         self,
         name: str,
@@ -73,6 +73,7 @@ class Domain(Claims):
         self.pipe = Pipe(connector, self.keys, edge, pipe_settings, observe, dataset_changed, recorder)
         self.tracing = self.pipe.tracing
         self.tallies = self.pipe.tallies
+        self.claims = Claims(self.keys, self.link, self.tallies, self.function)
         self._timing = timing
         self._observe = observe
         self._tasks: list[asyncio.Task[None]] = []
@@ -219,7 +220,7 @@ class Domain(Claims):
         declared: how often it has to have been declared. Raises QueueChanged; NameReserved for the queue of a ring node
         that runs.
         """
-        await self.check_unserved(queue)
+        await self.claims.check_unserved(queue)
         keys = [*queue.keys, *self.keys.bindings, self.keys.samples]
         name, kept = encode_name(queue.name), self._timing.samples_kept
         seen = () if declared is None else (declared,)

@@ -105,9 +105,9 @@ def test_an_edge_is_not_waited_for_for_ever(
 
     async def work(store: Store) -> None:
         queue, domain = await store.find(GOAL), store.domain()
-        fence = await domain.own(queue, "rqp-test", 2_500)
+        fence = await domain.claims.own(queue, "rqp-test", 2_500)
         assert fence is not None
-        assert await domain.set_condition(queue, condition, fence, 0)
+        assert await domain.claims.set_condition(queue, condition, fence, 0)
         began = time.monotonic()
         assert await confirmed(store, None) == "5 not_carried"
         assert time.monotonic() - began > 3.4
@@ -172,9 +172,9 @@ def test_an_error_that_was_reported_before_ends_nothing(quiet: Shell, server: Se
     def report(text: str, errors: int) -> None:
         async def tell(store: Store) -> None:
             queue, domain = await store.find(GOAL), store.domain()
-            fence = await domain.own(queue, "rqp-test", 60_000)
+            fence = await domain.claims.own(queue, "rqp-test", 60_000)
             assert fence is not None
-            assert await domain.set_condition(queue, text, fence, errors)
+            assert await domain.claims.set_condition(queue, text, fence, errors)
 
         quiet.with_store(tell)
 

@@ -77,7 +77,7 @@ class TestRedrive:
         await console.fill(queue, b"one")
         await console.fill(ring, b"one")
         taken = await console.declare("taken")
-        await console.tools.domain(taken.domain).reserve(taken, "somebody", 60_000)
+        await console.tools.domain(taken.domain).claims.reserve(taken, "somebody", 60_000)
         refused = {
             "nowhere": (404, "queue_unknown"),
             "elsewhere": (409, "domain_mismatch"),

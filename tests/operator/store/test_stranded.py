@@ -39,7 +39,7 @@ def test_messages_of_a_node_that_is_gone_are_told_until_it_is_there_again(
     assert operator.metric(METRIC) == 2
 
     async def is_there_again(desk: Desk) -> None:
-        assert await desk.domain.own(await desk.store.find(LEFT), "gone.example:8085 1", 60_000)
+        assert await desk.domain.claims.own(await desk.store.find(LEFT), "gone.example:8085 1", 60_000)
 
     keeper.do(is_there_again)
     eventually(lambda: operator.metric(METRIC) == 0)

@@ -243,10 +243,10 @@ async def test_a_reserved_queue_takes_nothing(edge: LiveClients, client: Client)
     """5.8"""
     queue = await edge.declare("q")
     domain = edge.tools.domain()
-    fence = await domain.reserve(queue, "somebody", 60_000)
+    fence = await domain.claims.reserve(queue, "somebody", 60_000)
     with pytest.raises(Refused, match="queue is reserved by another sender"):
         await client.push(b"q", b"1")
-    await domain.release_reservation(queue, "somebody", fence)
+    await domain.claims.release_reservation(queue, "somebody", fence)
     await client.push(b"q", b"2")
     assert await client.drain(b"q") == [b"2"]
 

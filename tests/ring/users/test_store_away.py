@@ -252,16 +252,16 @@ async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: S
     held = node.users.departures.take(3)
     queue = await node.store.find(node.users.queue_name)
     domain = node.store.domain()
-    await domain.disown(queue, node.users._ownership._owner, await fence_of(node))
-    newer = await domain.own(queue, "another", 60_000)
+    await domain.claims.disown(queue, node.users._ownership._owner, await fence_of(node))
+    newer = await domain.claims.own(queue, "another", 60_000)
     assert newer is not None
-    await domain.reclaim(queue, newer)
+    await domain.claims.reclaim(queue, newer)
     await until(lambda: node.users.is_anothers)
     assert node.users.departures.take(10) == []
     for parcel in held:
         parcel.acknowledged()
     assert [body async for body in ready(node)] == numbered(6)
-    assert await domain.disown(queue, "another", newer)
+    assert await domain.claims.disown(queue, "another", newer)
     await until(lambda: len(node.users._outgoing._ready) == 6)
     assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(6)
 

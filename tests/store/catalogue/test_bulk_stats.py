@@ -30,10 +30,10 @@ async def busy(desk: Desk, name: str, domain: str) -> Queue:
         two, rest = rest.cut(2)
         await own.release([two])
         await own.reject([rest.cut(1)[0]])
-        await own.domain.reserve(queue, "me", 60_000)
-        fence = await own.domain.own(queue, "ü", 60_000)
+        await own.domain.claims.reserve(queue, "me", 60_000)
+        fence = await own.domain.claims.own(queue, "ü", 60_000)
         assert fence
-        await own.domain.set_condition(queue, "bad ü", fence)
+        await own.domain.claims.set_condition(queue, "bad ü", fence)
         await own.release([rest.cut(1)[1]])
     return queue
 

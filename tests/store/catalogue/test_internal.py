@@ -27,7 +27,7 @@ async def test_it_is_neither_deleted_nor_emptied_while_its_node_runs(desk: Desk)
     await desk.store.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
     queue, _ = await desk.store.find_leniently(NAME)
     domain = desk.store.look_at(queue.domain)
-    fence = await domain.own(queue, f"{NAME} its node", 60_000)
+    fence = await domain.claims.own(queue, f"{NAME} its node", 60_000)
     assert fence
     emptying = Emptying(domain, queue, "run")
     for work in (
@@ -38,7 +38,7 @@ async def test_it_is_neither_deleted_nor_emptied_while_its_node_runs(desk: Desk)
     ):
         with pytest.raises(NameReserved, match="its ring node is running; stop the node"):
             await work()
-    assert await domain.disown(queue, f"{NAME} its node", fence)
+    assert await domain.claims.disown(queue, f"{NAME} its node", fence)
     assert (await emptying.step()).is_done
     assert await desk.store.delete(queue) == 0
 

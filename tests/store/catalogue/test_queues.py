@@ -111,7 +111,7 @@ async def test_a_deleted_queue_is_gone_with_everything(desk: Desk) -> None:
         with pytest.raises(QueueUnknown):
             await ask
     with pytest.raises(QueueUnknown):
-        await desk.domain.reserve(queue, "x", 1000)
+        await desk.domain.claims.reserve(queue, "x", 1000)
     assert await desk.domain.tidy(queue) is None
     assert await desk.store.delete(queue) == 0
 

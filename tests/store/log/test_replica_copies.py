@@ -72,7 +72,7 @@ async def test_a_queue_that_cannot_take_its_copy_stops_no_link(
 
 async def test_a_reserved_queue_stops_no_link(book: Logbook, desk: Desk) -> None:
     queue = await book.bound("held", "t")
-    assert await desk.domain.reserve(queue, "somebody", 60_000)
+    assert await desk.domain.claims.reserve(queue, "somebody", 60_000)
     assert await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")])) == (1, 0)
     assert await dead(desk, queue) == [("refused", b"1")]
 

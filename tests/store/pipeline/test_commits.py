@@ -140,7 +140,7 @@ async def test_a_queue_that_takes_nothing_dooms_all(
 
 
 async def test_a_reserved_queue_dooms_all(two: Two) -> None:
-    await two.desk.domain.reserve(two.two, "mca 7", 60_000)
+    await two.desk.domain.claims.reserve(two.two, "mca 7", 60_000)
     await doomed(two, QueueReserved, two.parts())
 
 

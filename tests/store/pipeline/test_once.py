@@ -62,19 +62,19 @@ async def test_only_the_holder_puts_in_and_a_duplicate_needs_no_reservation(desk
     queue = await desk.queue()
     with pytest.raises(ReservationLost):
         await desk.publish_once("cast 1", queue, b"a", holder="cast 7")
-    fence = await desk.domain.reserve(queue, "cast 7", 60_000)
+    fence = await desk.domain.claims.reserve(queue, "cast 7", 60_000)
     for holder, wanted in (("", QueueReserved), ("?cast 8", QueueReserved), ("cast 8", ReservationLost)):
         with pytest.raises(wanted):
             await desk.publish_once("cast 1", queue, b"a", holder=holder)
     assert await desk.publish_once("cast 1", queue, b"a", holder="cast 7") is STORED
     assert await desk.publish_once("cast 2", queue, b"b", holder="?cast 7") is STORED
-    await desk.domain.release_reservation(queue, "cast 7", fence)
+    await desk.domain.claims.release_reservation(queue, "cast 7", fence)
     assert await desk.publish_once("cast 1", queue, b"a", holder="cast 7") is AGAIN
 
 
 async def test_a_part_of_a_commit_may_have_a_holder(desk: Desk) -> None:
     queue, other = await desk.queue(), await desk.queue("other")
-    await desk.domain.reserve(queue, "cast 7", 60_000)
+    await desk.domain.claims.reserve(queue, "cast 7", 60_000)
     with pytest.raises(QueueReserved):
         await desk.commit("t1", Part(queue, [], encode(b"a"), "t"), Part(other, [], encode(b"b"), "t"))
     await desk.commit("t1", Part(queue, [], encode(b"a"), "t", "cast 7"), Part(other, [], encode(b"b"), "t"))
@@ -170,7 +170,7 @@ async def test_what_is_no_number_of_a_journal_is_refused(desk: Desk, number: int
 
 async def test_a_reserved_queue_takes_nothing_from_a_journal(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "mca 7", 60_000)
+    await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     with pytest.raises(QueueReserved):
         await desk.numbering("a", 1, queue, b"x")
 

@@ -46,7 +46,7 @@ async def test_a_push_counts_once_whoever_repeats_it(desk: Desk, node: Node) -> 
 
 
 async def reserve(desk: Desk, queue: Queue) -> None:
-    await desk.domain.reserve(queue, "mca 7", 60_000)
+    await desk.domain.claims.reserve(queue, "mca 7", 60_000)
 
 
 async def nothing(_: Desk, __: Queue) -> None:

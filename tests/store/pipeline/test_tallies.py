@@ -137,9 +137,9 @@ async def test_what_an_owner_takes_back_counts(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     await desk.take(queue, 3)
-    fence = await desk.domain.own(queue, "me", 60_000)
+    fence = await desk.domain.claims.own(queue, "me", 60_000)
     assert fence is not None
-    assert await desk.domain.reclaim(queue, fence) == 3
+    assert await desk.domain.claims.reclaim(queue, fence) == 3
     assert (await agree(desk, queue))["orders"].returned == 3
 
 

@@ -30,8 +30,8 @@ async def hold(url):
     taken = await Asker(domain.pipe).take(queue, 1)
     assert len(taken) == 1
     name = process_name("rqp")
-    await domain.reserve(queue, f"mca {name} 7 127.0.0.1", 600_000)
-    assert await domain.own(queue, f"{name} 1f", 600_000)
+    await domain.claims.reserve(queue, f"mca {name} 7 127.0.0.1", 600_000)
+    assert await domain.claims.own(queue, f"{name} 1f", 600_000)
     print(name, flush=True)
     await asyncio.Event().wait()
 
@@ -67,16 +67,16 @@ async def test_a_killed_process_of_this_machine_keeps_nothing(store: Store, serv
     await domain.close_dead()  # of those that live nothing is taken
     await domain.sweep()
     assert not has_died(name)
-    assert await domain.own(queue, "other", LONG_MS) is None
+    assert await domain.claims.own(queue, "other", LONG_MS) is None
     with pytest.raises(QueueReserved):
-        await domain.reserve(queue, "other", LONG_MS)
+        await domain.claims.reserve(queue, "other", LONG_MS)
     assert (await store.stats(queue))["in_flight"] == 1
     holder.kill()
     await holder.wait()
     assert has_died(name)
-    await domain.available(queue, "other")
-    assert await domain.reserve(queue, "other", LONG_MS) == 2
-    assert await domain.own(queue, "other", LONG_MS) == 2
+    await domain.claims.available(queue, "other")
+    assert await domain.claims.reserve(queue, "other", LONG_MS) == 2
+    assert await domain.claims.own(queue, "other", LONG_MS) == 2
     await domain.close_dead()
     assert await domain.sweep() == 1
     assert len(await asker.take(queue, 1)) == 1

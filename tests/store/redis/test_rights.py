@@ -62,16 +62,16 @@ async def work_with(store: Store, other: Store) -> None:
     dead = [letter.id async for letter in letters.matching()]
     assert (await letters.redrive(dead)).moved == 1
     assert await letters.purge(dead) == 0
-    fence = await domain.reserve(queue, "me", 60_000)
+    fence = await domain.claims.reserve(queue, "me", 60_000)
     assert fence
-    assert await domain.release_reservation(queue, "me", fence)
-    await domain.available(queue, "me")
-    owned = await domain.own(queue, "me", 60_000)
+    assert await domain.claims.release_reservation(queue, "me", fence)
+    await domain.claims.available(queue, "me")
+    owned = await domain.claims.own(queue, "me", 60_000)
     assert owned is not None
-    assert await domain.reclaim(queue, owned) == 0
-    assert await domain.set_condition(queue, "bad", owned)
-    assert await domain.set_condition(queue, "", owned)
-    assert await domain.disown(queue, "me", owned)
+    assert await domain.claims.reclaim(queue, owned) == 0
+    assert await domain.claims.set_condition(queue, "bad", owned)
+    assert await domain.claims.set_condition(queue, "", owned)
+    assert await domain.claims.disown(queue, "me", owned)
     await ask.publish(queue, [records.encode(b"for a sample")], "test")
     await ask.settle(await ask.take(queue, 1000))
     await store._sampler.look()
