@@ -100,7 +100,7 @@ class Inbound:
 
     async def _find(self) -> Queue:
         """The queue, which tells from now on when it has something. Its handle follows the document."""
-        queue = await self._store.find(self._mapping.queue)
+        queue = await self._store.catalogue.find(self._mapping.queue)
         self._queue, self._news = queue, self._store.wakes(queue.domain).event(queue)
         return queue
 

@@ -40,15 +40,15 @@ class TmqService:
 
     async def delete(self, name: str) -> bool:
         """DELETE: True if it was removed now. Raises StoreError: unknown."""
-        queue = await self.store.find(name)
+        queue = await self.store.catalogue.find(name)
         if queue.owner != OWNER:
             return False
-        await self.store.delete(queue)
+        await self.store.catalogue.delete(queue)
         return True
 
     async def open(self, name: str, client: Client) -> Queue:
         """OPEN. Raises QueueUnknown, AccessDenied, StoreUnavailable."""
-        return (await self.store.find(name)).admit(client)
+        return (await self.store.catalogue.find(name)).admit(client)
 
     async def close(self) -> None:
         await self.errands.close()

@@ -75,8 +75,8 @@ class Queues:
 
 async def _remove(service: RingService, name: str) -> bool:
     """True if it was removed now. Raises StoreError: unknown."""
-    queue = await service.store.find(name)
+    queue = await service.store.catalogue.find(name)
     if queue.owner != OWNER:
         return False
-    await service.store.delete(queue)
+    await service.store.catalogue.delete(queue)
     return True

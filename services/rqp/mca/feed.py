@@ -104,7 +104,7 @@ class Feed:
         end = loop.time() + swept_s
         while not self.line and loop.time() < end:
             try:
-                if (await self._service.store.stats(self._queue))["in_flight"] == 0:
+                if (await self._service.store.listing.stats(self._queue))["in_flight"] == 0:
                     return
             except StoreError as error:
                 log.debug("not known what is leased: %s", error, extra={"action": "rqp_stats_failed"})

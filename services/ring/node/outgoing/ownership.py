@@ -109,7 +109,7 @@ class Ownership:
         try:
             fence = await domain.claims.own(queue, self._owner, LEASE_MS)
         except QueueUnknown:
-            self._service.store.forget(self._name)
+            self._service.store.catalogue.forget(self._name)
             self._storing.use(None)
             self._let_go()
             self._queue = None
@@ -155,9 +155,9 @@ class Ownership:
     async def _find_or_make(self) -> Queue:
         store = self._service.store
         with contextlib.suppress(QueueUnknown):
-            return await store.find(self._name)
+            return await store.catalogue.find(self._name)
         # what waits here was promised to go on: however often it fails, it is never a dead letter
         spec = QueueSpec(max_deliveries=0)
         with contextlib.suppress(QueueExists):  # another one was faster
-            await store.declare(self._name, spec, OWNER, internal=True)
-        return await store.find(self._name)
+            await store.catalogue.declare(self._name, spec, OWNER, internal=True)
+        return await store.catalogue.find(self._name)

@@ -34,11 +34,11 @@ async def destroy(store: Store, frame: Frame) -> str | None:
     if said.startswith(REFUSED):
         return said.removeprefix(REFUSED)
     if queue is not None and queue.qid == said.removeprefix(DESTROY):
-        await store.delete(queue)
+        await store.catalogue.delete(queue)
     return ""
 
 
 async def _find(store: Store, name: str) -> Queue | None:
     with contextlib.suppress(QueueUnknown):
-        return await store.find(name)
+        return await store.catalogue.find(name)
     return None

@@ -196,7 +196,7 @@ class Inserter:
 
     async def _bury_elsewhere(self, agent: str, buried: BuryReceived) -> None:
         try:
-            await self._bury(await self._service.store.find(self._dead_letter_queue), agent, buried)
+            await self._bury(await self._service.store.catalogue.find(self._dead_letter_queue), agent, buried)
         except StoreError as error:
             self._lost(buried, str(error))
 
