@@ -160,11 +160,11 @@ def fill(shell: Shell) -> dict[str, str]:
 async def _filled(store: Store) -> str:
     """Return the id of a dead letter."""
     await store.initialise()
-    queue, _ = await store.declare(NAME, QueueSpec(), "test")
-    await store.declare(OLD, QueueSpec(), "test")
-    await store.declare(LOST, QueueSpec(), "kubernetes shop/orders")
+    queue, _ = await store.catalogue.declare(NAME, QueueSpec(), "test")
+    await store.catalogue.declare(OLD, QueueSpec(), "test")
+    await store.catalogue.declare(LOST, QueueSpec(), "kubernetes shop/orders")
     remote: dict[str, Any] = {"remote": {"protocol": "rqp-mca", "queueId": 7}}
-    await store.declare(AWAY, QueueSpec.model_validate(remote), "test")
+    await store.catalogue.declare(AWAY, QueueSpec.model_validate(remote), "test")
     peer = PeerSpec.model_validate({"protocol": "rqp-mca", "addresses": ["10.0.0.7"]})
     await store.peers.apply(FRIEND, peer, "test")
     pipe = store.domain().pipe

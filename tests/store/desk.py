@@ -116,7 +116,9 @@ class Desk:
 
     async def queue(self, name: str = "orders", **spec: Any) -> Queue:
         """A new queue; spec as in its document, but with Python's names."""
-        queue, new = await self.store.declare(name, QueueSpec(**{"domain": self._name, **spec}), "test")
+        queue, new = await self.store.catalogue.declare(
+            name, QueueSpec(**{"domain": self._name, **spec}), "test"
+        )
         assert new
         return queue
 
@@ -256,7 +258,7 @@ class Desk:
         return future
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
-        return await self.store.stats(queue)
+        return await self.store.listing.stats(queue)
 
     def dead(self, queue: Queue) -> DeadLetters:
         return DeadLetters(self.domain, queue)

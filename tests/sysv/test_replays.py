@@ -114,7 +114,7 @@ async def test_every_copy_that_could_have_been_made(
 
 
 async def has(bridge: LiveBridge, expected: list[bytes]) -> bool:
-    found = await bridge.bodies(await bridge.tools.find("orders"))
+    found = await bridge.bodies(await bridge.tools.catalogue.find("orders"))
     assert len(found) <= len(expected)
     return found == expected
 

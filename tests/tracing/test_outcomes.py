@@ -159,7 +159,7 @@ async def test_no_more_than_so_many_a_second(server: Server, collector: Collecto
     async with traced_store(server.url, collector.endpoint, ratio=ratio, most_per_s=1) as store:
         queue = await store.queue("q")
         await store.put(queue, *[b"%d" % number for number in range(1000)])
-        assert (await store.stats(queue))["ready"] == 1000
+        assert (await store.listing.stats(queue))["ready"] == 1000
         await until(lambda: store.counted("exported") >= 1)
         await until(lambda: store.counted("limited") >= 300)
     assert 1 <= len(collector.of_name("send q")) <= 5

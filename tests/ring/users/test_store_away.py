@@ -250,7 +250,7 @@ async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: S
     await until(lambda: len(hand.safe) == 6)
     await until(lambda: len(node.users._outgoing._ready) == 6)
     held = node.users.departures.take(3)
-    queue = await node.store.find(node.users.queue_name)
+    queue = await node.store.catalogue.find(node.users.queue_name)
     domain = node.store.domain()
     await domain.claims.disown(queue, node.users._ownership._owner, await fence_of(node))
     newer = await domain.claims.own(queue, "another", 60_000)
@@ -303,12 +303,12 @@ async def test_a_paused_outgoing_queue_is_trouble(start: Start, server: Server) 
     """An operator may do that: nothing is safe, and nothing is lost."""
     node = await start(server, b"a")
     spec = QueueSpec(max_deliveries=0, paused=True)
-    await node.store.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
+    await node.store.catalogue.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     hand = Hand(node)
     hand.sends(b"x")
     await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
     spec = QueueSpec(max_deliveries=0)
-    await node.store.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
+    await node.store.catalogue.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     await until(lambda: hand.safe == [b"x"])
 
 
@@ -351,7 +351,7 @@ async def test_a_leased_outbox_message_is_moved_once(start: Start, server: Serve
 async def test_an_outbox_in_another_domain_is_served_too(start: Start, server: Server) -> None:
     node = await start(server, b"a")
     await node.declare("out", bindings=OUTBOX, domain="elsewhere")
-    queue = await node.store.find("out")
+    queue = await node.store.catalogue.find("out")
     await node.store.domain("elsewhere").pipe.ready()
     assert await Asker(node.service.pipe(queue)).publish(queue, [b"\0\0\0\1x"], "test") == []
     await until(lambda: node.users._outgoing._ready)

@@ -79,7 +79,7 @@ async def test_what_many_may_hold_by_the_time_it_is_assigned(
     await asked.wait()
     assert await reserved_by(edge, queue)
     await edge.replace_numbered("orders", 1, exclusive=False)
-    known = await edge.service.store.numbered("rqp-mca", 1)
+    known = await edge.service.store.catalogue.numbered("rqp-mca", 1)
     await until(lambda: not known.spec.bindings.rqp_mca.exclusive)
     let_go.set()
     await requested

@@ -89,7 +89,7 @@ async def test_a_number_that_is_another_queues_by_now(server: Server, start: Sta
             assert await client.is_available(7, 8)
         await client.put(7, name.encode())
         server.call("HSET", RegistryKeys().numbers, "rqp-mca 7", name)
-        await edge.tools.delete(queue)
+        await edge.tools.catalogue.delete(queue)
     assert await edge.bodies(other) == [b"asked", b"put", b"put unreliable"]
     assert lost(edge) == 1
 

@@ -160,7 +160,7 @@ async def test_what_is_refused_is_not_watched(
 ) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
-    await desk.store.declare("orders", QueueSpec.model_validate(spec), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec.model_validate(spec), "test", replace=True)
     with pytest.raises(wanted):
         await watching(desk, queue)
     assert await watched_fields(desk, queue) == (0, 0)
@@ -176,7 +176,7 @@ async def test_a_queue_that_is_gone_and_a_fate_that_is_forgotten(desk: Desk) -> 
     await desk.drain(queue)
     assert await desk.domain.link.call("KEYS", desk.domain.keys.fate("*")) == [], "nobody asks any more"
     assert await watched_fields(desk, queue) == (0, 0)
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
         await watching(desk, queue)
 

@@ -140,4 +140,4 @@ async def test_a_damaged_queue_stops_no_link_and_harms_no_other(
     assert await book.lines() == [*lines(4), b"t 5"]
     assert await desk.drain(good) == [b"0", b"1", b"2"]
     assert await book.counter("copies_lost") == 3
-    assert await copies_lost(desk.store) == 3
+    assert await copies_lost(desk.store.domains) == 3

@@ -167,7 +167,7 @@ async def test_the_administrator_is_free(desk: Desk, verb: str) -> None:
 
 
 async def change(desk: Desk, **spec: Any) -> None:
-    await desk.store.declare("orders", QueueSpec(**spec), "operator", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(**spec), "operator", replace=True)
 
 
 async def test_a_document_that_changes_counts_for_who_is_connected(desk: Desk) -> None:
@@ -175,7 +175,7 @@ async def test_a_document_that_changes_counts_for_who_is_connected(desk: Desk) -
     await desk.put(queue, b"1", b"2")
     async with desk.another() as edge:
         edge.store.look_after()
-        handle, source = await edge.store.find("orders"), Source(STRANGER)
+        handle, source = await edge.store.catalogue.find("orders"), Source(STRANGER)
         (taken,) = await edge.take(handle, 1, source=source)
         await change(desk, access=ONLY_SHOP)
         await until(lambda: handle.admission is not None)
@@ -194,19 +194,19 @@ async def test_a_handle_that_was_forgotten_still_follows(desk: Desk) -> None:
     await desk.queue()
     async with desk.another() as edge:
         edge.store.look_after()
-        handle = await edge.store.find("orders")
-        edge.store.forget_all()
+        handle = await edge.store.catalogue.find("orders")
+        edge.store.catalogue.forget_all()
         await change(desk, access=ONLY_SHOP)
         await until(lambda: handle.admission is not None)
         assert isinstance(handle.refusal(STRANGER), AccessDenied)
-        assert await edge.store.find("orders") is handle
+        assert await edge.store.catalogue.find("orders") is handle
 
 
 async def test_handles_that_nobody_has_are_kept_by_nobody(desk: Desk) -> None:
     for name in map(str, range(10)):
         await desk.queue(name)
-        await desk.store.find(name)
-    assert len(desk.store.known()) == 10
-    desk.store.forget_all()
+        await desk.store.catalogue.find(name)
+    assert len(desk.store.catalogue.known()) == 10
+    desk.store.catalogue.forget_all()
     gc.collect()
-    assert len(desk.store.known()) <= 1  # the last one that was asked for
+    assert len(desk.store.catalogue.known()) <= 1  # the last one that was asked for

@@ -28,7 +28,7 @@ async def test_what_is_asked_is_answered_or_raised(desk: Desk) -> None:
     await asker.settle(await asker.take(queue, 1))
     await asker.commit("t", [Part(queue, [], encode(b"4"), "test")])
     assert bodies(await asker.take(queue, 10)) == [b"2", b"4"]
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
         await asker.take(queue, 1)
 
@@ -127,7 +127,7 @@ async def test_waiting_is_bounded_by_the_poll_and_by_its_time(desk: Desk) -> Non
 
 async def test_waiting_survives_the_store(own_server: Server) -> None:
     async with Desk(own_server) as desk:
-        queue, _ = await desk.store.declare("orders", QueueSpec(), "test")
+        queue, _ = await desk.store.catalogue.declare("orders", QueueSpec(), "test")
         async with Wake(desk.store.connector, queue.domain) as wake:
             own_server.kill9()
             await wake.wait(queue, 60.0)

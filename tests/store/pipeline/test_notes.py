@@ -113,10 +113,10 @@ async def test_upkeep_loses_no_note(desk: Desk) -> None:
     await desk.note(new, NOTE)
     await desk.release([old], to_end=True)
     await desk.release([new], to_end=True)
-    await desk.store.declare("orders", QueueSpec(message_ttl="250ms"), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(message_ttl="250ms"), "test", replace=True)
     await desk.domain.tidy(queue)
     assert (await desk.stats(queue))["expired"] == 1
-    await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
     (again,) = await desk.take(queue)
     assert (again.note, again.acquired, bodies([again])) == (NOTE, 2, [b"new"])
 
@@ -135,7 +135,7 @@ async def test_whoever_has_lost_the_lease_notes_nothing(desk: Desk) -> None:
     assert (await desk.stats(queue))["fenced"] == 2
     (again,) = await desk.take(queue, 1)
     assert again.note == "theirs"
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
         await desk.note(again, "late")
 

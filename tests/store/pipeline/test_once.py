@@ -95,12 +95,12 @@ async def test_what_is_refused_may_be_tried_again(
     """Neither the identifier nor the number counts as applied."""
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
-    await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(**spec), "test", replace=True)
     with pytest.raises(wanted):
         await desk.publish_once("cast 1", queue, b"once")
     with pytest.raises(wanted):
         await desk.numbering("a", 1, queue, b"numbered")
-    await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
     assert await desk.publish_once("cast 1", queue, b"once") is STORED
     assert await desk.numbering("a", 1, queue, b"numbered") is STORED
     assert await desk.drain(queue) == [b"in the way", b"once", b"numbered"]
@@ -130,7 +130,7 @@ async def test_a_journal_is_remembered_for_ever(desk: Desk) -> None:
     await desk.numbering("host 1", 7, queue, b"x")
     key = desk.domain.keys.journal("host 1")
     assert await desk.domain.link.call("PTTL", key) == -1
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     assert await desk.numbering("host 1", 7, queue, b"x") is AGAIN, "whatever became of the queue"
     with pytest.raises(QueueUnknown):
         await desk.numbering("host 1", 8, queue, b"x")

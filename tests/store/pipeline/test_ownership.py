@@ -72,9 +72,9 @@ async def test_a_queue_that_leads_nowhere_any_more_has_no_condition(desk: Desk) 
     fence = await desk.domain.claims.own(queue, "edge 1", 60_000)
     assert fence is not None
     await desk.domain.claims.set_condition(queue, "nobody has queue 7", fence)
-    await desk.store.declare("orders", QueueSpec(remote=remote, max_length=5), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(remote=remote, max_length=5), "test", replace=True)
     assert (await desk.stats(queue))["condition"] == "nobody has queue 7"
-    await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
     assert (await desk.stats(queue))["condition"] == ""
 
 
@@ -82,7 +82,7 @@ async def test_a_queue_that_is_gone_is_owned_by_nobody(desk: Desk) -> None:
     queue = await desk.queue()
     fence = await desk.domain.claims.own(queue, "edge 1", 60_000)
     assert fence == 1
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
         await desk.domain.claims.own(queue, "edge 1", 60_000)
     assert not await desk.domain.claims.set_condition(queue, "late", fence)

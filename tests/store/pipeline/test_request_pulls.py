@@ -88,9 +88,9 @@ async def test_what_has_expired_is_looked_past(desk: Desk, node: Node) -> None:
     queue = await desk.queue(message_ttl="300ms")
     await desk.put(queue, *numbered(2100))
     await asyncio.sleep(0.35)
-    await desk.store.declare("orders", QueueSpec(message_ttl="60s"), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(message_ttl="60s"), "test", replace=True)
     await desk.put(queue, b"young")
-    await desk.store.declare("orders", QueueSpec(message_ttl="300ms"), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(message_ttl="300ms"), "test", replace=True)
     told = await node.pull(A, queue)
     if told is Nothing.EMPTY:  # the machine was slow: the young one is old by now, too
         assert (await desk.stats(queue))["expired"] == 2101
@@ -139,7 +139,7 @@ async def test_a_queue_made_anew_has_nothing_of_the_old_ones(desk: Desk, node: N
     queue = await desk.queue()
     await desk.put(queue, b"x")
     await node.pull(A, queue)
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     newer = await desk.queue()
     await desk.put(newer, b"y", b"z")
     await desk.take(newer, 1)  # leased under the numbers that the old one's had

@@ -74,12 +74,14 @@ async def test_what_was_refused_is_refused_again(
     """The ERROR is on its way round the ring already: the push must not be done after it."""
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
-    changed, _ = await desk.store.declare("orders", QueueSpec.model_validate(spec), "test", replace=True)
+    changed, _ = await desk.store.catalogue.declare(
+        "orders", QueueSpec.model_validate(spec), "test", replace=True
+    )
     await first(desk, changed)
     with pytest.raises(wanted):
         await node.push(A, queue, b"refused")
     assert await kept(desk, A) == f"push {why}".encode()
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     queue = await desk.queue()
     with pytest.raises(wanted):
         await node.push(A, queue, b"refused")
@@ -91,7 +93,7 @@ async def test_what_was_refused_is_refused_again(
 async def test_a_queue_that_is_gone_is_not_remembered(desk: Desk, node: Node) -> None:
     """ring.md 5.3: then another node serves it, or this one again."""
     queue = await desk.queue()
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     for told in (node.push(A, queue, b"x"), node.pull(B, queue)):
         with pytest.raises(QueueUnknown):
             await told
@@ -102,7 +104,7 @@ async def test_a_queue_that_is_gone_is_not_remembered(desk: Desk, node: Node) ->
 async def test_it_was_done_also_if_the_queue_is_gone_since(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     await node.push(A, queue, b"x")
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     assert await node.push(A, queue, b"x") is AGAIN
 
 

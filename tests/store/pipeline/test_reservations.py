@@ -120,7 +120,7 @@ async def test_whether_a_queue_is_available(
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     await desk.take(queue, 2)
-    await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(**spec), "test", replace=True)
     if wanted is None:
         await desk.domain.claims.available(queue, "mca 7")
     else:
@@ -140,7 +140,7 @@ async def test_a_paused_queue_is_reserved_for_nobody(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     await desk.domain.claims.available(queue, "mca 7")
-    await desk.store.declare("orders", QueueSpec(paused=True), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(paused=True), "test", replace=True)
     with pytest.raises(QueuePaused):
         await desk.domain.claims.reserve(queue, "mca 8", 60_000)
     assert await desk.domain.claims.reserve(queue, "mca 7", 60_000) == 1, "whoever has it keeps it"
@@ -151,7 +151,7 @@ async def test_a_paused_queue_is_reserved_for_nobody(desk: Desk) -> None:
 
 async def test_a_queue_that_is_gone_is_neither_available_nor_reserved(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown, match="'orders'"):
         await desk.domain.claims.available(queue, "mca 7")
     with pytest.raises(QueueUnknown, match="'orders'"):

@@ -121,7 +121,7 @@ async def test_every_queue_has_its_own_visibility_timeout(desk: Desk, mute: Lane
     assert await desk.store.now_ms() >= start + 900
     assert await desk.count(late) == 0
     assert not await swept(desk, "mute")
-    await desk.store.declare("late", QueueSpec(visibility_timeout="1s"), "test", replace=True)
+    await desk.store.catalogue.declare("late", QueueSpec(visibility_timeout="1s"), "test", replace=True)
     await until(lambda: swept(desk, "mute"))
     assert await desk.count(late) == 2
 
@@ -156,7 +156,7 @@ async def test_a_queue_deleted_meanwhile_does_not_hold_up_the_others(desk: Desk,
     for queue in (gone, kept):
         await desk.put(queue, *numbered(2))
         take(mute, queue)
-    await desk.store.delete(gone)
+    await desk.store.catalogue.delete(gone)
     await until(lambda: swept(desk, "mute"))
     assert await desk.count(kept) == 2
 

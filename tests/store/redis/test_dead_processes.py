@@ -25,7 +25,7 @@ from services.store.redis.process_names import process_name
 
 async def hold(url):
     store = Store(url, "tmq")
-    queue = await store.find("orders")
+    queue = await store.catalogue.find("orders")
     domain = store.domain(queue.domain)
     taken = await Asker(domain.pipe).take(queue, 1)
     assert len(taken) == 1
@@ -55,7 +55,7 @@ async def store(server: Server) -> AsyncIterator[Store]:
 
 
 async def test_a_killed_process_of_this_machine_keeps_nothing(store: Store, server: Server) -> None:
-    queue, _ = await store.declare("orders", QueueSpec(visibility_timeout="10m"), "test")
+    queue, _ = await store.catalogue.declare("orders", QueueSpec(visibility_timeout="10m"), "test")
     domain = store.domain(queue.domain)
     asker = Asker(domain.pipe)
     await asker.publish(queue, [b"\0\0\0\3one"], "test")
@@ -70,7 +70,7 @@ async def test_a_killed_process_of_this_machine_keeps_nothing(store: Store, serv
     assert await domain.claims.own(queue, "other", LONG_MS) is None
     with pytest.raises(QueueReserved):
         await domain.claims.reserve(queue, "other", LONG_MS)
-    assert (await store.stats(queue))["in_flight"] == 1
+    assert (await store.listing.stats(queue))["in_flight"] == 1
     holder.kill()
     await holder.wait()
     assert has_died(name)

@@ -44,7 +44,7 @@ async def test_an_edge_works_with_the_rights_of_its_user(server: Server) -> None
 async def work_with(store: Store, other: Store) -> None:
     """Every verb once; `other` is another process."""
     spec = QueueSpec(max_deliveries=1)
-    queue, _ = await store.declare("rights", spec, "test")
+    queue, _ = await store.catalogue.declare("rights", spec, "test")
     store.look_after()
     domain = store.domain()
     await domain.pipe.ready()
@@ -77,12 +77,12 @@ async def work_with(store: Store, other: Store) -> None:
     await store._sampler.look()
     assert await domain.tidy(queue) == {"len": 0, "bytes": 0, "leased": 0}
     await domain.sweep()
-    assert (await store.stats(queue))["dead"] == 1
-    assert [q.name async for q in store.queues()] == ["rights"]
+    assert (await store.listing.stats(queue))["dead"] == 1
+    assert [q.name async for q in store.listing.queues()] == ["rights"]
     await work_with_company(store, queue)
     await work_with_rqp(store, queue)
-    await work_with_a_ring(store, other, await store.find("rights"))
-    await store.delete(await store.find("rights"))
+    await work_with_a_ring(store, other, await store.catalogue.find("rights"))
+    await store.catalogue.delete(await store.catalogue.find("rights"))
     await work_with_the_log(store)
     await store.close()
 
@@ -91,11 +91,11 @@ async def work_with_company(store: Store, queue: Queue) -> None:
     """What the console asks, and those that it asks."""
 
     async def answered() -> bool:
-        return bool((await store.inquire("numbers")).answers)
+        return bool((await store.processes.inquire("numbers")).answers)
 
     await until(answered)
-    assert [one.edge for one in await store.processes()] == ["test"]
-    assert list((await store.stats_of([queue])).told) == ["rights"]
+    assert [one.edge for one in await store.processes.running()] == ["test"]
+    assert list((await store.listing.stats_of([queue])).told) == ["rights"]
     await store.audit.append(Entry("eve", "admin", "", "delete", "rights", "done"))
     assert len((await store.audit.page()).lines) == 1
     assert await store.following("main", 60_000).earlier()
@@ -116,12 +116,12 @@ async def work_with_rqp(store: Store, queue: Queue) -> None:
     letters = DeadLetters(store.domain(), queue)
     assert await letters.purge([letter.id async for letter in letters.matching()]) == 1
     number = {"bindings": {"rqpMca": {"queueId": 7}}}
-    await store.declare("rights", QueueSpec(max_deliveries=1, **number), "test", replace=True)
-    assert (await store.numbered("rqp-mca", 7)).qid == queue.qid
+    await store.catalogue.declare("rights", QueueSpec(max_deliveries=1, **number), "test", replace=True)
+    assert (await store.catalogue.numbered("rqp-mca", 7)).qid == queue.qid
     assert await store.registry.numbers() == {"rqp-mca 7": "rights"}
     remote = {"protocol": "rqp-mca", "queueId": 7}
-    await store.declare("rights", QueueSpec(max_deliveries=1, remote=remote), "test", replace=True)
-    assert [q.name for q in await store.remotes()] == ["rights"]
+    await store.catalogue.declare("rights", QueueSpec(max_deliveries=1, remote=remote), "test", replace=True)
+    assert [q.name for q in await store.catalogue.remotes()] == ["rights"]
     assert await store.registry.next_ids(10) < await store.registry.next_ids(1)
     await store.peers.apply("shop", PeerSpec(protocol="rqp-mca", addresses=["10.0.0.7"]), "cli")
     assert [peer.name for peer in await store.peers.all()] == ["shop"]
@@ -167,7 +167,7 @@ async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
 async def work_with_the_log(store: Store) -> None:
     """Every verb of the text service once."""
     spec = QueueSpec(bindings={"text": {"subscribe": ["t"], "publish": "u"}})
-    queue, _ = await store.declare("bridged", spec, "test")
+    queue, _ = await store.catalogue.declare("bridged", spec, "test")
     domain = store.domain()
     log = Log(domain, LogSpec(max_bytes=0))
     await log.declare()
