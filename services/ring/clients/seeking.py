@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from services.queueing import decode_name
 from services.ring.clients.conversation import ClientConversation
 from services.ring.clients.holding import ClientInflow
-from services.ring.service import decode_name
 from services.store import Queue, StoreError
 
 Then = Callable[[Queue | StoreError], None]

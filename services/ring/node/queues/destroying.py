@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 
 from protos.ring import NO_ID, Frame
-from services.ring.service import OWNER, decode_name
+from services.queueing import decode_name
+from services.ring.service import OWNER
 from services.ring.words import NOT_OWNER
 from services.store import Queue, Store
 from services.store.model import QueueUnknown, is_internal

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import partial
 
 from protos.ring.recent import Recent
+from services.queueing import decode_name
 from services.ring.node.outgoing.outgoing import AGAIN_S
 from services.ring.node.outgoing.storing import PATIENCE_S
-from services.ring.service import RingService, decode_name
+from services.ring.service import RingService
 from services.store import Queue, StoreError
 from services.store.catalogue import EVERYTHING
 from services.store.model import QueueUnknown, is_internal

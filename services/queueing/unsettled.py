@@ -1,47 +1,59 @@
-"""Replies to DNQs outside a transaction, until they are settled: leases that the next request ends (tmq.md 6.1)."""
+"""Messages that a client was given, until they are settled: leases that its next request ends (tmq.md 6.1)."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 
-from services.store import OURSELVES, Delivery, Source, StoreError
-from services.store.model import MAX_MESSAGES, Done, QueueUnknown, together
-from services.tmq.conversation import TmqConversation
-from services.tmq.service import TmqService
+from services.queueing.conversation import QueueConversation
+from services.queueing.service import QueueService
+from services.store import OURSELVES, Delivery, Source
+from services.store.model import MAX_MESSAGES, Done, together
 
 
 class Unsettled:
     """What a connection was given and has not shown to have got; `deliveries` is empty most of the time."""
 
-    __slots__ = ("_count", "_talk", "deliveries")
+    __slots__ = ("_brought", "_count", "_most", "_service", "_talk", "deliveries")
 
-    def __init__(self, talk: TmqConversation) -> None:
+    def __init__(self, talk: QueueConversation, service: QueueService, most: int) -> None:
+        """most: messages at a time."""
         self._talk = talk
+        self._service = service
+        self._most = most
         self._count = 0  # messages
         self.deliveries: list[Delivery] = []
+        self._brought: list[Callable[[], None]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.deliveries)
+        return self._count > 0
 
     def admits(self, count: int) -> int:
-        """How many of so many DNQs may be given a message."""
-        return min(count, self._talk.service.settings.max_unsettled - self._count)
+        """How many of so many requests may be given a message."""
+        return min(count, self._most - self._count)
 
     def add(self, got: list[Delivery]) -> None:
         self.deliveries += got
         self._count += sum(d.count for d in got)
 
+    def add_brought(self, settle: Callable[[], None]) -> None:
+        """Add a message of another system, which settles it and otherwise gives it back by itself."""
+        self._brought.append(settle)
+        self._count += 1
+
     def take_all(self) -> list[Delivery]:
-        """They are somebody else's to settle or to give back."""
-        taken, self.deliveries, self._count = self.deliveries, [], 0
+        """Return the deliveries: they are the caller's to settle or to give back."""
+        taken, self.deliveries, self._brought, self._count = self.deliveries, [], [], 0
         return taken
 
     def settle(self) -> None:
         """Settling is not part of the sequence of requests: it may go with any call, as soon as possible."""
-        settle_all(self._talk.service, self.take_all(), partial(reset_if_lost, self._talk))
+        brought = self._brought
+        settle_all(self._service, self.take_all(), self._talk.reset_if_lost)
+        for settle in brought:
+            settle()
 
 
-def settle_all(service: TmqService, deliveries: list[Delivery], done: Done) -> None:
+def settle_all(service: QueueService, deliveries: list[Delivery], done: Done) -> None:
     """Settle deliveries of any queues. done: called once, with the first error or None."""
     parts = [
         domain[start : start + MAX_MESSAGES]
@@ -53,7 +65,7 @@ def settle_all(service: TmqService, deliveries: list[Delivery], done: Done) -> N
         service.pipe(part[0].queue).messages.settle(Source(OURSELVES), part, each)
 
 
-def release_all(service: TmqService, deliveries: list[Delivery], error: str, done: Done) -> None:
+def release_all(service: QueueService, deliveries: list[Delivery], error: str, done: Done) -> None:
     """Return failed deliveries of any queues to their places. done: called once, with the first error or None."""
     parts = _by_domain(deliveries)
     each = together(done, len(parts))
@@ -61,18 +73,6 @@ def release_all(service: TmqService, deliveries: list[Delivery], error: str, don
         service.pipe(part[0].queue).messages.release(
             Source(OURSELVES), part, failed=True, error=error, done=each
         )
-
-
-def reset_if_lost(talk: TmqConversation, error: StoreError | None) -> None:
-    """Reset the connection if a settling failed.
-
-    A client must not go on as if a message had been its own that others are given too (6.1).
-    """
-    if error is None or talk.gone or talk.was_reset or isinstance(error, QueueUnknown):
-        return  # with its queue a message is gone for everybody
-    talk.wire.refuse(error.reason, str(error))
-    talk.closing = talk.was_reset = True
-    talk.wire.abort()
 
 
 def _by_domain(deliveries: list[Delivery]) -> list[list[Delivery]]:
