@@ -121,7 +121,7 @@ async def test_a_claim_is_kept_for_its_time_and_no_longer(
 
     async def ask(holder: str) -> bool:
         try:
-            return bool(await getattr(desk.domain, claim)(queue, holder, TTL_MS))
+            return bool(await getattr(desk.domain.claims, claim)(queue, holder, TTL_MS))
         except QueueReserved:
             return False
 
@@ -139,7 +139,7 @@ async def test_a_claim_of_a_killed_holder_is_free_10_s_after_a_silence(
 ) -> None:
     """No edge ran for an hour, and then for 7 s again and again: neither can be told from a step forward."""
     queue = await desk.queue()
-    ask = getattr(desk.domain, claim)
+    ask = getattr(desk.domain.claims, claim)
     await ask(queue, "killed", 60_000)
     for silence_s in (HOUR_S, 7, 7):
         step_at_once(client, clocks, silence_s)
