@@ -61,7 +61,7 @@ class Edge:
         try:
             await store.initialise()
             for number in range(QUEUES):
-                await store.declare(f"q{number}", QueueSpec(), "benchmark")
+                await store.catalogue.declare(f"q{number}", QueueSpec(), "benchmark")
         finally:
             await store.close()
 

@@ -265,11 +265,11 @@ def carried(queue: str) -> Callable[[System], None]:
     async def carry(system: System) -> None:
         store = Store(system.tenant["url"], "benchmark")
         try:
-            away, here = await store.find(f"{queue}-away"), await store.find(queue)
-            before = (await store.stats(here))["added"]
+            away, here = await store.catalogue.find(f"{queue}-away"), await store.catalogue.find(queue)
+            before = (await store.listing.stats(here))["added"]
             await Asker(store.domain(away.domain).pipe).publish(away, [b"\0\0\0\5hello"], "benchmark")
             async with asyncio.timeout(LONGEST_S):
-                while (await store.stats(here))["added"] == before:  # noqa: ASYNC110
+                while (await store.listing.stats(here))["added"] == before:  # noqa: ASYNC110
                     await asyncio.sleep(PAUSE_S)
         finally:
             await store.close()

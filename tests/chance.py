@@ -20,7 +20,7 @@ class ChancePipe:
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.waiting = self
+        self.waiting = self.messages = self.idempotent = self
         self.congested = False
         self.trouble: errors.StoreError | None = None
         self.asked: deque[Callable[[], None]] = deque()
@@ -76,7 +76,7 @@ class ChanceWorld:
         self.closed = False
         self.drained = False
         self.written = b""
-        self.tally = self.errands = self.store = self  # of the service
+        self.tally = self.errands = self.store = self.catalogue = self  # of the service
         self.main = ChancePipe(rng)
         self.rounds: list[Callable[[], None]] = []
         self.aside: list[tuple[Callable[[Any], None], Any]] = []

@@ -198,6 +198,6 @@ class Live(Generic[SettingsT]):
     async def declare(self, name: str, owner: str = "test", **spec: Any) -> Queue:
         """A queue that somebody else than the edge made; spec as in its document, or with Python's names."""
         document, internal = QueueSpec.model_validate(spec), is_internal(name)
-        queue, new = await self.tools.declare(name, document, owner, internal=internal)
+        queue, new = await self.tools.catalogue.declare(name, document, owner, internal=internal)
         assert new
         return queue

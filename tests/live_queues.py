@@ -32,7 +32,7 @@ class LiveQueues(Live[SettingsT]):
         await self.disconnect()
         assert self.budget.total == 0, "input is still counted as held"
         assert self.output.total == 0, "output is still counted as held"
-        async for queue in self.tools.queues():
+        async for queue in self.tools.listing.queues():
             await until(lambda queue=queue: self.is_free(queue))
             domain = self.tools.look_at(queue.domain)
             await until(lambda queue=queue, domain=domain: self.is_counted(queue, domain))
@@ -42,21 +42,21 @@ class LiveQueues(Live[SettingsT]):
         wrong = await domain.tidy(queue)
         if wrong is None:
             await self.finish(queue)
-            return not [True async for each in self.tools.queues() if each.qid == queue.qid]
+            return not [True async for each in self.tools.listing.queues() if each.qid == queue.qid]
         assert not any(wrong.values()), f"{queue.name!r}: counters are wrong by {wrong}"
         return True
 
     async def finish(self, queue: Queue) -> None:
         """A CREATE or DELETE that was given up between its two steps stays there until somebody asks for the name."""
         try:
-            await self.tools.stats(queue)
+            await self.tools.listing.stats(queue)
         except QueueUnknown:
             with suppress(QueueExists):
-                await self.tools.declare(queue.name, queue.spec, queue.owner)
+                await self.tools.catalogue.declare(queue.name, queue.spec, queue.owner)
 
     async def is_free(self, queue: Queue) -> bool:
         try:
-            stats = await self.tools.stats(queue)
+            stats = await self.tools.listing.stats(queue)
         except QueueUnknown:
             return True
         return stats["in_flight"] == 0 and stats["leases"] == 0
@@ -79,7 +79,7 @@ class LiveQueues(Live[SettingsT]):
         return self.value("penstock_requests_total", operation=operation, result=result)
 
     async def stats(self, name: str) -> dict[str, Any]:
-        return await self.tools.stats(await self.tools.find(name))
+        return await self.tools.listing.stats(await self.tools.catalogue.find(name))
 
 
 EdgeT = TypeVar("EdgeT", bound=LiveQueues[Any])

@@ -153,7 +153,7 @@ def settings(own_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 async def declare_orders(server: Server) -> None:
     tools = Store(server.url, "test")
-    await tools.declare("orders", QueueSpec(), "test")
+    await tools.catalogue.declare("orders", QueueSpec(), "test")
     await tools.close()
 
 
@@ -275,4 +275,4 @@ def says(node: LiveRing, need: str | None) -> bool:
 async def pause(node: LiveRing, is_paused: bool) -> None:
     spec = QueueSpec(max_deliveries=0, paused=is_paused)
     name = users_of(node).queue_name
-    await node.tools.declare(name, spec, "edge:ring", replace=True, internal=True)
+    await node.tools.catalogue.declare(name, spec, "edge:ring", replace=True, internal=True)

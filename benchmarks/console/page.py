@@ -58,10 +58,13 @@ async def measure() -> dict[str, Any]:
 
 
 async def fill(place: Scene) -> None:
-    spec = (await place.store.find("orders")).spec
+    spec = (await place.store.catalogue.find("orders")).spec
     for first in range(0, QUEUES, 50):
         await asyncio.gather(
-            *(place.store.declare(f"z{number:04}", spec, "test") for number in range(first, first + 50))
+            *(
+                place.store.catalogue.declare(f"z{number:04}", spec, "test")
+                for number in range(first, first + 50)
+            )
         )
 
 

@@ -39,8 +39,8 @@ async def fill(server: Server, queues: int, dead: int) -> dict[str, Any]:
         spec = QueueSpec.model_validate(SPEC)
         for first in range(0, queues, SIDE_BY_SIDE):
             some = names(queues)[first : first + SIDE_BY_SIDE]
-            await asyncio.gather(*(store.declare(name, spec, "bench") for name in some))
-        full = await store.find(FULL)
+            await asyncio.gather(*(store.catalogue.declare(name, spec, "bench") for name in some))
+        full = await store.catalogue.find(FULL)
     finally:
         await store.close()
     if dead:
@@ -61,7 +61,7 @@ class Traffic:
     async def __aenter__(self) -> Traffic:
         pipe = self._store.domain().pipe
         await pipe.ready()
-        queues = [await self._store.find(name) for name in self._names]
+        queues = [await self._store.catalogue.find(name) for name in self._names]
         self._task = asyncio.create_task(self._go(Asker(pipe), queues))
         return self
 

@@ -82,7 +82,7 @@ class PubsubService:
 
     async def _open_log(self) -> None:
         """Raises StoreError."""
-        promises, had = await self.store.promises(), await self.log.level()
+        promises, had = await self.store.promises.now(), await self.log.level()
         spec = self.settings.log.spec(promises.strictest(had))
         promises.check(spec.ack_level, had)
         await self.domain.pipe.ready()

@@ -75,7 +75,9 @@ class Condition:
         if text == self._told and not errors:
             return True
         try:
-            await self._service.domain(self._queue).set_condition(self._queue, text, self._fence, errors)
+            await self._service.domain(self._queue).claims.set_condition(
+                self._queue, text, self._fence, errors
+            )
         except StoreError as error:
             log.debug("the condition was not told: %s", error, extra={"action": "condition_untold"})
             return False

@@ -52,7 +52,7 @@ class Outbox:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._service.store.watch(self._told)
+        self._service.store.catalogue.watch(self._told)
         self._task = job(self._follow, f"{self._protocol} queues", self._service.metrics)
 
     async def close(self) -> None:
@@ -78,7 +78,7 @@ class Outbox:
             self._stale.clear()
             pause_s = self._service.settings.outbox.look_s
             try:
-                self._take_over(await self._service.store.remotes())
+                self._take_over(await self._service.store.catalogue.remotes())
             except StoreError as error:
                 log.debug("no remote queues: %s", error, extra={"action": "remotes_unread"})
                 pause_s = AGAIN_S
@@ -211,11 +211,11 @@ class Holding:
 
     async def _ask(self) -> int | None:
         ttl_ms = round(self._service.settings.outbox.lease_s * 1000)
-        return await self._service.domain(self._queue).own(self._queue, self._owner, ttl_ms)
+        return await self._service.domain(self._queue).claims.own(self._queue, self._owner, ttl_ms)
 
     async def _disown(self, fence: int) -> None:
         with contextlib.suppress(StoreError):  # then it runs out of itself
-            await self._service.domain(self._queue).disown(self._queue, self._owner, fence)
+            await self._service.domain(self._queue).claims.disown(self._queue, self._owner, fence)
 
     @staticmethod
     def _now() -> float:

@@ -33,5 +33,5 @@ class CreateSettings(BaseModel):
             max_length=self.max_length,
             max_bytes=self.max_bytes,
         )
-        _, new = await store.declare(name, spec, owner)
+        _, new = await store.catalogue.declare(name, spec, owner)
         return new

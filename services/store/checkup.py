@@ -136,7 +136,7 @@ async def _functions(link: Link, subject: str) -> Finding:
 async def _remembered(store: Store, found: Promises) -> Finding:
     """What edges believe was found when somebody looked; it may have changed since."""
     try:
-        believed = await store.promises()
+        believed = await store.promises.now()
     except NotInitialised:
         return Finding("promises", Grade.FAIL, "nobody has looked yet", "run `penstock store init`")
     if not found.settings or believed.levels() == found.levels():
@@ -179,11 +179,11 @@ async def _sessions(link: Link, keys: DomainKeys, subject: str) -> Finding:
 
 async def _queues(store: Store, found: Promises) -> Finding:
     """Declared when the store could do more than it can now."""
-    known = found if found.settings else await store.promises()
+    known = found if found.settings else await store.promises.now()
     total, broken, why = 0, [], ""
     unreadable: dict[str, str] = {}
     try:
-        async for queue in store.queues(unreadable=unreadable.__setitem__):
+        async for queue in store.listing.queues(unreadable=unreadable.__setitem__):
             total += 1
             try:
                 known.check(queue.spec.ack_level)

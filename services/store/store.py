@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
 
-from redis.exceptions import RedisError
-
+from services.store.catalogue.audit import AuditLog
 from services.store.catalogue.catalogue import Catalogue
-from services.store.catalogue.registry import EVERYTHING, READY, Registry, begin_dataset
+from services.store.catalogue.domain_setup import DomainSetup
+from services.store.catalogue.kept_promises import KeptPromises
+from services.store.catalogue.listing import Listing
+from services.store.catalogue.peers import Peers
+from services.store.catalogue.registry import EVERYTHING, READY, Registry
+from services.store.catalogue.ring_nodes import RingNodes
 from services.store.model.alarms import ALARMS
 from services.store.model.client import Client, Known
-from services.store.model.errors import (
-    DatasetLost,
-    NotInitialised,
-    domain_lost,
-)
+from services.store.model.errors import domain_lost
 from services.store.model.queues import Queue
 from services.store.pipeline.domain import Domain, Timing
+from services.store.pipeline.domains import Domains
 from services.store.pipeline.metering import Metered
 from services.store.pipeline.pipe import PipeSettings
-from services.store.processes.process_directory import Company
+from services.store.processes.process_directory import ProcessDirectory
 from services.store.processes.queue_notifications import Wakes
 from services.store.processes.rpc_protocol import Respondent
 from services.store.processes.rpc_server import Reception
 from services.store.redis.connect import Connector
-from services.store.redis.link import explain
-from services.store.redis.probe import Promises, connected_replicas, probe
+from services.store.redis.probe import Promises
 from services.store.redis.tls_files import check_files
 from services.store.tracing.delivery_spans import HandedOut
 from services.store.tracing.spans import Traced
@@ -42,17 +37,20 @@ from services.store.upkeep.following import MOST_BACK, Following
 from services.store.upkeep.process_counters import Shell
 from services.store.upkeep.sampler import Sampler
 
-log = logging.getLogger(__name__)
-
 DEFAULT_DOMAIN = "main"
-PROMISES_S = 1.0  # whoever opens a queue goes by promises that are no older
 
 
 def _ignore(_reason: str, _number: int) -> None:
     return None
 
 
-class Store(Catalogue, Company):
+class Store:
+    """The parts of a store, by what they know.
+
+    `catalogue` finds, declares and deletes queues, `listing` tells of all of them, `peers` of other systems; `domains`
+    carry messages; `processes` are the others that use it; `promises` says what it can keep.
+    """
+
     def __init__(
         self,
         url: str,
@@ -73,124 +71,90 @@ class Store(Catalogue, Company):
         waits = (self._pipe_settings.request_timeout_s, self._pipe_settings.question_timeout_s)
         self.connector = Connector(url, min(waits))
         check_files(self.connector.url)
-        super().__init__(Registry(self.connector))
         self.edge = edge
         self._timing = timing or Timing()
         self._observe = observe
         for alarm in ALARMS:
             observe(alarm, 0)
         observer: object = observe
-        self._hear = observer.meter(self._tell_all) if isinstance(observer, Metered) else None
         self._recorder = observer.recorder if isinstance(observer, Traced) else None
         # for whoever forwards messages, or is sent some; None: this process is not traced
         self.hops = Hops(self._recorder, self._handed_out_of) if self._recorder is not None else None
-        self._domains: dict[str, Domain] = {}
+        self.registry = Registry(self.connector)
+        self.domains = Domains(self._make_domain)
+        if isinstance(observer, Metered) and (hear := observer.meter(self.domains.tell)) is not None:
+            self.domains.meter(hear)
+        self.promises = KeptPromises(self.connector, self.registry)
+        self.peers = Peers(self.registry)
+        self.audit = AuditLog(self.registry)
+        self.ring_nodes = RingNodes(self.registry)
+        self.setup = DomainSetup(self.registry, self.domains)
+        self.catalogue = Catalogue(self.registry, self.domains, self.setup, self.promises, self.peers)
+        self.listing = Listing(self.registry, self.domains)
+        self.processes = ProcessDirectory(self.connector, self.registry)
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
         self._dead_spans: DeadSpans | None = None
         self._sampler: Sampler | None = None
         self._reception: Reception | None = None
-        self._promises: Promises | None = None  # as they were found at
-        self._promises_at = 0.0
+
+    def _make_domain(self, name: str) -> Domain:
+        return Domain(
+            name,
+            self.connector,
+            self.edge,
+            self._pipe_settings,
+            self._timing,
+            self._observe,
+            lambda _epoch: self.catalogue.forget_all(),
+            self._recorder,
+        )
+
+    def _handed_out_of(self, queue: Queue) -> HandedOut:
+        tracing = self.domains.look_at(queue.domain).tracing
+        assert tracing is not None  # each domain of a process that is traced has one
+        return tracing.handed_out
 
     # life
 
     async def initialise(self, *, accept_loss: bool = False) -> Promises:
-        """Sets the store up if it is new: functions, dataset, what it can promise. Needs an administrator's rights.
+        """Set the store up if it is new: functions, dataset, what it can promise. Needs an administrator's rights.
 
         Raises DatasetLost for a domain that was ready and is empty now, unless the loss is accepted: then its
         queues are declared again, empty.
         """
-        promises = await self._probe()
+        promises = await self.promises.probe()
         await self.registry.initialise()
-        await self._write_down(promises)
+        await self.promises.write_down(promises)
         await self.registry.tell(EVERYTHING)
         ready = await self.registry.domains()
         for name in ready:
-            if await self._domain(name).epoch() == "":
+            domain = self.look_at(name)
+            if await domain.epoch() == "":
                 if not accept_loss:
                     raise domain_lost(name)
-                await self._restart(self._domain(name))
+                await self._restart(domain)
         if not ready:
-            await self._set_up(self._domain(DEFAULT_DOMAIN))
+            await self.setup.set_up(self.look_at(DEFAULT_DOMAIN))
         return promises
-
-    async def raise_promises(self) -> bool:
-        """Write down ack levels that the store keeps by now and did not when it was set up; return if there are any.
-
-        No level is taken back, as a replica may be away for a moment. Needs an administrator's rights.
-        """
-        believed, found = await self._written_down(), await self._probe()
-        has_more = set(believed.levels()) < set(found.levels())
-        if has_more:
-            await self._write_down(found)
-        return has_more
-
-    async def _probe(self) -> Promises:
-        try:
-            return await probe(self.connector)
-        except (RedisError, OSError, TimeoutError) as error:
-            raise explain(error) from error
-
-    async def _written_down(self) -> Promises:
-        found = await self.registry.link.call("GET", self.registry.keys.promises)
-        if found is None:
-            raise NotInitialised
-        return Promises(**json.loads(found))
-
-    async def _write_down(self, promises: Promises) -> None:
-        """Keep what was found. Replicas that were there once are counted on: they may be away for a moment."""
-        if promises.fails_over:
-            with suppress(NotInitialised):
-                before = (await self._written_down()).replicas
-                promises = replace(promises, replicas=max(before, promises.replicas))
-        await self.registry.link.call("SET", self.registry.keys.promises, json.dumps(promises.to_json()))
-        self.look_again()
 
     async def _restart(self, domain: Domain) -> None:
         """A domain that lost everything begins anew, with the queues that the registry knows."""
-        await self._set_up(domain)
-        async for queue in self.queues():
+        await self.setup.set_up(domain)
+        async for queue in self.listing.queues():
             if queue.domain == domain.name:
                 await domain.declare(queue, "")
-
-    async def promises(self) -> Promises:
-        """What the store was found to be able to promise, with the replicas that it has now, as they come and go.
-
-        Raises NotInitialised before the store was set up.
-        """
-        promises = await self._written_down()
-        if not promises.fails_over:
-            return promises
-        info = await self.registry.link.call("INFO", "replication")
-        live = connected_replicas(info.decode())
-        return replace(promises, replicas=live, usual_replicas=promises.replicas)
-
-    def look_again(self) -> None:
-        """What the store can promise may have changed."""
-        self._promises = None
-
-    async def _lately_found(self) -> Promises:
-        now = time.monotonic()
-        if self._promises is None or now - self._promises_at > PROMISES_S:
-            self._promises, self._promises_at = await self.promises(), now
-        return self._promises
-
-    async def now_ms(self) -> int:
-        """The store's clock, ms since 1970: all times that it tells are of this one."""
-        return await self.registry.link.now_ms()
 
     def look_after(self, domain: str = DEFAULT_DOMAIN) -> None:
         """This process serves queues of this domain, and is a caretaker: what edges are, and the CLI is not."""
         self._caretaker = Caretaker(self, self._timing.upkeep_s)
         self._caretaker.start(domain)
-        for found in self._domains.values():
-            found.look_after()
+        self.domains.look_after()
         self.domain(domain)
         if self._timing.samples_kept:
             self._sample(domain)
         if self._recorder is not None:
-            self._dead_spans = DeadSpans(self, self._recorder, self._timing.upkeep_s)
+            self._dead_spans = DeadSpans(self.listing, self.domains, self._recorder, self._timing.upkeep_s)
             self._dead_spans.start()
         observer: object = self._observe
         if isinstance(observer, Respondent):
@@ -199,23 +163,11 @@ class Store(Catalogue, Company):
 
     def _sample(self, domain: str) -> None:
         shell = self._observe if isinstance(self._observe, Shell) else None
-        self._sampler = Sampler(self, self._timing.sample_s, self._timing.samples_kept, shell)
-        for found in self._domains.values():
-            found.tallies.keep()
+        self._sampler = Sampler(
+            self.edge, self.domains, self._timing.sample_s, self._timing.samples_kept, shell
+        )
+        self.domains.keep_tallies()
         self._sampler.start(domain)
-
-    def _tell_all(self) -> None:
-        for domain in self._domains.values():
-            domain.tallies.tell()
-
-    def _handed_out_of(self, queue: Queue) -> HandedOut:
-        tracing = self._domain(queue.domain).tracing
-        assert tracing is not None  # each domain of a process that is traced has one
-        return tracing.handed_out
-
-    def open_domains(self) -> list[Domain]:
-        """Those that anybody here has used."""
-        return [*self._domains.values()]
 
     async def close(self, timeout: float = 5.0) -> None:
         if self._caretaker is not None:
@@ -226,16 +178,23 @@ class Store(Catalogue, Company):
             await self._sampler.stop()
         if self._reception is not None:
             await self._reception.close()
-        await self.stop_looking()
+        await self.catalogue.stop_looking()
         await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
-        is_away = any(domain.pipe.trouble is not None for domain in self._domains.values())
-        await asyncio.gather(*(domain.finish(timeout) for domain in self._domains.values()))
+        domains = self.domains.all()
+        is_away = any(domain.pipe.trouble is not None for domain in domains)
+        await asyncio.gather(*(domain.finish(timeout) for domain in domains))
         if self._sampler is not None and not is_away:
             await self._sampler.flush()
         if self._reception is not None and not is_away:
             await self._reception.presence.leave()
-        await asyncio.gather(*(domain.close() for domain in self._domains.values()))
+        await asyncio.gather(*(domain.close() for domain in domains))
         await self.registry.close()
+
+    # what an edge asks for
+
+    async def now_ms(self) -> int:
+        """The store's clock, ms since 1970: all times that it tells are of this one."""
+        return await self.registry.link.now_ms()
 
     def fault_of(self, domain: str = DEFAULT_DOMAIN) -> str | None:
         """Return why this domain cannot be used now, or None.
@@ -243,49 +202,24 @@ class Store(Catalogue, Company):
         Each domain has a fault of its own: in a Cluster it may be on a shard that is away. A domain that this process
         has only looked at, and has not started, has none.
         """
-        found = self._domains.get(domain)
+        found = self.domains.known(domain)
         return None if found is None or found.pipe.trouble is None else str(found.pipe.trouble)
 
     def client(self, peer: Known | None = None) -> Client:
         """Somebody who came to this edge; None: nobody can know who it was."""
         return Client(self.edge) if peer is None else Client.at(self.edge, peer)
 
-    # domains
-
-    def _domain(self, name: str) -> Domain:
-        found = self._domains.get(name)
-        if found is None:
-            found = self._domains[name] = Domain(
-                name,
-                self.connector,
-                self.edge,
-                self._pipe_settings,
-                self._timing,
-                self._observe,
-                self._dataset_changed,
-                self._recorder,
-            )
-            if self._caretaker is not None:
-                found.look_after()
-            if self._sampler is not None:
-                found.tallies.keep()
-            if self._hear is not None:
-                found.tallies.meter(self._hear)
-        return found
-
     def look_at(self, name: str) -> Domain:
-        """The domain without a session: enough to look, and for dead letters."""
-        return self._domain(name)
+        """See `Domains.look_at`."""
+        return self.domains.look_at(name)
 
     def domain(self, name: str = DEFAULT_DOMAIN) -> Domain:
-        """The domain, its session being opened."""
-        found = self._domain(name)
-        found.start()
-        return found
+        """See `Domains.use`."""
+        return self.domains.use(name)
 
     def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> Following:
         """The samples of a domain, as they come, and so far back (following.py)."""
-        return Following(self._domain(domain).link, domain, back_ms, most_back)
+        return Following(self.look_at(domain).link, domain, back_ms, most_back)
 
     def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
         """Tells when queues of the domain may have something; one for the whole process."""
@@ -294,23 +228,6 @@ class Store(Catalogue, Company):
             found = self._wakes[name] = Wakes(self.connector, name)
             found.start()
         return found
-
-    def _dataset_changed(self, _epoch: str) -> None:
-        self.forget_all()
-
-    async def prepare(self, name: str) -> None:
-        """Sets a domain up that nobody has used yet. Raises NotInitialised, DatasetLost, StoreUnavailable."""
-        if await self.registry.claim_domain(name):
-            await self._set_up(self._domain(name))
-
-    async def _set_up(self, domain: Domain) -> None:
-        """A new domain takes the registry's dataset; one that was ready and is empty now has lost its data."""
-        epoch = await self.registry.epoch()
-        if await domain.epoch() == "":
-            found = await begin_dataset(domain.link, domain.keys.epoch, epoch)
-            if found.partition(".")[0] != epoch.partition(".")[0]:
-                raise DatasetLost
-        await self.registry.domain_is_ready(domain.name)
 
 
 __all__ = ["DEFAULT_DOMAIN", "READY", "Store"]

@@ -71,8 +71,10 @@ class Bridge:
         while True:
             try:
                 for mapping in self._settings.mappings.values():
-                    await self._store.find(mapping.queue)
-                loop = find_loop(self._settings.mappings, [queue async for queue in self._store.queues()])
+                    await self._store.catalogue.find(mapping.queue)
+                loop = find_loop(
+                    self._settings.mappings, [queue async for queue in self._store.listing.queues()]
+                )
             except StoreUnavailable as error:
                 if not told:
                     log.warning("waiting for the store: %s", error, extra={"action": "sysv_waits_for_store"})
@@ -121,7 +123,7 @@ class Bridge:
 
     def _store_fault(self) -> str | None:
         """Return why a domain that mappings use, or that of the catalogue, cannot be used now, or None."""
-        faults = (self._store.fault_of(domain.name) for domain in self._store.open_domains())
+        faults = (self._store.fault_of(domain.name) for domain in self._store.domains.all())
         return next((fault for fault in faults if fault is not None), None)
 
     # the end

@@ -100,7 +100,7 @@ class Inbound:
 
     async def _find(self) -> Queue:
         """The queue, which tells from now on when it has something. Its handle follows the document."""
-        queue = await self._store.find(self._mapping.queue)
+        queue = await self._store.catalogue.find(self._mapping.queue)
         self._queue, self._news = queue, self._store.wakes(queue.domain).event(queue)
         return queue
 
@@ -108,7 +108,9 @@ class Inbound:
         """Leased, even of a queue that delivers at most once: what is sent must be what is settled."""
 
         def ask(done: Callable[..., None]) -> None:
-            self._store.domain(queue.domain).pipe.take(self._source, queue, WINDOW, done, leased=True)
+            self._store.domain(queue.domain).pipe.messages.take(
+                self._source, queue, WINDOW, done, leased=True
+            )
 
         got: list[Delivery] = await answered(ask, self._unwanted)
         return got
@@ -175,7 +177,7 @@ class Inbound:
         self, queue: Queue, sent: list[Delivery], done: Callable[..., None] | None = None
     ) -> None:
         if sent:
-            self._store.domain(queue.domain).pipe.settle(self._source, sent, done)
+            self._store.domain(queue.domain).pipe.messages.settle(self._source, sent, done)
 
     async def _failed(self, queue: Queue, held: deque[Delivery], error: Exception) -> None:
         """The message is tried again, but not for ever (2.7)."""
@@ -190,12 +192,12 @@ class Inbound:
 
     async def _bury(self, queue: Queue, delivery: Delivery, reason: str, error: str) -> None:
         pipe = self._store.domain(queue.domain).pipe
-        await answered(partial(pipe.reject, self._source, [delivery], reason, error))
+        await answered(partial(pipe.messages.reject, self._source, [delivery], reason, error))
         self.condition.buried(reason)
 
     def _give_back(self, queue: Queue, held: Iterable[Delivery]) -> None:
         if leased := list(held):
-            self._store.domain(queue.domain).pipe.give_back(leased)
+            self._store.domain(queue.domain).pipe.messages.give_back(leased)
 
     # waiting
 

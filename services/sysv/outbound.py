@@ -13,7 +13,15 @@ from typing import TypeVar
 from zlib import crc32
 
 from services.store import Source, Store, StoreError
-from services.store.model import MessageTooLarge, Outcome, OutcomeUnknown, QueueFull, QueueUnknown, records
+from services.store.model import (
+    JournalNumber,
+    MessageTooLarge,
+    Outcome,
+    OutcomeUnknown,
+    QueueFull,
+    QueueUnknown,
+    records,
+)
 from services.store.pipeline import answered
 from services.sysv.condition import Condition, Pause
 from services.sysv.journal import Journal
@@ -193,8 +201,12 @@ class Outbound:
     async def _publish(self, record: Record, place: Place) -> Outcome:
         """Raises StoreError."""
         ask = partial(
-            self._store.domain(place.queue.domain).pipe.publish_numbered,
-            *(self._source, record.journal, record.number, place.queue, place.record, self._origin),
+            self._store.domain(place.queue.domain).pipe.idempotent.publish,
+            self._source,
+            JournalNumber(record.journal, record.number),
+            place.queue,
+            place.record,
+            self._origin,
             reason=place.reason,
             error=place.error,
         )

@@ -64,11 +64,11 @@ class Places:
     async def _find(self, name: str) -> Queue:
         """If that queue is not there any more: the one that the mapping has now. Raises QueueUnknown."""
         try:
-            return await self._store.find(name)
+            return await self._store.catalogue.find(name)
         except QueueUnknown:
             if name == self._queue:
                 raise
-        queue = await self._store.find(self._queue)
+        queue = await self._store.catalogue.find(self._queue)
         text = "there is no queue %r any more: the message in the journal that was for it goes to %r"
         log.warning(text, name, self._queue, extra={"action": "sysv_redirected", "queue": self._queue})
         return queue
@@ -81,9 +81,9 @@ class Places:
             remote = queue.spec.remote
             return remote is None or remote.reliable is not is_certain, queue.spec.paused, queue.name
 
-        if found := await self._store.leading_to(Protocol.CAST, message.key):
+        if found := await self._store.catalogue.leading_to(Protocol.CAST, message.key):
             return min(found, key=rank)
         try:
-            return await self._store.numbered(Protocol.CAST, message.key)
+            return await self._store.catalogue.numbered(Protocol.CAST, message.key)
         except QueueUnknown:
             return None

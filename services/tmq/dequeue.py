@@ -7,12 +7,14 @@ from functools import partial
 from protos import tmq
 from protos.tmq import Operation
 from services.kit.session import Inflow, Slot
+from services.queueing import Rest, Unsettled
 from services.store import Delivery, Queue, StoreError
 from services.store.model import OutcomeUnknown, records
 from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
 from services.tmq.transactions import Transactions
-from services.tmq.unsettled import Unsettled
+
+DNQ = Operation.DNQ.value  # looked up once: an enum's value is slow
 
 
 class DequeueRun:
@@ -30,7 +32,7 @@ class DequeueRun:
 class Dequeues:
     """One connection's DNQs: a run at a time, however many takes it needs."""
 
-    __slots__ = ("_handles", "_inflow", "_rest", "_talk", "_transactions", "_unsettled")
+    __slots__ = ("_handles", "_inflow", "_talk", "_transactions", "_unsettled", "rest")
 
     def __init__(
         self,
@@ -45,7 +47,7 @@ class Dequeues:
         self._handles = handles
         self._transactions = transactions
         self._unsettled = unsettled
-        self._rest: DequeueRun | None = None  # DNQs that wait for the client to read
+        self.rest = Rest(talk, inflow, self._take)  # DNQs that wait for the client to read
 
     def dequeue(self, event: tmq.Dequeue) -> None:
         handle = self._handles.get(event.mqid)
@@ -62,13 +64,6 @@ class Dequeues:
             self._talk.wire.refuse(transaction.why_not(queue) if transaction else "too_many_unsettled")
         self._take(run)
 
-    def go_on(self) -> None:
-        """The client has read: the rest of a run is taken."""
-        if self._rest is not None and not self._talk.wire.is_blocked():
-            rest, self._rest = self._rest, None
-            rest.slot.asked = self._talk.wire.loop_time()  # until now it waited for its client
-            self._take(rest)
-
     def _may_take(self, queue: Queue, count: int) -> int:
         transaction = self._transactions.current
         return self._unsettled.admits(count) if transaction is None else transaction.admits(queue, count)
@@ -79,12 +74,12 @@ class Dequeues:
             self._nothing(run.slot, run.asked)
         else:
             talk = self._talk
-            take = talk.service.pipe(run.queue).take
+            take = talk.service.pipe(run.queue).messages.take
             inside = self._transactions.current is not None  # then it is leased until that ends (5.4)
             take(talk.source, run.queue, run.allowed, partial(self._taken, run), leased=inside)
 
     def _nothing(self, slot: Slot, asked: int) -> None:
-        self._talk.reply(slot, tmq.EMPTY * asked, Operation.DNQ, 0, asked)
+        self._talk.reply(slot, tmq.EMPTY * asked, DNQ, 0, asked)
         self._inflow.free()
 
     def _taken(self, run: DequeueRun, got: list[Delivery] | StoreError, more: bool) -> None:
@@ -105,7 +100,7 @@ class Dequeues:
             transaction.count(run.queue, count if goes_on or len(kept) < len(got) else run.allowed)
         self._give(run, kept, count, count if goes_on else run.asked)
         if goes_on:
-            self._take_rest(run, count)
+            self.rest.take(DequeueRun(talk.expect(), run.queue, run.asked - count, run.allowed - count))
         else:
             self._inflow.free()
 
@@ -114,15 +109,7 @@ class Dequeues:
         reply = b"".join(records.plain(d.blob, d.count) for d in kept) + tmq.EMPTY * (answered - count)
         for d in kept:
             d.drop_bodies()  # a lease may last, and there may be a thousand large ones
-        self._talk.reply(run.slot, reply, Operation.DNQ, count, answered)
-
-    def _take_rest(self, run: DequeueRun, count: int) -> None:
-        rest = DequeueRun(self._talk.expect(), run.queue, run.asked - count, run.allowed - count)
-        if self._talk.wire.is_blocked():
-            self._rest = rest  # until the client has read some of it (7.3)
-            self._inflow.leave_it_to_the_output()
-        else:
-            self._take(rest)
+        self._talk.reply(run.slot, reply, DNQ, count, answered)
 
     def _keep(self, queue: Queue, got: list[Delivery]) -> list[Delivery]:
         """Of what was taken, that which this connection may have; the leases are its own now. The rest goes back."""
@@ -137,7 +124,7 @@ class Dequeues:
         else:
             kept, beyond = transaction.took(queue, got)
         if beyond:
-            self._talk.service.pipe(queue).give_back(beyond)
+            self._talk.service.pipe(queue).messages.give_back(beyond)
             if transaction is not None:
                 self._talk.wire.refuse(transaction.why_not(queue))
         return kept

@@ -22,6 +22,9 @@ STATUS = {  # of an ENQ: well, failed
 }
 
 
+ENQ = Operation.ENQ.value
+
+
 class Enqueues:
     """One connection's ENQs. Runs may overlap: one ordered pipe takes them, whatever becomes of each (7.2)."""
 
@@ -51,7 +54,9 @@ class Enqueues:
             self._answer(slot, fits, len(run))
         else:
             pipe = handle.pipe
-            pipe.publish(talk.source, handle.queue, run, talk.origin, partial(self._enqueued, slot, run))
+            pipe.messages.publish(
+                talk.source, handle.queue, run, talk.origin, partial(self._enqueued, slot, run)
+            )
             if pipe.waiting.congested:
                 self._inflow.hold_until_clear(pipe.waiting.when_clear)  # 7.2
 
@@ -70,7 +75,7 @@ class Enqueues:
     def _answer(self, slot: Slot, good: int, total: int) -> None:
         """The first `good` of a run are well, the others are not."""
         ok, failed = self._status
-        self._talk.reply(slot, ok * good + failed * (total - good), Operation.ENQ, good, total)
+        self._talk.reply(slot, ok * good + failed * (total - good), ENQ, good, total)
 
     def _partly_refused(self, slot: Slot, total: int, refusals: Refusals) -> None:
         _, why = refusals[0]
@@ -78,4 +83,4 @@ class Enqueues:
         ok, failed = self._status
         bad = {index for index, _ in refusals}
         reply = b"".join(failed if index in bad else ok for index in range(total))
-        self._talk.reply(slot, reply, Operation.ENQ, total - len(bad), total)
+        self._talk.reply(slot, reply, ENQ, total - len(bad), total)

@@ -7,10 +7,10 @@ from functools import partial
 from protos import tmq
 from protos.tmq import Operation
 from services.kit.session import Inflow, Slot
+from services.queueing import release_all, settle_all
 from services.store import Delivery, Queue, StoreError
 from services.tmq.conversation import TmqConversation
 from services.tmq.transaction import ABORTED, Transaction
-from services.tmq.unsettled import release_all, reset_if_lost, settle_all
 
 LEASE_BYTES = 512  # of memory for each lease, roughly: the bodies are not kept
 
@@ -79,7 +79,7 @@ class OriginalTransactions:
     def _ended(self, slot: Slot, error: StoreError | None) -> None:
         talk = self._talk
         self.deadline = None
-        reset_if_lost(talk, error)
+        talk.reset_if_lost(error)
         if not talk.was_reset:  # also while it closes for another reason: the end waits for what is owed
             talk.status(slot, Operation.TE, True)
             self._inflow.free()

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from protos import tmq
 from protos.tmq import Operation
 from services.kit.session import Inflow, Slot
+from services.queueing import decode_name
 from services.store import Pipe, Queue, StoreError
 from services.store.model import OutcomeUnknown
 from services.tmq.conversation import TmqConversation
-from services.tmq.service import decode_name
 
 FORBIDDEN = {
     Operation.CREATE: "create_forbidden",
@@ -55,10 +55,10 @@ class Queues:
         if isinstance(queue, StoreError) or full:
             why = (queue.reason, str(queue)) if isinstance(queue, StoreError) else ("too_many_open",)
             talk.wire.refuse(*why)
-            talk.reply(slot, tmq.nil_mqid(talk.dialect), Operation.OPEN, 0, 1)
+            talk.reply(slot, tmq.nil_mqid(talk.dialect), Operation.OPEN._value_, 0, 1)
         else:
             self.handles[mqid] = Handle(queue, talk.service.pipe(queue))
-            talk.reply(slot, mqid, Operation.OPEN, 1, 1)
+            talk.reply(slot, mqid, Operation.OPEN._value_, 1, 1)
         self._inflow.free()
 
     def close(self, event: tmq.Close) -> None:
@@ -107,7 +107,7 @@ class Queues:
             self._tell(slot, event.count, tmq.UNUSABLE)
             return
         self._inflow.hold()
-        handle.pipe.count(talk.source, handle.queue, partial(self._counted, slot, event.count))
+        handle.pipe.messages.count(talk.source, handle.queue, partial(self._counted, slot, event.count))
 
     def _counted(self, slot: Slot, times: int, number: int | StoreError) -> None:
         if isinstance(number, OutcomeUnknown):
@@ -122,4 +122,6 @@ class Queues:
     def _tell(self, slot: Slot, times: int, number: int) -> None:
         talk = self._talk
         good = times if number != tmq.UNUSABLE else 0
-        talk.reply(slot, tmq.encode_count(talk.dialect, number) * times, Operation.SELECT, good, times)
+        talk.reply(
+            slot, tmq.encode_count(talk.dialect, number) * times, Operation.SELECT._value_, good, times
+        )

@@ -7,7 +7,8 @@ from typing import assert_never
 
 from protos import tmq
 from protos.tmq import Dialect
-from services.kit.session import Ending, Inflow, Wire
+from services.kit.session import Inflow, Wire
+from services.queueing import QueueSession, Unsettled
 from services.tmq.conversation import TmqConversation
 from services.tmq.dequeue import Dequeues
 from services.tmq.enqueue import Enqueues
@@ -17,7 +18,6 @@ from services.tmq.service import TmqService
 from services.tmq.settings import TransactionKind
 from services.tmq.transaction import AtomicTransactions
 from services.tmq.transactions import Transactions
-from services.tmq.unsettled import Unsettled
 
 RUN_PART = 32  # this many requests of a run are as much work as one request alone
 NOT_OF_THE_PIPE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these go another way to the store than ENQs
@@ -27,37 +27,26 @@ TRANSACTIONS: dict[TransactionKind, Callable[[TmqConversation, Inflow[tmq.Event]
 }
 
 
-class TmqSession:
+class TmqSession(QueueSession[tmq.Event, TmqConversation]):
     """The kit's `Session`, and the `Handler` of its own input. The parts share a conversation and no private state."""
 
-    __slots__ = (
-        "_dequeues",
-        "_ending",
-        "_enqueues",
-        "_inflow",
-        "_queues",
-        "_talk",
-        "_transactions",
-        "_unsettled",
-    )
+    __slots__ = ("_dequeues", "_enqueues", "_queues", "_transactions")
 
     def __init__(
         self, wire: Wire, service: TmqService, dialect: Dialect, kind: TransactionKind, limits: tmq.Limits
     ) -> None:
-        self._talk = talk = TmqConversation(wire, service, dialect)
-        self._inflow = inflow = Inflow(talk, tmq.Connection(dialect, limits), self)
+        talk = TmqConversation(wire, service, dialect)
+        inflow = Inflow(talk, tmq.Connection(dialect, limits), self)
+        settings = service.settings
+        unsettled = Unsettled(talk, service, settings.max_unsettled)
+        super().__init__(talk, service, inflow, unsettled, settings.eof_grace_s, settings.request_timeout_s)
         self._queues = Queues(talk, inflow)
         self._transactions = TRANSACTIONS[kind](talk, inflow)
-        self._unsettled = Unsettled(talk)
         handles = self._queues.handles
         self._enqueues = Enqueues(talk, inflow, handles, self._transactions)
-        self._dequeues = Dequeues(talk, inflow, handles, self._transactions, self._unsettled)
-        self._ending: Ending | None = None
+        self._dequeues = Dequeues(talk, inflow, handles, self._transactions, unsettled)
 
-    # what the kit tells
-
-    def received(self, data: bytes, now: float) -> None:
-        self._inflow.received(data, now)
+    # what the kit tells, where a transaction has a part in it
 
     @property
     def buffered(self) -> int:
@@ -67,27 +56,20 @@ class TmqSession:
 
     def resumed(self, now: float) -> None:
         self._inflow.restart_clock(now)
-        self._dequeues.go_on()
+        self._dequeues.rest.go_on()
         self._inflow.proceed()
 
     def deadline(self) -> float | None:
-        if self._ending is not None and (look := self._ending.deadline) is not None:
-            return look
-        due = self._inflow.deadline()  # a lone 5's TS comes after what is under way (1.2, 3.1)
+        due = super().deadline()  # a lone 5's TS comes after what is under way (1.2, 3.1)
         limit = self._transactions.deadline
-        if limit is None:
+        if limit is None or self.is_lingering:
             return due
         return limit if due is None else min(due, limit)
 
     def on_time(self, now: float) -> None:
-        if self._ending is not None and self._ending.deadline is not None:
-            self._ending.on_time(now)
-            return
-        self._transactions.on_time(now)
-        self._inflow.on_time(now)
-
-    def eof(self, now: float) -> None:
-        self._inflow.eof()
+        if not self.is_lingering:
+            self._transactions.on_time(now)
+        super().on_time(now)
 
     def drain(self) -> None:
         self._talk.drained = True
@@ -95,12 +77,7 @@ class TmqSession:
         self.end_if_done()  # or later: what has come in is answered, then it is closed
 
     def lost(self, reset: bool) -> None:
-        talk = self._talk
-        talk.gone = True
-        self._inflow.lost()
-        leased = self._unsettled.take_all() + self._transactions.lost()
-        error = "" if talk.drained else "the connection was lost"
-        talk.service.give_back(leased, failed=not talk.drained, error=error)
+        self.give_up(self._unsettled.take_all() + self._transactions.lost())
 
     # what the input tells
 
@@ -144,13 +121,3 @@ class TmqSession:
     def comes_alone(self, event: tmq.Event) -> bool:
         """ENQs alone may overlap; work on whole queues waits for those before it (1.2)."""
         return type(event) in NOT_OF_THE_PIPE
-
-    def end_if_done(self) -> None:
-        talk = self._talk
-        if talk.gone or not (talk.closing or talk.drained or self._inflow.eof_parsed):
-            return
-        if self._ending is None:
-            settings = talk.service.settings
-            times = settings.eof_grace_s, settings.request_timeout_s
-            self._ending = Ending(talk, self._inflow, self._unsettled, *times)
-        self._ending.end_if_done()

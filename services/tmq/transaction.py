@@ -149,7 +149,7 @@ class AtomicTransactions:
         slot = talk.expect()
         self._inflow.hold()
         done = partial(self._ended, slot, transaction)
-        talk.service.pipe(parts[0].queue).commit(talk.source, transaction.identifier, parts, done)
+        talk.service.pipe(parts[0].queue).idempotent.commit(talk.source, transaction.identifier, parts, done)
 
     def _ended(self, slot: Slot, transaction: Transaction, error: StoreError | None) -> None:
         talk = self._talk
@@ -175,7 +175,7 @@ class AtomicTransactions:
         self._inflow.hold()
         pipe = talk.service.pipe(leased[0].queue)
         done = partial(self._aborted, slot)
-        pipe.release(talk.source, leased, failed=True, error=ABORTED, done=done)
+        pipe.messages.release(talk.source, leased, failed=True, error=ABORTED, done=done)
         if pipe.trouble is not None:
             done(None)  # they go back as soon as the store is there again
 

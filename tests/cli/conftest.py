@@ -65,7 +65,7 @@ _numbers = itertools.count()
 def queue(shell: Shell) -> str:
     """A queue of this test's own, empty."""
     name = f"q{next(_numbers)}"
-    shell.with_store(lambda store: store.declare(name, QueueSpec(), "test"))
+    shell.with_store(lambda store: store.catalogue.declare(name, QueueSpec(), "test"))
     return name
 
 

@@ -160,18 +160,20 @@ def fill(shell: Shell) -> dict[str, str]:
 async def _filled(store: Store) -> str:
     """Return the id of a dead letter."""
     await store.initialise()
-    queue, _ = await store.declare(NAME, QueueSpec(), "test")
-    await store.declare(OLD, QueueSpec(), "test")
-    await store.declare(LOST, QueueSpec(), "kubernetes shop/orders")
+    queue, _ = await store.catalogue.declare(NAME, QueueSpec(), "test")
+    await store.catalogue.declare(OLD, QueueSpec(), "test")
+    await store.catalogue.declare(LOST, QueueSpec(), "kubernetes shop/orders")
     remote: dict[str, Any] = {"remote": {"protocol": "rqp-mca", "queueId": 7}}
-    await store.declare(AWAY, QueueSpec.model_validate(remote), "test")
+    await store.catalogue.declare(AWAY, QueueSpec.model_validate(remote), "test")
     peer = PeerSpec.model_validate({"protocol": "rqp-mca", "addresses": ["10.0.0.7"]})
     await store.peers.apply(FRIEND, peer, "test")
     pipe = store.domain().pipe
     await pipe.ready()
     for body in (NAME.encode(), b"x"):
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        pipe.bury(Source(OURSELVES), queue, record.encode(body), "test", "rejected", NAME, answer.set_result)
+        pipe.messages.bury(
+            Source(OURSELVES), queue, record.encode(body), "test", "rejected", NAME, answer.set_result
+        )
         assert await answer is None
     await Log(store.look_at(LOG_DOMAIN), LogSpec("fsync")).declare()
     for node in RING:

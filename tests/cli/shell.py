@@ -171,7 +171,7 @@ class Shell:
 
     def stats(self, queue: str) -> dict[str, Any]:
         async def ask(store: Store) -> dict[str, Any]:
-            return await store.stats(await store.find(queue))
+            return await store.listing.stats(await store.catalogue.find(queue))
 
         return self.with_store(ask)
 

@@ -131,7 +131,7 @@ class RingNode(Held):
 
         async def is_owned() -> bool:
             try:
-                queue = await node.tools.find(f"ring/{GROUP}/127.0.0.1:{self.number}")
+                queue = await node.tools.catalogue.find(f"ring/{GROUP}/127.0.0.1:{self.number}")
             except QueueUnknown:
                 return False
             found = await node.tools.look_at(queue.domain).link.call("HGET", queue.keys[1], "own_fence")
@@ -213,8 +213,8 @@ class Sent(Held):
         await put_by_tmq(self.place, self.name, 0, [BODY])
 
         async def is_out() -> bool:
-            queue = await self.place.far.tools.find(self.name)
-            return bool((await self.place.far.tools.stats(queue))["in_flight"])
+            queue = await self.place.far.tools.catalogue.find(self.name)
+            return bool((await self.place.far.tools.listing.stats(queue))["in_flight"])
 
         await until(is_out)
 

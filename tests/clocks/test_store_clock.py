@@ -121,7 +121,7 @@ async def test_a_claim_is_kept_for_its_time_and_no_longer(
 
     async def ask(holder: str) -> bool:
         try:
-            return bool(await getattr(desk.domain, claim)(queue, holder, TTL_MS))
+            return bool(await getattr(desk.domain.claims, claim)(queue, holder, TTL_MS))
         except QueueReserved:
             return False
 
@@ -139,7 +139,7 @@ async def test_a_claim_of_a_killed_holder_is_free_10_s_after_a_silence(
 ) -> None:
     """No edge ran for an hour, and then for 7 s again and again: neither can be told from a step forward."""
     queue = await desk.queue()
-    ask = getattr(desk.domain, claim)
+    ask = getattr(desk.domain.claims, claim)
     await ask(queue, "killed", 60_000)
     for silence_s in (HOUR_S, 7, 7):
         step_at_once(client, clocks, silence_s)
@@ -152,13 +152,13 @@ async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
     desk: Desk, clocks: Clocks, asks: str
 ) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "killed", TTL_MS)
+    await desk.domain.claims.reserve(queue, "killed", TTL_MS)
     clocks.step(-HOUR_S)
 
     async def is_free() -> bool:
         try:
             if asks == "available":
-                await desk.domain.available(queue, "next")
+                await desk.domain.claims.available(queue, "next")
                 return True
             return await desk.publish(queue, b"x") == []
         except QueueReserved:
@@ -169,7 +169,7 @@ async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
 
 async def test_a_claim_of_a_killed_holder_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "killed", TTL_MS)
+    await desk.domain.claims.reserve(queue, "killed", TTL_MS)
     clocks.step(-HOUR_S)
 
     async def is_free() -> bool:

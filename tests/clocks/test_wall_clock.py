@@ -15,7 +15,7 @@ ALLOWED = {  # where it is not compared with a time of the store, and why
     "services/store/tracing/spans.py": "traces: collectors compare it with other programs' wall clocks",
     "services/store/tracing/trace_propagation.py": "traces",
     "services/store/deadletters/dead.py": "traces",
-    "services/store/pipeline/traced_pipe.py": "traces",
+    "services/store/pipeline/traced.py": "traces",
     "services/kit/tracing/http.py": "a collector's Retry-After is a date of its wall clock",
     "services/kit/workers/scratch.py": "times of files are the wall clock's",
     "services/sysv/journal_file.py": "part of the name of a file",

@@ -172,7 +172,7 @@ class LiveConsole:
 
     async def declare(self, name: str, *, replace: bool = False, **spec: Any) -> Queue:
         read = QueueSpec.model_validate({"ackLevel": "memory", **spec})
-        queue, _ = await self.tools.declare(name, read, "test", replace=replace)
+        queue, _ = await self.tools.catalogue.declare(name, read, "test", replace=replace)
         return queue
 
     async def fill(self, queue: Queue, *bodies: bytes, attributes: Mapping[str, Any] | None = None) -> None:
@@ -201,7 +201,7 @@ class LiveConsole:
         return found
 
     async def stats(self, name: str) -> dict[str, Any]:
-        return await self.tools.stats(await self.tools.find(name))
+        return await self.tools.listing.stats(await self.tools.catalogue.find(name))
 
     async def _asker(self, queue: Queue) -> Asker:
         pipe = self.tools.domain(queue.domain).pipe

@@ -96,7 +96,7 @@ async def test_a_shard_that_is_away(own_cluster: Cluster, monkeypatch: pytest.Mo
             return rows if any(row["condition"] for row in rows) else None
 
         rows = await until(is_told)
-        await console.fill(await console.tools.find("other"), b"2")
+        await console.fill(await console.tools.catalogue.find("other"), b"2")
         rows = await until(lambda: _with_two(console))
         assert [row["ready"] for row in rows] == [1, 1, 2]
         assert [bool(row["condition"]) for row in rows] == [True, False, False]

@@ -121,7 +121,7 @@ class Run:
         await self._store.initialise()
         for name in ALL:
             spec = QueueSpec(**COMMON, **SPECS.get(name, {}))
-            self._queues[name], _ = await self._store.declare(name, spec, "test")
+            self._queues[name], _ = await self._store.catalogue.declare(name, spec, "test")
         for edge in self._edges:
             edge.spawn()
         await self._resumed()
@@ -240,7 +240,7 @@ class Run:
         await self._nothing_on_lease()
         for name, queue in self._queues.items():
             out.dead[name] = [letter async for letter in self._letters(queue).matching()]
-            stats = await self._store.stats(queue)
+            stats = await self._store.listing.stats(queue)
             out.counts[name] = QueueCounts(
                 *(stats[key] for key in ("added", "acked", "dead", "ready", "in_flight"))
             )
@@ -252,7 +252,7 @@ class Run:
             await eventually(partial(self._is_free, queue), LEASES_S, f"no lease left in {name}")
 
     async def _is_free(self, queue: Queue) -> bool:
-        return bool((await self._store.stats(queue))["in_flight"] == 0)
+        return bool((await self._store.listing.stats(queue))["in_flight"] == 0)
 
     async def _recount(self, queue: Queue) -> dict[str, int]:
         """By how much the counters differ from the streams themselves."""

@@ -31,7 +31,7 @@ async def edges(server: Server, tmp_path: Path) -> AsyncIterator[list[EdgeServer
     """Two of them on one store with one queue."""
     store = Store(server.url, "test")
     await store.initialise()
-    await store.declare(QUEUE, QueueSpec(visibility_timeout="1s"), "test")
+    await store.catalogue.declare(QUEUE, QueueSpec(visibility_timeout="1s"), "test")
     edges = [EdgeServer(index, tmp_path / "edges", server.url) for index in range(2)]
     for edge in edges:
         edge.spawn()

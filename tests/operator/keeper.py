@@ -35,7 +35,7 @@ class Keeper:
     def find(self, name: str) -> Queue | None:
         async def look(desk: Desk) -> Queue | None:
             try:
-                return await desk.store.find(name)
+                return await desk.store.catalogue.find(name)
             except (QueueUnknown, NotInitialised):
                 return None
 
@@ -49,26 +49,26 @@ class Keeper:
     def declare(self, name: str, owner: str = "file", **spec: Any) -> None:
         async def declare(desk: Desk) -> None:
             document, internal = QueueSpec.model_validate(spec), is_internal(name)
-            await desk.store.declare(name, document, owner, replace=True, internal=internal)
+            await desk.store.catalogue.declare(name, document, owner, replace=True, internal=internal)
 
         self.do(declare, set_up=True)
 
     def remove(self, name: str) -> None:
         async def remove(desk: Desk) -> None:
-            await desk.store.delete(await desk.store.find(name))
+            await desk.store.catalogue.delete(await desk.store.catalogue.find(name))
 
         self.do(remove)
 
     def stats(self, name: str) -> dict[str, Any]:
         async def look(desk: Desk) -> dict[str, Any]:
-            return await desk.store.stats(await desk.store.find(name))
+            return await desk.store.listing.stats(await desk.store.catalogue.find(name))
 
         return self.do(look)
 
     def put(self, name: str, *messages: bytes) -> None:
         async def put(desk: Desk) -> None:
             desk.source = Source(KEEPER)  # also into the queues that ring nodes keep
-            await desk.put(await desk.store.find(name), *messages)
+            await desk.put(await desk.store.catalogue.find(name), *messages)
 
         self.do(put)
 
@@ -76,7 +76,7 @@ class Keeper:
         """All that is there; they are gone then."""
 
         async def take(desk: Desk) -> list[bytes]:
-            return await desk.drain(await desk.store.find(name))
+            return await desk.drain(await desk.store.catalogue.find(name))
 
         return self.do(take)
 
@@ -84,7 +84,7 @@ class Keeper:
         """So many messages, m00000 and on, become dead letters."""
 
         async def kill(desk: Desk) -> None:
-            queue = await desk.store.find(name)
+            queue = await desk.store.catalogue.find(name)
             for at in range(first, first + number, 1000):
                 await desk.put(queue, *numbered(min(1000, first + number - at), at))
                 await desk.reject(await desk.take(queue, 1000), reason)
@@ -93,7 +93,7 @@ class Keeper:
 
     def dead(self, name: str) -> list[bytes]:
         async def look(desk: Desk) -> list[bytes]:
-            queue = await desk.store.find(name)
+            queue = await desk.store.catalogue.find(name)
             letters = DeadLetters(desk.store.look_at(queue.domain), queue)
             return [letter.body async for letter in letters.matching()]
 
@@ -121,7 +121,7 @@ class Keeper:
         """No dead letter is left."""
 
         async def purge(desk: Desk) -> None:
-            queue = await desk.store.find(name)
+            queue = await desk.store.catalogue.find(name)
             letters = DeadLetters(desk.store.look_at(queue.domain), queue)
             await letters.purge([letter.id async for letter in letters.matching()])
 

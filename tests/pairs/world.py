@@ -52,7 +52,7 @@ class World:
         """Returns once the edges that go by numbers and tags know it."""
         heard: list[str] = []
         for edge in (self.far, self.text):
-            edge.service.store.watch(heard.append)
+            edge.service.store.catalogue.watch(heard.append)
         queue = await self.far.declare(name, **spec)
         await until(lambda: heard.count(name) >= 2)
         return queue

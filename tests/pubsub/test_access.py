@@ -28,7 +28,7 @@ async def test_a_bridge_of_a_queue_that_lets_the_text_service_alone(edge: LiveEd
     pipe = edge.tools.domain().pipe
     told: list[Any] = []
     for each, source in ((queue, "tmq"), (shown, "tmq"), (shown, "pubsub")):
-        pipe.publish(Source(Client(source)), each, [records.encode(b"b")], "test", told.append)
+        pipe.messages.publish(Source(Client(source)), each, [records.encode(b"b")], "test", told.append)
     await until(lambda: len(told) == 3)
     denied = [isinstance(one, AccessDenied) for one in told]
     assert (denied.count(True), [one for one in told if one == []]) == (2, [[]])

@@ -20,7 +20,7 @@ async def ask(edge: LiveEdge, **args: Any) -> Answer:
     """Once it can be asked."""
 
     async def answered() -> Answer | None:
-        found = await edge.tools.inquire("subscriptions", args, WAIT_S)
+        found = await edge.tools.processes.inquire("subscriptions", args, WAIT_S)
         return found.answers[0] if found.answers else None
 
     answer: Answer = await until(answered)
@@ -140,7 +140,7 @@ async def test_a_link_is_told_at_both_ends_and_comes_back_when_it_is_closed(
     (theirs,), (ours,) = await connections(one, "link"), await connections(two, "neighbour")
     assert (ours["peer"], ours["certificate"]) == (one.link_address, "localhost")
     assert theirs["receivedOctets"] > 0
-    found = await two.tools.inquire("close", {"id": ours["id"]}, WAIT_S)
+    found = await two.tools.processes.inquire("close", {"id": ours["id"]}, WAIT_S)
     assert [answer.items for answer in found.answers] == [[{"id": ours["id"], "was": "closed"}]]
 
     async def is_another() -> bool:
@@ -155,7 +155,7 @@ async def connections(edge: LiveEdge, listener: str) -> list[dict[str, Any]]:
     """Those that are open, once it can be asked."""
 
     async def answered() -> Answer | None:
-        found = await edge.tools.inquire("connections", {"listener": listener}, WAIT_S)
+        found = await edge.tools.processes.inquire("connections", {"listener": listener}, WAIT_S)
         return found.answers[0] if found.answers else None
 
     answer: Answer = await until(answered)

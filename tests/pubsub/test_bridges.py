@@ -34,7 +34,7 @@ async def test_matching_sends_are_enqueued_too(edge: LiveEdge) -> None:
     assert await bodies(edge, queue) == [(b"a", "order.new"), (b"", "x"), (b"c d", "order.old")]
     texts = [line.split(b" ", 2)[2] for line in await subscriber.lines(4)]
     assert texts == [b"before\n", b"a\n", b"b\n", b"c d\n"]
-    await edge.tools.delete(queue)
+    await edge.tools.catalogue.delete(queue)
     await client.publish(b"order.new", b"after")
 
 
@@ -106,6 +106,6 @@ async def test_order_is_kept_while_queues_come_and_go(server: Server, start: Sta
         queue = await edge.declare(f"q{turn}", **subscribing("s1", f"s{turn % 3}*"))
         await edge.service.bridge.renew()  # as a link does that was told of it first
         if turn % 2:
-            await edge.tools.delete(queue)
+            await edge.tools.catalogue.delete(queue)
     assert await client.lines(total) == [b"OK\n"] * total
     assert [int(line.split()[2]) for line in await subscriber.lines(total)] == list(range(total))

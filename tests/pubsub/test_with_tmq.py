@@ -169,11 +169,11 @@ async def test_a_redriven_message_does_not_appear_again(edge: LiveEdge, penstock
 
     async def is_dead() -> bool:
         await edge.tools.look_at(queue.domain).tidy(queue)
-        return bool((await edge.tools.stats(queue))["dead_letters"] == 1)
+        return bool((await edge.tools.listing.stats(queue))["dead_letters"] == 1)
 
     await until(is_dead)
     await penstock("dead", "redrive", "readings", "--all")
-    assert (await edge.tools.stats(queue))["redriven"] == 1
+    assert (await edge.tools.listing.stats(queue))["redriven"] == 1
     await subscriber.nothing_more()
 
 

@@ -12,16 +12,16 @@ from tests.rqp.live import LiveEdge
 def hold_answers(edge: LiveEdge) -> tuple[list[Callable[[], None]], Callable[[], None]]:
     """What the domain `main` says to those who put in waits in a list, and is heard when the other is called."""
     pipe = edge.service.store.domain("main").pipe
-    publish, waiting = pipe.publish, list[Callable[[], None]]()
+    publish, waiting = pipe.messages.publish, list[Callable[[], None]]()
 
     def publish_held(*arguments: Any, **named: Any) -> None:
         *before, done = arguments
         publish(*before, lambda outcome: waiting.append(partial(done, outcome)), **named)
 
     def let_go() -> None:
-        pipe.publish = publish  # type: ignore[method-assign]
+        pipe.messages.publish = publish  # type: ignore[method-assign]
         for answer in waiting:
             answer()
 
-    pipe.publish = publish_held  # type: ignore[method-assign]
+    pipe.messages.publish = publish_held  # type: ignore[method-assign]
     return waiting, let_go

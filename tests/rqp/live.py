@@ -75,7 +75,7 @@ class LiveEdge(Live[RqpSettings]):
     async def heard_numbered(self, name: str, number: int, **spec: Any) -> Queue:
         """Such a queue, of which the edge has heard: once it has found it, it does not ask the store again."""
         heard: list[str] = []
-        self.service.store.watch(heard.append)
+        self.service.store.catalogue.watch(heard.append)
         queue = await self.numbered(name, number, **spec)
         await until(lambda: name in heard)
         return queue
@@ -83,7 +83,7 @@ class LiveEdge(Live[RqpSettings]):
     async def replace_numbered(self, name: str, number: int, **spec: Any) -> None:
         """The document changes."""
         document = QueueSpec.model_validate(_numbered(number, **spec))
-        await self.tools.declare(name, document, "test", replace=True)
+        await self.tools.catalogue.declare(name, document, "test", replace=True)
 
     async def remote(self, name: str, number: int = 7, **remote: Any) -> Queue:
         """A transmission queue."""
@@ -94,7 +94,7 @@ class LiveEdge(Live[RqpSettings]):
         """The document changes; whatever else stands in it is as `remote` makes it."""
         spec = remote.pop("spec", {})
         told = {"protocol": "rqp-mca", "queueId": number, **remote}
-        await self.tools.declare(
+        await self.tools.catalogue.declare(
             name, QueueSpec.model_validate({"remote": told, **spec}), "test", replace=True
         )
 
@@ -116,7 +116,7 @@ class LiveEdge(Live[RqpSettings]):
         return [letter async for letter in letters.matching()]
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
-        return await self.tools.stats(queue)
+        return await self.tools.listing.stats(queue)
 
     async def is_empty(self, queue: Queue) -> bool:
         stats = await self.stats(queue)
@@ -141,12 +141,12 @@ class LiveEdge(Live[RqpSettings]):
         await until(lambda: not self.connections())
         assert self.budget.total == 0, "input is still counted as held"
         assert self.output.total == 0, "output is still counted as held"
-        async for queue in self.tools.queues():
+        async for queue in self.tools.listing.queues():
             await until(partial(self._is_free, queue))
 
     async def _is_free(self, queue: Queue) -> bool:
         try:
-            stats = await self.tools.stats(queue)
+            stats = await self.tools.listing.stats(queue)
         except QueueUnknown:
             return True
         wrong = await self.tools.look_at(queue.domain).tidy(queue)

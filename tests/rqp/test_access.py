@@ -64,7 +64,7 @@ async def test_a_document_that_changes_counts_for_open_connections(edge: LiveEdg
     await client.request(7)
     await client.put(7, b"1")
     await edge.replace_numbered("orders", 7, access=ELSEWHERE)
-    handle = edge.service.store.held("orders")
+    handle = edge.service.store.catalogue.held("orders")
     assert handle is not None
     await until(lambda: handle.admission is not None)
     await client.send(client.data(7, b"2"))
@@ -79,7 +79,7 @@ async def test_a_document_that_changes_counts_for_open_connections(edge: LiveEdg
 
 
 async def _is_free(edge: LiveEdge, name: str) -> bool:
-    return (await edge.tools.stats(await edge.tools.find(name)))["reserved_by"] == ""
+    return (await edge.tools.listing.stats(await edge.tools.catalogue.find(name)))["reserved_by"] == ""
 
 
 async def test_what_is_put_into_a_transmission_queue_is_carried_whoever_may_put_it_in(
@@ -135,8 +135,8 @@ async def test_a_machine_that_is_shut_out_while_it_sends(
     offer = await hands.asked()
     await hands.approve(offer, quality=quality)
     spec = {"bindings": {"rqpCast": {"key": KEY}}, "access": ELSEWHERE}
-    await edge.tools.declare("goal", type(queue.spec).model_validate(spec), "test", replace=True)
-    await until(lambda: edge.service.store.held("goal").admission is not None)  # type: ignore[union-attr]
+    await edge.tools.catalogue.declare("goal", type(queue.spec).model_validate(spec), "test", replace=True)
+    await until(lambda: edge.service.store.catalogue.held("goal").admission is not None)  # type: ignore[union-attr]
     await hands.data(offer, b"hello")
     if quality is Quality.HIGH_QUALITY:
         assert (await hands.end()).result is Result.FAILURE

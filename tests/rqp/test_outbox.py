@@ -81,7 +81,7 @@ async def test_another_goes_on_when_one_dies(
         remote = {"protocol": "rqp-mca", "queueId": 7, "peers": ["p0"]}
         queue = await edge.declare("away", remote=remote, visibilityTimeout="100ms", paused=True)
         await edge.service.stop_taking()  # only the program is left to own it
-        await edge.tools.declare(
+        await edge.tools.catalogue.declare(
             "away",
             QueueSpec.model_validate({"remote": remote, "visibilityTimeout": "100ms"}),
             "test",
@@ -130,7 +130,7 @@ async def test_a_queue_that_is_deleted(server: Server, start: Start, peer: McaPe
     await edge.put(queue, b"one", b"two")
     call = await peer.reserved()
     assert await call.body() == b"one"
-    await edge.tools.delete(queue)
+    await edge.tools.catalogue.delete(queue)
     await call.ended()
     await until(lambda: owned(edge) == 0)
     await peer.forget()
@@ -168,7 +168,7 @@ async def test_a_queue_that_is_no_transmission_queue_any_more(
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT})
     queue = await edge.remote("away")
     await until(lambda: owned(edge) == 1)
-    await edge.tools.declare("away", QueueSpec(), "test", replace=True)
+    await edge.tools.catalogue.declare("away", QueueSpec(), "test", replace=True)
     await until(lambda: owned(edge) == 0)
     await edge.put(queue, b"one")
     assert await edge.bodies(queue) == [b"one"]

@@ -33,7 +33,7 @@ async def two_systems(new_server: NewServer, start: Start, **remote: object) -> 
 async def test_from_one_system_to_another(new_server: NewServer, start: Start) -> None:
     """It is in the queue there when the command ends."""
     there, east = await two_systems(new_server, start)
-    goal = await there.tools.find("goal")
+    goal = await there.tools.catalogue.find("goal")
     for number in range(3):
         ended = await sent(east, *TO_7, "--reliable", f"m{number}")
         assert (ended.code, ended.told) == (0, CONFIRMED), ended
@@ -45,7 +45,7 @@ async def test_an_unreliable_one_is_sent(new_server: NewServer, start: Start) ->
     there, east = await two_systems(new_server, start)
     ended = await sent(east, *TO_7, "--unreliable", "perhaps")
     assert (ended.code, ended.told) == (0, {"queue": "away", "state": "sent"}), ended
-    goal = await there.tools.find("goal")
+    goal = await there.tools.catalogue.find("goal")
     await until(lambda: there.bodies(goal))
 
 
@@ -72,7 +72,7 @@ async def test_the_confirm_of_another_message_is_not_taken_for_its(
 
 
 async def _acked(edge: LiveEdge, number: int) -> bool:
-    stats = await edge.stats(await edge.tools.find("away"))
+    stats = await edge.stats(await edge.tools.catalogue.find("away"))
     return bool(stats["acked"] == number)
 
 

@@ -23,6 +23,7 @@ from services.store import (
 )
 from services.store.model import records
 from services.store.model.client import OURSELVES
+from services.store.model.identities import JournalNumber, TransactionId
 from services.store.pipeline.domain import Domain, Timing
 from services.store.store import DEFAULT_DOMAIN
 from tests.servers import PATIENCE_S, Server
@@ -115,7 +116,9 @@ class Desk:
 
     async def queue(self, name: str = "orders", **spec: Any) -> Queue:
         """A new queue; spec as in its document, but with Python's names."""
-        queue, new = await self.store.declare(name, QueueSpec(**{"domain": self._name, **spec}), "test")
+        queue, new = await self.store.catalogue.declare(
+            name, QueueSpec(**{"domain": self._name, **spec}), "test"
+        )
         assert new
         return queue
 
@@ -143,7 +146,9 @@ class Desk:
         **how: Any,
     ) -> asyncio.Future[list[tuple[int, StoreError]]]:
         future, done = self._answer()
-        self.pipe.publish(source or self.source, queue, encode(*messages), origin, done, holder, **how)
+        self.pipe.messages.publish(
+            source or self.source, queue, encode(*messages), origin, done, holder, **how
+        )
         return future
 
     async def publish(self, queue: Queue, *messages: bytes, **how: Any) -> list[tuple[int, StoreError]]:
@@ -159,7 +164,7 @@ class Desk:
         self, queue: Queue, want: int = 1000, source: Source | None = None, **how: Any
     ) -> asyncio.Future[list[Delivery]]:
         future, done = self._answer()
-        self.pipe.take(source or self.source, queue, want, done, **how)
+        self.pipe.messages.take(source or self.source, queue, want, done, **how)
         return future
 
     async def take(self, queue: Queue, want: int = 1000, **how: Any) -> list[Delivery]:
@@ -167,7 +172,7 @@ class Desk:
 
     def settling(self, deliveries: list[Delivery]) -> asyncio.Future[None]:
         future, done = self._answer()
-        self.pipe.settle(self.source, deliveries, done)
+        self.pipe.messages.settle(self.source, deliveries, done)
         return future
 
     async def settle(self, deliveries: list[Delivery]) -> None:
@@ -175,7 +180,7 @@ class Desk:
 
     def releasing(self, deliveries: list[Delivery], **how: Any) -> asyncio.Future[None]:
         future, done = self._answer()
-        self.pipe.release(self.source, deliveries, **{"failed": False, **how}, done=done)
+        self.pipe.messages.release(self.source, deliveries, **{"failed": False, **how}, done=done)
         return future
 
     async def release(self, deliveries: list[Delivery], **how: Any) -> None:
@@ -184,7 +189,7 @@ class Desk:
 
     def rejecting(self, deliveries: list[Delivery], reason: str, error: str = "") -> asyncio.Future[None]:
         future, done = self._answer()
-        self.pipe.reject(self.source, deliveries, reason, error, done)
+        self.pipe.messages.reject(self.source, deliveries, reason, error, done)
         return future
 
     async def reject(self, deliveries: list[Delivery], reason: str = "refused", error: str = "") -> None:
@@ -192,7 +197,7 @@ class Desk:
 
     def noting(self, delivery: Delivery, note: str) -> asyncio.Future[None]:
         future, done = self._answer()
-        self.pipe.note(self.source, delivery, note, done)
+        self.pipe.messages.note(self.source, delivery, note, done)
         return future
 
     async def note(self, delivery: Delivery, note: str) -> None:
@@ -202,7 +207,7 @@ class Desk:
         self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
     ) -> asyncio.Future[None]:
         future, done = self._answer()
-        self.pipe.bury(self.source, queue, record, origin, reason, error, done)
+        self.pipe.messages.bury(self.source, queue, record, origin, reason, error, done)
         return future
 
     async def bury(
@@ -212,7 +217,7 @@ class Desk:
 
     def counting(self, queue: Queue) -> asyncio.Future[int]:
         future, done = self._answer()
-        self.pipe.count(self.source, queue, done)
+        self.pipe.messages.count(self.source, queue, done)
         return future
 
     async def count(self, queue: Queue) -> int:
@@ -220,7 +225,7 @@ class Desk:
 
     def committing(self, identifier: str, *parts: Part, **how: Any) -> asyncio.Future[None]:
         future, done = self._answer()
-        self.pipe.commit(self.source, identifier, list(parts), done, **how)
+        self.pipe.idempotent.commit(self.source, identifier, list(parts), done, **how)
         return future
 
     async def commit(self, identifier: str, *parts: Part, **how: Any) -> None:
@@ -238,7 +243,8 @@ class Desk:
     ) -> Outcome:
         future, done = self._answer()
         (record,) = encode(body)
-        self.pipe.publish_once(self.source, identifier, queue, record, "t", holder, digest, keep_ms, done)
+        identity = TransactionId(identifier, keep_ms, digest)
+        self.pipe.idempotent.publish(self.source, identity, queue, record, "t", done, holder=holder)
         answer: Outcome = await future
         return answer
 
@@ -247,11 +253,12 @@ class Desk:
     ) -> asyncio.Future[Outcome]:
         future, done = self._answer()
         (record,) = encode(body)
-        self.pipe.publish_numbered(self.source, journal, number, queue, record, "sysv", done, **how)
+        identity = JournalNumber(journal, number)
+        self.pipe.idempotent.publish(self.source, identity, queue, record, "sysv", done, **how)
         return future
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
-        return await self.store.stats(queue)
+        return await self.store.listing.stats(queue)
 
     def dead(self, queue: Queue) -> DeadLetters:
         return DeadLetters(self.domain, queue)

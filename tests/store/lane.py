@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from services.store.model.client import OURSELVES
-from services.store.model.errors import StoreError
 from services.store.model.keys import DomainKeys
 from services.store.model.operations import Source
 from services.store.model.queues import Queue
 from services.store.pipeline.call import Call
-from services.store.pipeline.verbs import Verbs
+from services.store.pipeline.gate import Gate
+from services.store.pipeline.idempotent import Idempotent
+from services.store.pipeline.log_verbs import LogVerbs
+from services.store.pipeline.messages import Messages
 from tests.servers import Client
 from tests.store.checked_library import checked_source
 
@@ -33,25 +35,29 @@ def begin(client: Client, *queues: Queue, library: Callable[[], str] = checked_s
         client.call("FCALL", "ps1_declare", len(named), *named, DATASET, *fields)
 
 
-class Lane(Verbs):
-    """Verbs gather as in a Pipe; `send` makes the call and hands the answers out."""
+class Lane:
+    """Operations gather as in a Pipe; `send` makes the call and hands the answers out."""
 
     def __init__(self, client: Client, session: str, epoch: str = DATASET, domain: str = "main") -> None:
-        super().__init__(DomainKeys(domain))
+        self.keys = DomainKeys(domain)
+        self.refusals: Counter[str] = Counter()
+        gate = Gate(self.keys, self._refused, patience_s=1e9)
+        self.tallies, self.waiting = gate.tallies, gate.waiting
+        self.messages, self.idempotent, self.log = (
+            Messages(gate, None),
+            Idempotent(gate, None),
+            LogVerbs(gate, None),
+        )
         self.client = client
         self.epoch = epoch
         self.session = session
         self.sequence = 0
         self.source = Source(OURSELVES)
-        self.refusals: Counter[str] = Counter()
         self.command: tuple[Any, ...] = ()
         self.control("open")
 
-    def refuses(self) -> StoreError | None:
-        return None
-
-    def count_refusal(self, error: StoreError, number: int = 1) -> None:
-        self.refusals[error.reason] += number
+    def _refused(self, reason: str, number: int) -> None:
+        self.refusals[reason] += number
 
     def function(self, name: str, keys: tuple[str, ...] | list[str], *args: Any) -> Any:
         """One of our functions, under the domain's epoch."""

@@ -67,7 +67,7 @@ class Logbook:
 
     async def change(self, queue: Queue, **spec: Any) -> None:
         """Another document for it."""
-        await self.desk.store.declare(queue.name, QueueSpec(**spec), "test", replace=True)
+        await self.desk.store.catalogue.declare(queue.name, QueueSpec(**spec), "test", replace=True)
 
     async def look(self) -> None:
         self.known = await self.log.subscriptions()

@@ -65,7 +65,7 @@ async def is_known(store: Store, edge: str) -> bool:
     """And can be asked."""
     assert store._reception is not None
     name = store._reception._name
-    return bool([one for one in await store.processes() if one.name == name and one.topics])
+    return bool([one for one in await store.processes.running() if one.name == name and one.topics])
 
 
 class Program:
@@ -79,7 +79,9 @@ class Program:
         """Its entry, once it can be asked."""
 
         async def heard() -> Process | None:
-            ours = [one for one in await store.processes() if one.pid == self.process.pid and one.topics]
+            ours = [
+                one for one in await store.processes.running() if one.pid == self.process.pid and one.topics
+            ]
             return ours[0] if ours else None
 
         found = await until(heard)

@@ -91,7 +91,7 @@ class Modelled(RuleBasedStateMachine):
         if held:
             self.let_go(lane, held)
             self.models[queue].settle(h.body for h in held)
-            lane.settle(lane.source, [h.delivery for h in held], expect(None))
+            lane.messages.settle(lane.source, [h.delivery for h in held], expect(None))
             lane.send()
 
     def peeked(self, queue: Queue) -> list[bytes]:
@@ -112,7 +112,9 @@ class Modelled(RuleBasedStateMachine):
         def published(refusals: Any) -> None:
             assert [(index, type(why)) for index, why in refusals] == expected
 
-        lane.publish(lane.source, self.queues[queue], encode(*new), rnd.choice(("a 1", "b 2")), published)
+        lane.messages.publish(
+            lane.source, self.queues[queue], encode(*new), rnd.choice(("a 1", "b 2")), published
+        )
 
     def ask_take(self, rnd: random.Random, lane: Lane, queue: int) -> None:
         taken = self.models[queue].take(lane.session, rnd.choice(WANTS))
@@ -125,14 +127,14 @@ class Modelled(RuleBasedStateMachine):
             self.held[lane.session].update({h.body: h for h in got})
 
         # a take of 0 tells nothing; the model was asked for as many as the store will be
-        lane.take(lane.source, self.queues[queue], max(1, len(taken)), took)
+        lane.messages.take(lane.source, self.queues[queue], max(1, len(taken)), took)
 
     def ask_settle(self, rnd: random.Random, lane: Lane, queue: int) -> None:
         chosen = self.pick(rnd, lane, queue)
         if chosen:
             self.let_go(lane, chosen)
             self.models[queue].settle(h.body for h in chosen)
-            lane.settle(lane.source, [h.delivery for h in chosen], expect(None))
+            lane.messages.settle(lane.source, [h.delivery for h in chosen], expect(None))
 
     def ask_release(self, rnd: random.Random, lane: Lane, queue: int) -> None:
         chosen = self.pick(rnd, lane, queue)
@@ -141,7 +143,7 @@ class Modelled(RuleBasedStateMachine):
             failed, to_end = rnd.random() < 0.5, rnd.random() < 0.3
             for h in chosen:
                 self.models[queue].give_back(h.body, failed=failed, to_end=to_end)
-            lane.release(
+            lane.messages.release(
                 lane.source, [h.delivery for h in chosen], failed=failed, to_end=to_end, done=expect(None)
             )
 
@@ -151,17 +153,17 @@ class Modelled(RuleBasedStateMachine):
             self.let_go(lane, chosen)
             for h in chosen:
                 self.models[queue].reject(h.body)
-            lane.reject(lane.source, [h.delivery for h in chosen], "refused", "no", expect(None))
+            lane.messages.reject(lane.source, [h.delivery for h in chosen], "refused", "no", expect(None))
 
     def ask_note(self, rnd: random.Random, lane: Lane, queue: int) -> None:
         for h in self.pick(rnd, lane, queue)[:3]:
             self.serial += 1
             note = rnd.choice(("", f"{self.serial};,/", "x" * 200))
             self.models[queue].write(h.body, note)
-            lane.note(lane.source, h.delivery, note, expect(None))
+            lane.messages.note(lane.source, h.delivery, note, expect(None))
 
     def ask_count(self, rnd: random.Random, lane: Lane, queue: int) -> None:
-        lane.count(lane.source, self.queues[queue], expect(len(self.models[queue].ready)))
+        lane.messages.count(lane.source, self.queues[queue], expect(len(self.models[queue].ready)))
 
     def one_call(self, lane: Lane, rnd: random.Random, steps: int) -> None:
         """As many of these, as chance has it."""

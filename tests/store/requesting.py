@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.store import OURSELVES, Outcome, Queue, Source, StoreError
+from services.store.model.identities import RequestId
 from services.store.model.requests import Nothing, Pulled, Settlement
 from tests.store.desk import Desk, bodies, encode
 
@@ -28,7 +29,7 @@ class Node:
 
     async def _told(self, verb: str, *args: Any) -> Any:
         told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        getattr(self.desk.pipe, verb)(self.source, *args, told.set_result)
+        getattr(self.desk.pipe.idempotent, verb)(self.source, *args, told.set_result)
         answer = await told
         if isinstance(answer, StoreError):
             raise answer
@@ -36,17 +37,17 @@ class Node:
 
     async def push(self, request: bytes, queue: Queue, body: bytes, keep_ms: int = KEEP_MS) -> Outcome:
         (record,) = encode(body)
-        answer: Outcome = await self._told("push_once", request, queue, record, "ring node", keep_ms)
+        answer: Outcome = await self._told("publish", RequestId(request, keep_ms), queue, record, "ring node")
         return answer
 
     async def pull(
         self, request: bytes, queue: Queue, *, largest: int = LARGEST, keep_ms: int = KEEP_MS
     ) -> Pulled | Nothing:
-        answer: Pulled | Nothing = await self._told("pull_once", request, queue, largest, keep_ms)
+        answer: Pulled | Nothing = await self._told("pull", request, queue, largest, keep_ms)
         return answer
 
     async def settle(self, request: bytes, queue: Queue) -> Settlement:
-        answer: Settlement = await self._told("settle_once", request, queue)
+        answer: Settlement = await self._told("settle", request, queue)
         return answer
 
 

@@ -73,7 +73,9 @@ class LiveBridge:
     # the store
 
     async def queue(self, name: str, **spec: Any) -> Queue:
-        queue, _ = await self.tools.declare(name, QueueSpec.model_validate(spec), "test", replace=True)
+        queue, _ = await self.tools.catalogue.declare(
+            name, QueueSpec.model_validate(spec), "test", replace=True
+        )
         return queue
 
     async def put(self, queue: Queue, *bodies: bytes, **attributes: Any) -> None:
@@ -81,7 +83,7 @@ class LiveBridge:
         await pipe.ready()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         encoded = [records.encode(body, attributes) for body in bodies]
-        pipe.publish(Source(OURSELVES), queue, encoded, "test", future.set_result)
+        pipe.messages.publish(Source(OURSELVES), queue, encoded, "test", future.set_result)
         assert await future == []
 
     async def contents(self, queue: Queue) -> list[records.Content]:
@@ -96,7 +98,7 @@ class LiveBridge:
         return [letter async for letter in DeadLetters(self.tools.look_at(queue.domain), queue).matching()]
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
-        return await self.tools.stats(queue)
+        return await self.tools.listing.stats(queue)
 
     async def take_all(self, queue: Queue) -> list[bytes]:
         """Takes and settles everything that is ready."""

@@ -26,7 +26,7 @@ def into(key: int, queue: str = "orders", **more: Any) -> dict[str, dict[str, An
 
 
 async def settled(bridge: LiveBridge, number: int) -> None:
-    queue = await bridge.tools.find("orders")
+    queue = await bridge.tools.catalogue.find("orders")
 
     async def is_so() -> bool:
         return bool((await bridge.stats(queue))["acked"] == number)

@@ -107,7 +107,7 @@ async def test_a_queue_that_is_paused_or_deleted(
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
     if change is None:
-        await bridge.tools.delete(queue)
+        await bridge.tools.catalogue.delete(queue)
     else:
         await bridge.queue("orders", **change)
     await sent(program, key, 1, b"1", b"2", b"3")
@@ -127,7 +127,7 @@ async def test_a_message_for_a_queue_that_was_deleted(
     await bridge.open(out(key))
     await sent(program, key, 1, b"1", b"2", b"3")
     await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
-    await bridge.tools.delete(queue)
+    await bridge.tools.catalogue.delete(queue)
     (told,) = await until(lambda: bridge.log.events("sysv_waits", reason="queue_unknown"))
     journal = bridge.journal / f"{format_key(key)}.journal"
     assert told.getMessage() == (
@@ -155,7 +155,7 @@ async def test_a_queue_that_is_deleted_when_the_mapping_has_another_one(
     await bridge.stop()
     await bridge.open(out(key, "others"))
     await until(lambda: len(bridge.log.events("sysv_waits", reason="queue_paused")) == 2)
-    await bridge.tools.delete(orders)
+    await bridge.tools.catalogue.delete(orders)
     await carried(bridge, 2)
     assert await bridge.bodies(others) == [b"1", b"2"]
 

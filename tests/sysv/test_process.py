@@ -118,7 +118,7 @@ def as_nobody(arguments: list[str], log: Path) -> int:
 
 async def _declare(url: str) -> None:
     store = Store(url, "test")
-    await store.declare("orders", QueueSpec(), "test")
+    await store.catalogue.declare("orders", QueueSpec(), "test")
     await store.close()
 
 

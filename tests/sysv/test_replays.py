@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from services.store.model import records
+from services.store.model.identities import JournalNumber
 from services.store.model.requests import Outcome
 from services.store.pipeline.async_client import Asker
 from services.sysv.journal import Journal
@@ -113,7 +114,7 @@ async def test_every_copy_that_could_have_been_made(
 
 
 async def has(bridge: LiveBridge, expected: list[bytes]) -> bool:
-    found = await bridge.bodies(await bridge.tools.find("orders"))
+    found = await bridge.bodies(await bridge.tools.catalogue.find("orders"))
     assert len(found) <= len(expected)
     return found == expected
 
@@ -199,7 +200,7 @@ async def test_a_process_that_runs_twice(bridge: LiveBridge, key: int) -> None:
     name = journal_of(bridge, key).read_bytes()[8:24].hex()
     asker = Asker(bridge.tools.domain(queue.domain).pipe)
     await bridge.tools.domain(queue.domain).pipe.ready()
-    await asker.publish_numbered(name, 3, queue, records.encode(b"the other's"), "sysv")
+    await asker.publish_once(JournalNumber(name, 3), queue, records.encode(b"the other's"), "sysv")
     for body in (b"2", b"3", b"4", b"5"):
         existing(key).send(body)
     await until(lambda: has(bridge, [b"1", b"the other's", b"2", b"3", b"4", b"5"]))

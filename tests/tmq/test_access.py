@@ -31,8 +31,8 @@ async def put_by_administrator(edge: LiveEdge, queue: Queue, *bodies: bytes) -> 
 async def change(edge: LiveEdge, name: str, **access: Any) -> None:
     """Returns once the edge goes by it."""
     spec = QueueSpec.model_validate({"access": access, "ackLevel": "fsync"})
-    await edge.tools.declare(name, spec, "test", replace=True)
-    await until(lambda: (found := edge.service.store.held(name)) is None or found.spec == spec)
+    await edge.tools.catalogue.declare(name, spec, "test", replace=True)
+    await until(lambda: (found := edge.service.store.catalogue.held(name)) is None or found.spec == spec)
 
 
 @pytest.mark.parametrize("access", [ELSEWHERE, OTHER_EDGES, {"certificates": ["shop"]}])
@@ -66,7 +66,7 @@ async def test_a_document_that_changes_counts_for_open_queues(edge: LiveEdge, cl
     assert edge.refusals()["access_denied"] == 3
     await change(edge, "orders")
     assert await client.drain(mqid) == [b"2"]
-    assert (await edge.tools.stats(queue))["dead"] == 0
+    assert (await edge.tools.listing.stats(queue))["dead"] == 0
 
 
 async def test_a_transaction_that_puts_into_a_queue_of_others(edge: LiveEdge, client: Client) -> None:
@@ -92,7 +92,7 @@ async def test_a_run_of_requests_is_refused_whole(edge: LiveEdge, client: Client
     failed = tmq.encode_status(client.dialect, Operation.ENQ, False)
     assert await client.read(100) == failed * 100
     assert await client.messages(mqid, 100) == [None] * 100
-    assert (await edge.tools.stats(queue))["ready"] == 1
+    assert (await edge.tools.listing.stats(queue))["ready"] == 1
     assert len(edge.log.events("refused", reason="access_denied")) == 1  # told once for each connection
 
 
@@ -118,7 +118,7 @@ async def test_who_is_in_the_certificate_counts(make_edge: MakeEdge, tmp_path: P
     assert await by_dns_name.dnq(mqid) == b"1"
     (line,) = edge.log.events("refused", reason="access_denied")
     assert "does not name shop 8, shop.example.org" in line.detail  # type: ignore[attr-defined]
-    assert (await edge.tools.stats(queue))["added"] == 1
+    assert (await edge.tools.listing.stats(queue))["added"] == 1
 
 
 @pytest.mark.parametrize("listener", ["document", "reference"])

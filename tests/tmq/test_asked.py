@@ -28,7 +28,7 @@ async def listed(store: Store, **args: object) -> Found:
 
 async def answered(store: Store, args: dict[str, object]) -> Answers:
     async def asked() -> Answers | None:
-        found = await store.inquire("connections", args, 10.0, edge="tmq")
+        found = await store.processes.inquire("connections", args, 10.0, edge="tmq")
         return found if found.answers and not found.silent else None
 
     found: Answers = await until(asked)
@@ -45,12 +45,12 @@ async def test_who_is_connected_to_an_edge(make_edge: MakeEdge) -> None:
     assert (item["phase"], item["certificate"]) == ("open", None)
     assert item["receivedOctets"] == len(b"\0\0\0\0\x06orders")
     assert process.startswith("tmq-")
-    (one,) = await edge.tools.processes()
+    (one,) = await edge.tools.processes.running()
     assert one.topics == {"connections", "close"}
     places = {name: shown(place) for name, place in edge.places.items()}
 
     async def known() -> bool:
-        return [dict(one.listeners) for one in await edge.tools.processes()] == [places]
+        return [dict(one.listeners) for one in await edge.tools.processes.running()] == [places]
 
     await until(known)
 
@@ -61,14 +61,14 @@ async def test_a_connection_is_closed(make_edge: MakeEdge) -> None:
     client, other = await edge.client(), await edge.client()
     process, item = (await listed(edge.tools))[shown(client.address)]
     closing = {"id": item["id"], "by": "eve"}
-    (answer,) = (await edge.tools.inquire("close", closing, 10.0, process=process)).answers
+    (answer,) = (await edge.tools.processes.inquire("close", closing, 10.0, process=process)).answers
     assert answer.items == [{"id": item["id"], "was": "closed"}]
     assert await client.ended() == "fin"
     client.close()
     await until(lambda: edge.refusals()["closed_by_operator"] == 1)
     (line,) = edge.log.events("refused", reason="closed_by_operator")
     assert (line.conn, line.detail) == (item["id"], "eve")  # type: ignore[attr-defined]
-    (answer,) = (await edge.tools.inquire("close", closing, 10.0)).answers
+    (answer,) = (await edge.tools.processes.inquire("close", closing, 10.0)).answers
     assert answer.items == [], "it is closed already, or has gone"
     assert list(await listed(edge.tools)) == [shown(other.address)]
 
@@ -82,23 +82,23 @@ async def test_each_worker_answers_for_its_own(server: Server, tmp_path: Path) -
 
             async def both_listen() -> bool:
                 """To clients, and to questions."""
-                found = await tools.processes()
+                found = await tools.processes.running()
                 listen = [dict(one.listeners).get("document") == place for one in found]
                 return len(found) == 2 and all(listen) and all("connections" in one.topics for one in found)
 
             await until(both_listen)
             clients = [await program.client() for _ in range(12)]
-            running, found = await tools.processes(), await listed(tools)
+            running, found = await tools.processes.running(), await listed(tools)
             assert {process for process, _ in found.values()} == {one.name for one in running}
             assert len(found) == 12
             for client in clients[:4]:
                 process, item = found[shown(client.address)]
-                answers = await tools.inquire("close", {"id": item["id"]}, 10.0)
+                answers = await tools.processes.inquire("close", {"id": item["id"]}, 10.0)
                 assert [a.process for a in answers.answers if a.items] == [process]
                 assert await client.ended() == "fin"
             victim = running[0]
             os.kill(victim.pid, signal.SIGKILL)
-            late = await tools.inquire("connections", {}, 0.5)
+            late = await tools.processes.inquire("connections", {}, 0.5)
             assert [one.name for one in late.silent] == [victim.name]
             assert [answer.process for answer in late.answers] == [running[1].name]
             await until(lambda: another(tools, {one.name for one in running}))
@@ -108,7 +108,7 @@ async def test_each_worker_answers_for_its_own(server: Server, tmp_path: Path) -
 
 async def another(store: Store, known: set[str]) -> bool:
     """The worker that was started in the place of one that died can be asked, too."""
-    answers = (await store.inquire("connections", {}, 0.5)).answers
+    answers = (await store.processes.inquire("connections", {}, 0.5)).answers
     return any(answer.process not in known for answer in answers)
 
 
@@ -119,16 +119,16 @@ async def test_an_edge_that_drains_says_so_and_is_gone_afterwards(server: Server
 
             async def health() -> bool:
                 host, port = (program.events("health_listening")[0][name] for name in ("host", "port"))
-                return [one.health for one in await tools.processes()] == [f"{host}:{port}"]
+                return [one.health for one in await tools.processes.running()] == [f"{host}:{port}"]
 
             await until(health)
             program.process.send_signal(signal.SIGTERM)
 
             async def drains() -> bool:
-                return [one.unready for one in await tools.processes()] == ["accepting: draining"]
+                return [one.unready for one in await tools.processes.running()] == ["accepting: draining"]
 
             await until(drains)
             assert await program.ended() == 0
-            assert await tools.processes() == []
+            assert await tools.processes.running() == []
     finally:
         await tools.close()

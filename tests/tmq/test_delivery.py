@@ -167,7 +167,7 @@ async def test_at_most_once_is_settled_before_it_is_sent(edge: LiveEdge, client:
 
 
 def queue_of(edge: LiveEdge, name: str) -> Queue:
-    return next(queue for queue in edge.tools.known() if queue.name == name)
+    return next(queue for queue in edge.tools.catalogue.known() if queue.name == name)
 
 
 async def test_a_client_that_is_gone_before_its_message_came(
@@ -233,12 +233,12 @@ async def test_a_queue_that_was_claimed_since_is_not_deleted(
     assert await client.create(b"claimed")
     if is_open:
         assert await other.open(b"claimed") is not None
-    _, new = await edge.tools.declare("claimed", QueueSpec(), "file", replace=True)
+    _, new = await edge.tools.catalogue.declare("claimed", QueueSpec(), "file", replace=True)
     assert not new
     assert not await client.delete(b"claimed")
     assert edge.refusals()["not_owner"] == 1
     assert await client.open(b"claimed") is not None
-    await edge.tools.declare("claimed", QueueSpec(), OWNER, replace=True)
+    await edge.tools.catalogue.declare("claimed", QueueSpec(), OWNER, replace=True)
     assert await client.delete(b"claimed")
 
 

@@ -83,10 +83,10 @@ async def test_what_is_given_up_half_way_is_no_fault_of_ours(brisk: LiveEdge) ->
     # tmq.md 7.2: what takes longer than the limit may have been done in part (checked by the fixture)
     spec = QueueSpec.model_validate({"ackLevel": "memory"})
     await brisk.tools.registry.claim("begun", "tmq", spec, replace=False)
-    await brisk.tools.declare("ended", spec, "tmq")
-    ended = await brisk.tools.find("ended")
+    await brisk.tools.catalogue.declare("ended", spec, "tmq")
+    ended = await brisk.tools.catalogue.find("ended")
     await brisk.tools.look_at(ended.domain).delete(ended, "Delete")
-    assert {queue.name async for queue in brisk.tools.queues()} >= {"begun", "ended"}
+    assert {queue.name async for queue in brisk.tools.listing.queues()} >= {"begun", "ended"}
 
 
 async def test_requests_cut_short_by_fin(patient: LiveEdge) -> None:

@@ -38,7 +38,7 @@ async def tools(server: Server) -> AsyncIterator[Store]:
 
 
 async def stats(tools: Store) -> dict[str, Any]:
-    return await tools.stats(await tools.find("q"))
+    return await tools.listing.stats(await tools.catalogue.find("q"))
 
 
 async def is_free(tools: Store) -> bool:
@@ -138,7 +138,7 @@ async def test_a_killed_worker_loses_nothing_and_is_started_again(
     server: Server, tmp_path: Path, tools: Store
 ) -> None:
     # 5.4, 6.1: kill -9 of one of two; what it held goes back once it is known to be dead
-    await tools.declare("q", QueueSpec(visibility_timeout="100ms"), "test")
+    await tools.catalogue.declare("q", QueueSpec(visibility_timeout="100ms"), "test")
     async with EdgeProgram(server.url, tmp_path, *SHORT_LIVED, workers=2) as program:
         (victim, its_client), (_, other) = (await spread_over(program, 2)).items()
         for client in (its_client, other):
@@ -160,7 +160,7 @@ async def test_a_killed_worker_loses_nothing_and_is_started_again(
 
 async def test_a_killed_edge_loses_nothing(server: Server, tmp_path: Path, tools: Store) -> None:
     # 5.4, 6.1: its only process; what was answered is in the store, what was not settled comes again
-    await tools.declare("q", QueueSpec(visibility_timeout="100ms"), "test")
+    await tools.catalogue.declare("q", QueueSpec(visibility_timeout="100ms"), "test")
     async with EdgeProgram(server.url, tmp_path, *SHORT_LIVED) as program:
         client = await program.client()
         assert await client.open(b"q") == Q

@@ -33,7 +33,7 @@ class TracedStore(Store):
         return self._metrics.registry.get_sample_value(SPANS.name, labels) or 0.0
 
     async def queue(self, name: str, **spec: Any) -> Queue:
-        queue, _ = await self.declare(name, QueueSpec.model_validate(spec), NAME)
+        queue, _ = await self.catalogue.declare(name, QueueSpec.model_validate(spec), NAME)
         return queue
 
     async def asker(self, queue: Queue) -> Asker:

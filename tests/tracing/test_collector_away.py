@@ -69,7 +69,7 @@ async def test_it_never_answers(server: Server) -> None:
         await store.put(queue, *[b"%d" % number for number in range(10)])
         await heard.wait()
         await store.put(queue, *[b"%d" % number for number in range(100)])
-        assert (await store.stats(queue))["ready"] == 110
+        assert (await store.listing.stats(queue))["ready"] == 110
         assert store.counted("dropped") >= 70
         assert store.counted("exported") == 0
 
@@ -84,7 +84,7 @@ async def test_it_refuses(server: Server) -> None:
         queue = await store.queue("q")
         await store.put(queue, b"a pump")
         await until(lambda: store.counted("failed") == 1)
-        assert (await store.stats(queue))["ready"] == 1
+        assert (await store.listing.stats(queue))["ready"] == 1
 
 
 async def test_who_asks_for_a_secret_is_told_it(server: Server) -> None:

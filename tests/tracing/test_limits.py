@@ -64,7 +64,7 @@ async def test_that_too_has_a_limit(server: Server, collector: Collector) -> Non
     async with traced_store(server.url, collector.endpoint, most_followed_per_s=1) as store:
         queue = await store.queue("q")
         await store.put(queue, *[b"%d" % number for number in range(LOAD)], traceparent=CONTEXT)
-        assert (await store.stats(queue))["ready"] == LOAD
+        assert (await store.listing.stats(queue))["ready"] == LOAD
         await until(lambda: store.counted("unfollowed") >= LOAD - 5)
         assert store.counted("limited") == 0
     assert 1 <= len(collector.of_name("send q")) <= 5

@@ -56,7 +56,7 @@ async def test_what_is_traced_may_stand_anywhere_in_an_entry(server: Server, col
             assert client.call("XLEN", queue.keys[0]) == 1
         await plain.put(queue, b"third", **{KEY: theirs.header})
         assert await bodies(traced, queue, settled=True) == [b"first", b"second", b"third"]
-        assert (await traced.stats(queue))["ready"] == 0
+        assert (await traced.listing.stats(queue))["ready"] == 0
     (received,) = collector.of_name("receive q")
     assert received.parent_id == f"{theirs.span_id:016x}"
     assert received.attributes["penstock.outcome"] == "settled"

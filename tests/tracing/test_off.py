@@ -11,8 +11,6 @@ import pytest
 from services.kit.config.layers import SettingsError
 from services.kit.config.settings import TracingSettings, load
 from services.kit.tracing import tracing
-from services.store import Pipe
-from services.store.pipeline.traced_pipe import TracedPipe
 from tests.servers import Server
 from tests.tracing.collector import Collector
 from tests.tracing.programs import TmqProgram
@@ -35,14 +33,14 @@ async def test_an_edge_imports_nothing_of_it(
             assert any(name.startswith("penstock_trace_spans_total") for name in samples) is is_traced
 
 
-async def test_its_pipe_is_the_plain_one(server: Server, collector: Collector) -> None:
+async def test_nothing_looks_at_its_messages(server: Server, collector: Collector) -> None:
     async with (
         traced_store(server.url, None) as plain,
         traced_store(server.url, collector.endpoint) as traced,
     ):
-        assert type(plain.domain().pipe) is Pipe
+        assert plain.domain().pipe.tracing is None
         assert plain.hops is None
-        assert type(traced.domain().pipe) is TracedPipe
+        assert traced.domain().pipe.tracing is not None
 
 
 def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,9 +86,9 @@ async def test_in_order_each_says_why(server: Server, collector: Collector) -> N
         told: list[Any] = []
         for bodies in ((b"in", b"out"), (b"behind",)):
             run = [records.encode(body) for body in bodies]
-            pipe.publish(source, queue, run, "test", told.append, in_order=True)
+            pipe.messages.publish(source, queue, run, "test", told.append, in_order=True)
         await until(lambda: len(told) == 2)
-        pipe.publish(source, queue, [records.encode(b"later")], "test", told.append, in_order=True)
+        pipe.messages.publish(source, queue, [records.encode(b"later")], "test", told.append, in_order=True)
         await until(lambda: len(told) == 3)
         assert [type(told[0][0][1]), *map(_why, told[1:])] == [QueueFull, QueueFull, BehindRefused]
     sent = sorted(collector.of_name("send q"), key=lambda span: span.start_ns)
@@ -159,7 +159,7 @@ async def test_no_more_than_so_many_a_second(server: Server, collector: Collecto
     async with traced_store(server.url, collector.endpoint, ratio=ratio, most_per_s=1) as store:
         queue = await store.queue("q")
         await store.put(queue, *[b"%d" % number for number in range(1000)])
-        assert (await store.stats(queue))["ready"] == 1000
+        assert (await store.listing.stats(queue))["ready"] == 1000
         await until(lambda: store.counted("exported") >= 1)
         await until(lambda: store.counted("limited") >= 300)
     assert 1 <= len(collector.of_name("send q")) <= 5

@@ -20,7 +20,7 @@ async def pulled(store: TracedStore, queue: Queue, request: bytes) -> Delivery:
     told: list[object] = []
     pipe = store.domain(queue.domain).pipe
     await pipe.ready()
-    pipe.pull_once(Source(store.client()), request, queue, 1 << 20, KEEP_MS, told.append)
+    pipe.idempotent.pull(Source(store.client()), request, queue, 1 << 20, KEEP_MS, told.append)
     answer = (await until(lambda: told))[0]
     assert isinstance(answer, Pulled), answer
     return answer.delivery
@@ -37,13 +37,13 @@ async def test_nothing_is_kept_of_what_has_ended(server: Server, collector: Coll
         await (await store.asker(queue)).release(out[:1])
         told: list[object] = []
         for request in requests[1:]:
-            pipe.settle_once(Source(store.client()), request, queue, told.append)
+            pipe.idempotent.settle(Source(store.client()), request, queue, told.append)
         await until(lambda: len(told) == 2)
         assert told == [Settlement.SETTLED, Settlement.SETTLED]
         out.clear()
         gc.collect()
         assert [found for found in gc.get_objects() if isinstance(found, Delivery) and found.blob] == []
-        pipe.settle_once(Source(store.client()), requests[0], queue, told.append)
+        pipe.idempotent.settle(Source(store.client()), requests[0], queue, told.append)
         await until(lambda: len(told) == 3)
         assert told[2] in (Settlement.EXPIRED, Settlement.UNKNOWN)
     outcomes = [span.attributes["penstock.outcome"] for span in collector.of_name("receive orders")]

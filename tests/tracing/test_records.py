@@ -96,7 +96,7 @@ async def test_what_fits_untraced_fits_traced(server: Server, collector: Collect
             assert await (await store.asker(queue)).publish(queue, [made], "test") == []
             assert (made == record) is (size > MOST - ATTRIBUTE)
         for queue, bodies in ((alone, 1), (together, 2), (copied, 1), (came, 1)):
-            assert (await store.stats(queue))["ready"] == bodies
+            assert (await store.listing.stats(queue))["ready"] == bodies
         traced = [blob[0] for _, blob in entries(server, alone)]
         assert bool(any(traced)) is (size <= MOST - ATTRIBUTE)
 

@@ -40,7 +40,7 @@ async def test_a_process_of_before_is_answered_as_ever(server: Server, collector
     """It names no further key, and takes three values apart."""
     async with traced_store(server.url, collector.endpoint) as store:
         _, ids = await dead(store, 2)
-        queue = await store.find("orders")
+        queue = await store.catalogue.find("orders")
         domain = store.look_at(queue.domain)
         keys = [*queue.keys, *queue.keys]
         assert await domain.function("redrive", keys, domain.keys.wake_channel, *ids) == [2, 0, b""]

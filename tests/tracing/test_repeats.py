@@ -26,7 +26,7 @@ async def lost_once(proxy: Proxy, asked: asyncio.Future[T]) -> T:
 
 
 async def in_queue(store: TracedStore) -> list[bytes]:
-    queue = await store.find("q")
+    queue = await store.catalogue.find("q")
     found = await store.look_at(queue.domain).peek(queue, 1000)
     return [record for delivery in found for record in delivery.records()]
 

@@ -51,7 +51,7 @@ async def put(store: TracedStore, queue: Queue, run: list[bytes], *, in_order: b
     pipe = store.domain(queue.domain).pipe
     await pipe.ready()
     told: list[Any] = []
-    pipe.publish(Source(OURSELVES), queue, run, "test", told.append, in_order=in_order)
+    pipe.messages.publish(Source(OURSELVES), queue, run, "test", told.append, in_order=in_order)
     answer: Refusals = (await until(lambda: told))[0]
     assert isinstance(answer, list), answer
     return [(index, why.reason) for index, why in answer]
@@ -73,6 +73,10 @@ async def test_a_nearly_full_queue_takes_the_same(
             told = await put(plain, one, run_of(run, traced=False), in_order=in_order)
             assert await put(traced, other, run_of(run, traced=True), in_order=in_order) == told
             refused += len(told)
-            left = [(await plain.stats(queue))[what] for queue in (one, other) for what in ("ready", "bytes")]
+            left = [
+                (await plain.listing.stats(queue))[what]
+                for queue in (one, other)
+                for what in ("ready", "bytes")
+            ]
             assert left[:2] == left[2:]
     assert bound == "oldest" or refused  # or nothing was nearly full

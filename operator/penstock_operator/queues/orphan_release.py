@@ -58,7 +58,7 @@ class Retained:
         found = owning_key(one.owner)
         assert found is not None
         async with self._alone(Key(Kind.QUEUE, *found)):
-            if self._is_left(one) and await self._store.release(one):
+            if self._is_left(one) and await self._store.catalogue.release(one):
                 fields = {"action": "queue_released", "queue": one.name, "owner": one.owner}
                 log.info(
                     "the queue %r stays, and is nobody's now: its resource is gone", one.name, extra=fields
@@ -77,7 +77,7 @@ async def let_go_of_all(store: Store, watched: tuple[str, ...], discoverer: str)
 
     async for one in store.registry.listed():
         if is_of_us(one.owner):
-            await store.release(one)
+            await store.catalogue.release(one)
     for peer in await store.peers.all():
         if peer.owner == discoverer:
             await store.peers.delete(peer.name)

@@ -70,7 +70,7 @@ class Queues:
             found = await self._find(declared.name)
             if found is None or found.owner != owner_of(declared.resource.key):
                 return replace(verdict, counts=NOTHING)
-            return replace(verdict, counts=_counts(found, await self._store.stats(found)))
+            return replace(verdict, counts=_counts(found, await self._store.listing.stats(found)))
         except StoreError:
             return verdict
 
@@ -83,11 +83,11 @@ class Queues:
             return Verdict(Ready.NO, Reason.CONFLICT, _lost(declared, lost))
         if stranger := self._stranger(declared, found):
             return Verdict(Ready.NO, Reason.CONFLICT, stranger)
-        spec = await self._store.settled(spec, found)
+        spec = await self._store.catalogue.settled(spec, found)
         if found is None or found.spec != spec or found.owner != owner_of(declared.resource.key):
             await self._declare(declared, found, spec)
-            found = await self._store.find(declared.name)
-        return self._verdict(found, spec, await self._store.stats(found))
+            found = await self._store.catalogue.find(declared.name)
+        return self._verdict(found, spec, await self._store.listing.stats(found))
 
     async def _declare(self, declared: DeclaredQueue, found: Queue | None, spec: QueueSpec) -> None:
         """Raises StoreError. Of several that swap their numbers the first is refused, and lets go for the others."""
@@ -95,7 +95,7 @@ class Queues:
         had = set() if found is None else set(found.spec.claims())
         self._waiting[key] = {split_claim(claim)[0] for claim in spec.claims()}  # it may come while we ask
         try:
-            await self._store.declare(declared.name, spec, owner_of(key), replace=True)
+            await self._store.catalogue.declare(declared.name, spec, owner_of(key), replace=True)
         except NumberTaken:
             await self._let_go(declared, found, keeps=spec.numbers())
             raise
@@ -104,7 +104,7 @@ class Queues:
 
     async def _find(self, name: str) -> Queue | None:
         try:
-            return await self._store.find(name)
+            return await self._store.catalogue.find(name)
         except QueueUnknown:
             return None
 
@@ -125,7 +125,9 @@ class Queues:
         if found is None or found.owner != owner_of(declared.resource.key):
             return
         if gone := set(found.spec.numbers()).difference(keeps):
-            await self._store.declare(found.name, _without(gone, found.spec), found.owner, replace=True)
+            await self._store.catalogue.declare(
+                found.name, _without(gone, found.spec), found.owner, replace=True
+            )
             self._wake(gone)
 
     def _wake(self, gone: set[str]) -> None:

@@ -59,7 +59,9 @@ class Removing:
             return None
         try:
             dead = await self._dead_letters(queue)
-            gone = await self._store.delete(queue, if_empty=policy == DeletionPolicy.DELETE_IF_EMPTY)
+            gone = await self._store.catalogue.delete(
+                queue, if_empty=policy == DeletionPolicy.DELETE_IF_EMPTY
+            )
         except QueueNotEmpty as error:
             text = f"{error}: it stays in the store; a new Queue of this name has it again"
             return Farewell(Outcome.KEPT, Severity.WARNING, text)
@@ -70,13 +72,13 @@ class Removing:
 
     async def _dead_letters(self, queue: Queue) -> int:
         try:
-            return int((await self._store.stats(queue))["dead_letters"])
+            return int((await self._store.listing.stats(queue))["dead_letters"])
         except StoreFault:  # it is damaged: nobody can count what goes
             return 0
 
     async def _own(self, declared: DeclaredQueue) -> Queue | None:
         try:
-            queue = await self._store.find(declared.name)
+            queue = await self._store.catalogue.find(declared.name)
         except QueueUnknown:
             return None
         return queue if queue.owner == owner_of(declared.resource.key) else None

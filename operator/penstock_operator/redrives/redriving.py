@@ -117,7 +117,7 @@ class Redriving:
 
     async def forget(self) -> None:
         """The end was told, or nobody is left to be told: the store need not count any more. Raises StoreError."""
-        source = await self._store.find(self._spec.source)
+        source = await self._store.catalogue.find(self._spec.source)
         await DeadLetters(self._store.look_at(source.domain), source).forget_run(self._run)
 
     async def _source(self, progress: Progress | None) -> Queue:
@@ -132,7 +132,7 @@ class Redriving:
     async def _queue(self, place: str, name: str) -> Queue:
         """place: source or target."""
         try:
-            queue = await self._store.find(name)
+            queue = await self._store.catalogue.find(name)
         except QueueUnknown as error:
             raise Missing(name, f"{place}: {error}") from error
         owner = owning_key(queue.owner)

@@ -116,7 +116,7 @@ class StoreWatch:
             return
         self._promises_at = time.monotonic()
         try:
-            if await self._store.raise_promises():
+            if await self._store.promises.raise_levels():
                 log.info(
                     "the store keeps stricter ack levels than before", extra={"action": "promises_raised"}
                 )
@@ -137,7 +137,7 @@ class StoreWatch:
 
     async def _set_up(self) -> None:
         """Functions of this version, a dataset if there is none, and what the store can promise now."""
-        self._store.forget_all()
+        self._store.catalogue.forget_all()
         try:
             await self._store.initialise(accept_loss=self._accept_loss)
         except DatasetLost:

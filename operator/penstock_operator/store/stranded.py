@@ -30,12 +30,12 @@ class Stranded:
     async def _look(self) -> dict[str, int]:
         """Messages by queue. Raises StoreError."""
         found = {}
-        async for queue in self._store.queues(PREFIX):
+        async for queue in self._store.listing.queues(PREFIX):
             if not is_of_node(queue.name, queue.owner):
                 continue
             # deleted meanwhile, or damaged, which PenstockQueuesUnseen tells: it hides no other
             with contextlib.suppress(QueueUnknown, StoreFault):
-                stats = await self._store.stats(queue)
+                stats = await self._store.listing.stats(queue)
                 if not stats["owned_by"] and (waiting := stats["ready"] + stats["in_flight"]):
                     found[queue.name] = waiting
         return found

@@ -91,7 +91,7 @@ class Confirmation:
         now = asyncio.get_running_loop().time
         pause_s, news_at = SHORTEST_S, now() + NEWS_S
         with suppress(StoreError):
-            self._has_failed(await self._store.stats(self._queue))  # before: not with this message
+            self._has_failed(await self._store.listing.stats(self._queue))  # before: not with this message
         while (fate := await self._look()) is None:
             if now() >= news_at:
                 await self._look_why()
@@ -136,7 +136,7 @@ class Confirmation:
     async def _look_why(self) -> None:
         with suppress(StoreUnavailable):
             try:
-                stats = await self._store.stats(self._queue)
+                stats = await self._store.listing.stats(self._queue)
                 self._say(await self._why(stats))
                 await self._expect_an_edge(
                     bool(stats["owned_by"]) or self._trouble.label == QueuePaused.reason
@@ -160,7 +160,7 @@ class Confirmation:
             return Trouble(label, text)
         if stats["owned_by"]:
             return Trouble()
-        spec = (await self._store.find(self._queue.name)).spec
+        spec = (await self._store.catalogue.find(self._queue.name)).spec
         if spec.paused:
             return Trouble(QueuePaused.reason, f"queue {self._queue.name!r} is paused")
         is_cast = spec.remote is not None and spec.remote.protocol is Protocol.CAST

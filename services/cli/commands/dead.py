@@ -34,7 +34,7 @@ dead.add_command(import_)
 
 
 async def _letters(store: Store, name: str) -> tuple[Queue, DeadLetters]:
-    queue = await store.find(name)
+    queue = await store.catalogue.find(name)
     return queue, DeadLetters(store.look_at(queue.domain), queue)
 
 
@@ -160,7 +160,7 @@ async def redrive(
     wanted = selection(everything, wanted)
     source, letters = await _letters(store, queue)
     wanted = await letters.until_now(wanted)  # what dies from here on was not counted
-    goal = await store.find(given["target"]) if given["target"] is not None else source
+    goal = await store.catalogue.find(given["target"]) if given["target"] is not None else source
     if given["dry_run"]:
         _dry_run(output, "redriven", await reasons_of(output, letters, wanted))
         await letters.try_target(goal)

@@ -30,7 +30,7 @@ async def purge(store: Store, output: Output, name: str, yes: bool, dry_run: boo
     is put in after the count stays, too; dead letters are for `penstock dead purge`. Without --yes the queue's name
     has to be typed in.
     """
-    queue, _ = await store.find_leniently(name)
+    queue, _ = await store.catalogue.find_leniently(name)
     domain = store.look_at(queue.domain)
     counted = await ready(domain, queue)
     number, held = counted.messages, counted.in_flight

@@ -79,7 +79,7 @@ async def get(store: Store, output: Output, queue: str, **given: Any) -> None:
     a line feed. A message is settled only after its body was written out: when that fails, it stays in the
     queue. Ends with 4 if there was none.
     """
-    found = await store.find(queue)
+    found = await store.catalogue.find(queue)
     if given["no_ack"] and found.at_most_once:
         raise usage(f"queue {queue!r} settles messages as it gives them out (at-most-once): use peek")
     wanted = EVERYTHING if given["everything"] else given["number"]
@@ -119,7 +119,7 @@ async def _get(store: Store, getting: Getting, wait_s: float, advance: Advance) 
 @store_command
 async def peek(store: Store, output: Output, queue: str, number: int, raw: bool) -> None:
     """Show the next messages, taking none."""
-    found = await store.find(queue)
+    found = await store.catalogue.find(queue)
     deliveries = await store.look_at(found.domain).peek(found, number)
     if raw or output.as_json:
         show = json_lines if output.as_json else body_writer(number + 1, False)

@@ -77,7 +77,7 @@ async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: 
     one = _chosen()
     if sys.stdout.isatty():
         raise usage("this is not for a terminal: send it into a file, as in `> dead.bin`")
-    found = await store.find(queue)
+    found = await store.catalogue.find(queue)
     letters = DeadLetters(store.look_at(found.domain), found)
     number, last = 0, ""
     missing = set(ids)
@@ -125,9 +125,9 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
     one = _chosen()
     if file is None and sys.stdin.isatty():
         raise usage("name a file with --file, or give it on standard input")
-    found = await store.find(queue)
+    found = await store.catalogue.find(queue)
     await asker_of(store, found)
-    before = await store.stats(found)
+    before = await store.listing.stats(found)
     reader = one.reader(record.MAX_LENGTH, skip)
     incoming = Incoming(store.domain(found.domain).pipe, found, reader)
     fd = open_input(file)
@@ -147,7 +147,7 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
     finally:
         if fd != sys.stdin.fileno():
             os.close(fd)
-    dropped = (await store.stats(found))["dead_overflowed"] - before["dead_overflowed"]
+    dropped = (await store.listing.stats(found))["dead_overflowed"] - before["dead_overflowed"]
     kept = incoming.imported - max(0, dropped - before["dead_letters"])  # those that were there are older
     output.line(f"imported {count(incoming.imported, 'dead letter')} into those of {found.name}")
     if output.as_json:
@@ -240,7 +240,7 @@ class Incoming:
         for letter in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             encoded = record.encode(letter.body)
-            self._pipe.bury(
+            self._pipe.messages.bury(
                 source, self._queue, encoded, self._origin, letter.reason, "imported", answer.set_result
             )
             answers.append(answer)

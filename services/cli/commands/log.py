@@ -125,7 +125,7 @@ async def _look(store: Store) -> Look:
         held,
         gone,
         await replica.links(),
-        sorted([one async for one in store.queues() if _is_bound(one)], key=lambda one: one.name),
+        sorted([one async for one in store.listing.queues() if _is_bound(one)], key=lambda one: one.name),
         await store.now_ms(),
     )
 

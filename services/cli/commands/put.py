@@ -40,7 +40,7 @@ async def put(store: Store, output: Output, queue: str, **given: Any) -> None:
     That is BODY; without it, what --file or standard input holds. It ends with 0 once everything is durable at
     the queue's ack level.
     """
-    found = await store.find(queue)
+    found = await store.catalogue.find(queue)
     source = given_bodies(given["body"], given["file"], _separator(given["lines"], given["null"]))
     encoded = _encoded(source, _attributes(given["attr"], found))
     asker, batch = await asker_of(store, found), given["batch_id"]

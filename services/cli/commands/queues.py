@@ -69,7 +69,7 @@ async def create(store: Store, output: Output, name: str, **given: Given) -> Non
     It must not exist; `queue apply` changes one that does. Without --ack-level it gets the strictest level that
     the store can keep.
     """
-    made, _ = await store.declare(checked_name(name), spec_from(given), OWNER)
+    made, _ = await store.catalogue.declare(checked_name(name), spec_from(given), OWNER)
     output.line(f"created {made.name} (ack level {made.spec.ack_level})")
     if output.as_json:
         output.record({"change": "created", **_description(made)})
@@ -106,9 +106,11 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
     """
     unreadable: dict[str, str] = {}
     found = [
-        one async for one in store.queues(unreadable=unreadable.__setitem__) if _is_asked_for(one, pattern)
+        one
+        async for one in store.listing.queues(unreadable=unreadable.__setitem__)
+        if _is_asked_for(one, pattern)
     ]
-    looked = await store.stats_of(found)
+    looked = await store.listing.stats_of(found)
     domains = {one.name: one.domain for one in found}
     away: dict[str, list[str]] = {}  # domains that cannot be reached, and their queues that are listed
     for name, error in looked.unread.items():
@@ -166,8 +168,8 @@ def _row(queue: Queue, stats: dict[str, Any] | None) -> list[str]:
 @store_command
 async def show(store: Store, output: Output, name: str) -> None:
     """Show one queue's document and counters."""
-    found, unreadable = await store.find_leniently(name)
-    stats = await store.stats(found)
+    found, unreadable = await store.catalogue.find_leniently(name)
+    stats = await store.listing.stats(found)
     if unreadable:
         output.note(unreadable)
         if output.as_json:
@@ -216,7 +218,7 @@ async def delete(store: Store, output: Output, names: tuple[str, ...], yes: bool
     One that holds messages or dead letters needs --yes, or its name typed in.
     """
     for name in names:
-        found, _ = await store.find_leniently(name)
+        found, _ = await store.catalogue.find_leniently(name)
         lost = await _delete(store, output, found, yes)
         output.line(f"deleted {name}" + (f" with {count(lost, 'message')}" if lost else ""))
         if output.as_json:
@@ -225,12 +227,12 @@ async def delete(store: Store, output: Output, names: tuple[str, ...], yes: bool
 
 async def _delete(store: Store, output: Output, found: Queue, yes: bool) -> int:
     if yes:
-        return await store.delete(found)
+        return await store.catalogue.delete(found)
     try:
-        return await store.delete(found, if_empty=True)
+        return await store.catalogue.delete(found, if_empty=True)
     except QueueNotEmpty as error:
         if output.ask(f"{error}. To lose them, type the queue's name:", found.name):
-            return await store.delete(found)
+            return await store.catalogue.delete(found)
         raise QueueNotEmpty(f"{error}: take them out first, or say --yes to lose them") from None
 
 
@@ -244,13 +246,13 @@ async def release(store: Store, output: Output, names: tuple[str, ...]) -> None:
     there, it takes the queue back within a minute.
     """
     for name in names:
-        found, _ = await store.find_leniently(name)
+        found, _ = await store.catalogue.find_leniently(name)
         if not is_of_a_resource(found.owner):
             text = (
                 f"queue {name!r} is of {found.owner!r} and of no resource: a Queue of its name has it at once"
             )
             raise Failure(Exit.REFUSED, "not_owned", text)
-        if not await store.release(Listed(name, found.qid, found.owner)):
+        if not await store.catalogue.release(Listed(name, found.qid, found.owner)):
             raise Failure(Exit.REFUSED, "not_owned", f"queue {name!r} has another owner just now: look again")
         output.line(f"released {name}, which was of {found.owner}")
         if output.as_json:

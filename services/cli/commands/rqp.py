@@ -101,7 +101,7 @@ async def _transmission_queue(
     if [key, queue_id, name].count(None) != 2:
         raise usage("say where to: one of --key, --queue-id and --queue")
     if name is not None:
-        queue = await store.find(name)
+        queue = await store.catalogue.find(name)
         if queue.spec.remote is None:
             raise usage(f"queue {name!r} leads to no other system: use `penstock put`")
         return queue
@@ -121,7 +121,7 @@ async def _leading_to(
         assert queue.spec.remote is not None
         return queue.spec.remote.reliable is not wanted, queue.spec.paused
 
-    found = sorted(await store.leading_to(protocol, number), key=rank)
+    found = sorted(await store.catalogue.leading_to(protocol, number), key=rank)
     if not found:
         raise not_found(
             f"no transmission queue leads to {option} {number} of {protocol}: make one with `penstock queue create "

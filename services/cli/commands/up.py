@@ -216,7 +216,7 @@ class Up:
         store = open_store(self._url)
         try:
             await store.registry.epoch()
-            return await store.promises()
+            return await store.promises.now()
         finally:
             await store.close()
 

@@ -36,7 +36,7 @@ class Change(StrEnum):
 
 async def plan(store: Store, wanted: list[Wanted], owner: str = OWNER) -> list[Change]:
     """What each document would do. Raises Failure with a line for each that the store would refuse."""
-    promises, claims = await store.promises(), Claims(await store.registry.numbers())
+    promises, claims = await store.promises.now(), Claims(await store.registry.numbers())
     changes: list[Change] = []
     refused: list[str] = []
     for one in wanted:
@@ -102,7 +102,7 @@ async def _peer_change(store: Store, name: str, spec: PeerSpec, owner: str) -> C
 
 async def _find(store: Store, name: str) -> Queue | None:
     try:
-        return await store.find(name)
+        return await store.catalogue.find(name)
     except QueueUnknown:
         return None
 
@@ -163,4 +163,4 @@ async def _declare(store: Store, one: Wanted, owner: str) -> None:
     if isinstance(one.spec, PeerSpec):
         await store.peers.apply(one.name, one.spec, owner)
     else:
-        await store.declare(one.name, one.spec, owner, replace=True)
+        await store.catalogue.declare(one.name, one.spec, owner, replace=True)

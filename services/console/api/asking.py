@@ -73,11 +73,11 @@ async def _ask(
     found: list[Answers] = []
     if first:
         begin = {asked.start: start, **args}
-        found.append(await store.inquire(asked.topic, begin, edge=edge, process=first))
+        found.append(await store.processes.inquire(asked.topic, begin, edge=edge, process=first))
     if not any(
         answer.more or len(answer.items) >= args["limit"] for part in found for answer in part.answers
     ):
-        found.append(await store.inquire(asked.topic, args, edge=edge))
+        found.append(await store.processes.inquire(asked.topic, args, edge=edge))
     answers = [
         answer
         for number, part in enumerate(found)

@@ -69,7 +69,7 @@ async def close(call: Call) -> Answer:
     args = {"id": identifier, "by": call.who.who}
     try:
         with call.console.room.asking.one():
-            said = await call.console.store.inquire("close", args, CLOSE_S, process=process)
+            said = await call.console.store.processes.inquire("close", args, CLOSE_S, process=process)
     except ValueError:
         raise unknown from None
     if said.silent:

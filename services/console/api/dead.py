@@ -150,7 +150,7 @@ async def redrive(call: Call) -> Answer:
     queue, letters, _ = await call.console.letters(call.path["name"])
     goal = queue
     if call.body.target is not None:
-        goal = await call.console.store.find(call.body.target)
+        goal = await call.console.store.catalogue.find(call.body.target)
     await _must_take(letters, goal)
     return await _begin(call, queue, letters, goal, Kind.REDRIVE, call.body.rate or 0)
 

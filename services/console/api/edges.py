@@ -11,5 +11,5 @@ LIST = "edges"
 
 async def list_(call: Call) -> Answer:
     """In the order of their names, which begin with their edge's."""
-    found = sorted(await call.console.store.processes(), key=lambda process: process.name)
+    found = sorted(await call.console.store.processes.running(), key=lambda process: process.name)
     return Answer(page_of(LIST, found, call.query, lambda process: process.name, edge_of))

@@ -26,7 +26,7 @@ class PurgeReady(Shape):
 
 async def purge(call: Call) -> Answer:
     console = call.console
-    queue, unreadable = await console.store.find_leniently(call.path["name"])
+    queue, unreadable = await console.store.catalogue.find_leniently(call.path["name"])
     etag = await console.etag(queue, unreadable)
     if not call.body.dry_run:
         must_match(call.headers, etag)

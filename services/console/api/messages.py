@@ -74,7 +74,7 @@ class NewMessage(Shape):
 async def put(call: Call) -> Answer:
     """One message, durable at the queue's ack level when it is answered."""
     console, message = call.console, call.body
-    queue = await console.store.find(call.path["name"])
+    queue = await console.store.catalogue.find(call.path["name"])
     attributes = {**_context(call), **message.attributes}
     try:
         record = await aside(message.size, lambda: records.encode(message.octets(), attributes))
@@ -101,7 +101,7 @@ def _context(call: Call) -> dict[str, str]:
 async def peek(call: Call) -> Answer:
     """The next ones that are ready, in their order; none is taken. What is taken meanwhile is on no later page."""
     store, query = call.console.store, call.query
-    queue, _ = await store.find_leniently(call.path["name"])
+    queue, _ = await store.catalogue.find_leniently(call.path["name"])
     behind = _position(query.cursor, queue)
     now_ms = await store.now_ms()
     async with call.console.room.finding:

@@ -127,12 +127,12 @@ async def list_(call: Call) -> Answer:
 
 
 async def show(call: Call) -> Answer:
-    queue, unreadable = await call.console.store.find_leniently(call.path["name"])
+    queue, unreadable = await call.console.store.catalogue.find_leniently(call.path["name"])
     return await _told(call, queue, 200, unreadable)
 
 
 async def _told(call: Call, queue: Queue, status: int, unreadable: str = "") -> Answer:
-    figures = await call.console.store.stats(queue)
+    figures = await call.console.store.listing.stats(queue)
     row = call.console.live.row(queue.name)
     if row is not None and row.queue.qid != queue.qid:
         row = None
@@ -164,7 +164,7 @@ async def put(call: Call) -> Answer:
     if old.owner != OWNER:
         call.detail["owner"] = [old.owner, OWNER]
     try:
-        await call.console.store.declare(name, call.body, OWNER, replace=True, seen=document)
+        await call.console.store.catalogue.declare(name, call.body, OWNER, replace=True, seen=document)
     except QueueChanged:  # between our look and the change
         raise differs(None) from None
     return await _told_of_change(call, name, 200)
@@ -173,13 +173,13 @@ async def put(call: Call) -> Answer:
 async def _told_of_change(call: Call, name: str, status: int) -> Answer:
     """Raises OutcomeUnknown: it was made, whatever keeps us from telling of it."""
     with decided(QueueUnknown):
-        return await _told(call, await call.console.store.find(name), status)
+        return await _told(call, await call.console.store.catalogue.find(name), status)
 
 
 async def _make(call: Call, name: str) -> Answer:
     call.detail.update(made(call.body))
     try:
-        await call.console.store.declare(name, call.body, OWNER)
+        await call.console.store.catalogue.declare(name, call.body, OWNER)
     except QueueExists:  # somebody else was faster
         raise Problem(412, "precondition_failed", "there is one already") from None
     answer = await _told_of_change(call, name, 201)
@@ -200,10 +200,10 @@ async def _delete(call: Call) -> int:
     """Raises Problem, QueueChanged."""
     store, name = call.console.store, call.path["name"]
     # counted before the look: what changes the document from here on is counted, too
-    declared = await store.declared((await store.find_leniently(name))[0])
-    queue, unreadable = await store.find_leniently(name)
+    declared = await store.catalogue.declared((await store.catalogue.find_leniently(name))[0])
+    queue, unreadable = await store.catalogue.find_leniently(name)
     must_match(call.headers, await call.console.etag(queue, unreadable))
-    return await store.delete(queue, if_empty=call.query.if_empty, declared=declared)
+    return await store.catalogue.delete(queue, if_empty=call.query.if_empty, declared=declared)
 
 
 class HistoryQuery(Shape):
@@ -211,7 +211,7 @@ class HistoryQuery(Shape):
 
 
 async def history(call: Call) -> Answer:
-    queue, _ = await call.console.store.find_leniently(call.path["name"])
+    queue, _ = await call.console.store.catalogue.find_leniently(call.path["name"])
     return Answer(await call.console.history.of(queue, call.query.minutes))
 
 

@@ -38,7 +38,7 @@ class Console:
 
     async def letters(self, name: str) -> tuple[Queue, DeadLetters, str]:
         """Also of a queue whose document cannot be read, and why not, or ''. Raises QueueUnknown."""
-        queue, unreadable = await self.store.find_leniently(name)
+        queue, unreadable = await self.store.catalogue.find_leniently(name)
         return queue, DeadLetters(self.store.look_at(queue.domain), queue), unreadable
 
     async def etag(self, queue: Queue, unreadable: str) -> str:

@@ -53,7 +53,7 @@ class LostJobs:
     async def _give_up(self, told: Told) -> None:
         """Several consoles may do this at once: who finds no count any more has nothing to say."""
         try:
-            queue, _ = await self._store.find_leniently(told["queue"])
+            queue, _ = await self._store.catalogue.find_leniently(told["queue"])
         except QueueUnknown:  # the count went with it
             return
         found = counted(self._store, told["kind"], queue, told["id"])

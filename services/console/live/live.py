@@ -208,8 +208,8 @@ class Live:
     async def _take(self) -> None:
         began = time.monotonic()
         queues = await self._roll.look()
-        looked = await self._store.stats_of(queues)
-        self.processes = await self._store.processes()
+        looked = await self._store.listing.stats_of(queues)
+        self.processes = await self._store.processes.running()
         await self.state.look()
         for other in self._along:
             await other()
@@ -238,8 +238,8 @@ class Live:
         look, old = self._look, self._look.rows.get(name)
         look.version += 1
         try:
-            queue, unreadable = await self._store.find_leniently(name)
-            figures = await self._store.stats(queue)
+            queue, unreadable = await self._store.catalogue.find_leniently(name)
+            figures = await self._store.listing.stats(queue)
         except QueueUnknown:
             if old is not None:
                 look.drop(name)

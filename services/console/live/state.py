@@ -26,7 +26,7 @@ class StateOfStore:
         """Seldom asks anything. Raises StoreError where the store's promises cannot be read."""
         if time.monotonic() - self._looked < AGAIN_S:
             return
-        self._promises = await self._store.promises()
+        self._promises = await self._store.promises.now()
         try:
             self._memory, self._unmeasured = await memory_of(self._store.connector), ""
         except StoreError as error:  # what it was is told on, and no queue waits for it

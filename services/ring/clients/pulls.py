@@ -6,11 +6,11 @@ from functools import partial
 
 from protos.ring import Pull, encode_deliveries, encode_record
 from services.kit.session import Slot
+from services.queueing import Rest, Unsettled
 from services.ring.asking import Brought, Unserved
 from services.ring.clients.conversation import PULL, RING_PULL, ClientConversation, error
 from services.ring.clients.holding import ClientInflow
 from services.ring.clients.seeking import Seeking
-from services.ring.clients.unsettled import Unsettled
 from services.ring.words import EMPTY, TOO_MANY_UNSETTLED, words_for
 from services.store import Delivery, Queue, StoreError
 from services.store.model import OutcomeUnknown, QueuePaused, QueueUnknown, records
@@ -40,7 +40,7 @@ class PullRun:
 class Pulls:
     """One connection's: a run at a time, however many takes it needs."""
 
-    __slots__ = ("_inflow", "_rest", "_seeking", "_talk", "_unsettled")
+    __slots__ = ("_inflow", "_seeking", "_talk", "_unsettled", "rest")
 
     def __init__(
         self, talk: ClientConversation, inflow: ClientInflow, seeking: Seeking, unsettled: Unsettled
@@ -49,7 +49,7 @@ class Pulls:
         self._inflow = inflow
         self._seeking = seeking
         self._unsettled = unsettled
-        self._rest: PullRun | None = None  # pulls that wait for the client to read
+        self.rest = Rest(talk, inflow, self._go_on)  # pulls that wait for the client to read
 
     def pull(self, event: Pull) -> None:
         run = PullRun(self._talk.expect(), event, self._unsettled.admits(event.count))
@@ -62,13 +62,6 @@ class Pulls:
             self._seeking.seek(event.queue, partial(self._found, run))
         else:
             self._take(run, queue, is_fresh=False)
-
-    def go_on(self) -> None:
-        """The client has read: the rest of a run is taken."""
-        if self._rest is not None and not self._talk.wire.is_blocked():
-            rest, self._rest = self._rest, None
-            rest.slot.asked = self._talk.wire.loop_time()  # until now it waited for its client
-            self._go_on(rest)
 
     def _go_on(self, run: PullRun) -> None:
         if run.queue is None:
@@ -91,7 +84,7 @@ class Pulls:
         run.queue = queue
         talk = self._talk
         done = partial(self._taken, run, queue, is_fresh)
-        talk.service.pipe(queue).take(talk.source, queue, run.allowed, done)
+        talk.service.pipe(queue).messages.take(talk.source, queue, run.allowed, done)
 
     def _taken(
         self, run: PullRun, queue: Queue, is_fresh: bool, got: list[Delivery] | StoreError, more: bool
@@ -108,7 +101,7 @@ class Pulls:
     def _return(self, queue: Queue, got: list[Delivery]) -> None:
         """The client has gone before they came (tmq.md 6.2)."""
         if got and not got[0].settled:
-            self._talk.service.pipe(queue).give_back(got)
+            self._talk.service.pipe(queue).messages.give_back(got)
 
     def _give(self, run: PullRun, queue: Queue, got: list[Delivery], more: bool) -> None:
         if got and not got[0].settled:
@@ -135,11 +128,7 @@ class Pulls:
         slot = run.slot
         run.goes_on(talk.expect(), count)
         talk.reply(slot, reply, run.label, count, count)
-        if talk.wire.is_blocked():
-            self._rest = run
-            self._inflow.leave_it_to_the_output()
-        else:
-            self._go_on(run)
+        self.rest.take(run)
 
     def _refused(self, run: PullRun, why: StoreError) -> None:
         talk = self._talk
@@ -172,7 +161,7 @@ class Pulls:
                 talk.wire.refuse("unserved", brought.reason)
             self._end(run, brought.reason)
         elif not talk.gone:  # else it is not settled, and goes back (5.4)
-            self._unsettled.add_brought(brought)
+            self._unsettled.add_brought(brought.settle)
             reply = encode_deliveries(run.echo, [encode_record(brought.body)])
             if run.allowed > 1:
                 self._answer_some(run, reply, 1)

@@ -49,7 +49,7 @@ class Pushes:
         talk = self._talk
         pipe = talk.service.pipe(queue)
         done = partial(self._published, slot, event, queue, is_fresh)
-        pipe.publish(talk.source, queue, event.records, talk.origin, done)
+        pipe.messages.publish(talk.source, queue, event.records, talk.origin, done)
         if pipe.waiting.congested:
             self._inflow.hold_until_clear(pipe.waiting.when_clear)
 

@@ -6,10 +6,11 @@ from functools import partial
 
 from protos.ring import Create, Destroy, Operation, encode_reply
 from services.kit.session import Slot
+from services.queueing import decode_name
 from services.ring.asking import Unserved
 from services.ring.clients.conversation import CREATE, DESTROY, RING_DESTROY, ClientConversation
 from services.ring.clients.holding import ClientInflow
-from services.ring.service import OWNER, RingService, decode_name
+from services.ring.service import OWNER, RingService
 from services.ring.words import CREATE_FORBIDDEN, NOT_OWNER, words_for
 from services.store import StoreError
 from services.store.model import OutcomeUnknown, QueueUnknown
@@ -75,8 +76,8 @@ class Queues:
 
 async def _remove(service: RingService, name: str) -> bool:
     """True if it was removed now. Raises StoreError: unknown."""
-    queue = await service.store.find(name)
+    queue = await service.store.catalogue.find(name)
     if queue.owner != OWNER:
         return False
-    await service.store.delete(queue)
+    await service.store.catalogue.delete(queue)
     return True

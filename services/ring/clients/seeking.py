@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from services.queueing import decode_name
 from services.ring.clients.conversation import ClientConversation
 from services.ring.clients.holding import ClientInflow
-from services.ring.service import decode_name
 from services.store import Queue, StoreError
 
 Then = Callable[[Queue | StoreError], None]
@@ -27,14 +27,14 @@ class Seeking:
 
     def held(self, name: bytes) -> Queue | None:
         """The queue, if it is known. It may have been removed since: then the store says QueueUnknown."""
-        return self._talk.service.store.held(decode_name(name))
+        return self._talk.service.store.catalogue.held(decode_name(name))
 
     def seek(self, name: bytes, then: Then, gone: Queue | None = None) -> None:
         """`then` is told the queue of this name. gone: what it was not any more."""
         key = decode_name(name)
         store = self._talk.service.store
-        if gone is not None and store.held(key) is gone:
-            store.forget(key)
+        if gone is not None and store.catalogue.held(key) is gone:
+            store.catalogue.forget(key)
         self._inflow.hold()
         if self._line:
             self._line.append((key, then))
@@ -44,7 +44,7 @@ class Seeking:
 
     def _look(self, name: str) -> None:
         service = self._talk.service
-        service.errands.look(service.store.find(name), self._found)
+        service.errands.look(service.store.catalogue.find(name), self._found)
 
     def _found(self, found: Queue | StoreError) -> None:
         assert self._line is not None

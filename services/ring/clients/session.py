@@ -15,14 +15,14 @@ from protos.ring import (
     Push,
     Refused,
 )
-from services.kit.session import Ending, Wire
+from services.kit.session import Wire
+from services.queueing import QueueSession, Unsettled
 from services.ring.clients.conversation import CREATE, DESTROY, PULL, PUSH, ClientConversation
 from services.ring.clients.holding import ClientInflow
 from services.ring.clients.pulls import Pulls
 from services.ring.clients.pushes import Pushes
 from services.ring.clients.queues import Queues
 from services.ring.clients.seeking import Seeking
-from services.ring.clients.unsettled import Unsettled
 from services.ring.service import RingService
 from services.ring.words import OF_NODES
 from services.store.model import PREFIX
@@ -31,59 +31,30 @@ RUN_PART = 32  # this many requests of a run are as much work as one request alo
 RESERVED = PREFIX.encode()  # how the names of queues begin that clients may not use (5.8)
 
 
-class ClientSession:
+class ClientSession(QueueSession[ClientEvent, ClientConversation]):
     """The kit's `Session`, and the `Handler` of its own input. The parts share a conversation and no private state."""
 
-    __slots__ = ("_ending", "_inflow", "_pulls", "_pushes", "_queues", "_talk", "_unsettled")
+    __slots__ = ("_pulls", "_pushes", "_queues")
 
     def __init__(self, service: RingService, limits: Limits, wire: Wire) -> None:
-        self._talk = talk = ClientConversation(wire, service)
-        self._inflow = inflow = ClientInflow(talk, ClientConnection(limits), self)
+        talk = ClientConversation(wire, service)
+        inflow = ClientInflow(talk, ClientConnection(limits), self)
+        settings = service.settings
+        unsettled = Unsettled(talk, service, settings.clients.max_unsettled)
+        super().__init__(
+            talk, service, inflow, unsettled, settings.clients.eof_grace_s, settings.request_timeout_s
+        )
         seeking = Seeking(talk, inflow)
-        self._unsettled = Unsettled(talk)
         self._pushes = Pushes(talk, inflow, seeking)
-        self._pulls = Pulls(talk, inflow, seeking, self._unsettled)
+        self._pulls = Pulls(talk, inflow, seeking, unsettled)
         self._queues = Queues(talk, inflow)
-        self._ending: Ending | None = None
 
     # what the kit tells
 
-    def received(self, data: bytes, now: float) -> None:
-        self._inflow.received(data, now)
-
-    @property
-    def buffered(self) -> int:
-        return self._inflow.buffered
-
     def resumed(self, now: float) -> None:
         self._inflow.restart_clock(now)
-        self._pulls.go_on()
+        self._pulls.rest.go_on()
         self._inflow.proceed()
-
-    def deadline(self) -> float | None:
-        if self._ending is not None and (look := self._ending.deadline) is not None:
-            return look
-        return self._inflow.deadline()
-
-    def on_time(self, now: float) -> None:
-        if self._ending is not None and self._ending.deadline is not None:
-            self._ending.on_time(now)
-        else:
-            self._inflow.on_time(now)
-
-    def eof(self, now: float) -> None:
-        self._inflow.eof()
-
-    def drain(self) -> None:
-        self._talk.drained = True
-        self.end_if_done()  # or later: what has come in is answered, then it is closed
-
-    def lost(self, reset: bool) -> None:
-        talk = self._talk
-        talk.gone = True
-        self._inflow.lost()
-        error = "" if talk.drained else "the connection was lost"
-        talk.service.give_back(self._unsettled.lose(), failed=not talk.drained, error=error)
 
     # what the input tells
 
@@ -120,16 +91,6 @@ class ClientSession:
     def comes_alone(self, event: ClientEvent) -> bool:
         """Only pushes and pulls may overlap; work on whole queues goes another way to the store than they do."""
         return isinstance(event, Create | Destroy)
-
-    def end_if_done(self) -> None:
-        talk = self._talk
-        if talk.gone or not (talk.closing or talk.drained or self._inflow.eof_parsed):
-            return
-        if self._ending is None:
-            settings = talk.service.settings
-            times = settings.clients.eof_grace_s, settings.request_timeout_s
-            self._ending = Ending(talk, self._inflow, self._unsettled, *times)
-        self._ending.end_if_done()
 
 
 def _requests(event: ClientRequest) -> int:

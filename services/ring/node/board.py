@@ -11,8 +11,9 @@ from typing import Any
 
 from services.kit.metrics import version
 from services.kit.readiness import Readiness
+from services.queueing import decode_name
 from services.ring.node.links.station import MEMBER_S, Station
-from services.ring.service import RingService, decode_name
+from services.ring.service import RingService
 from services.store import StoreError
 
 log = logging.getLogger(__name__)

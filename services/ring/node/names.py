@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.ring.service import decode_name
+from services.queueing import decode_name
 from services.store.model import PREFIX
 
 

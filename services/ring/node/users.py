@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from protos.ring import HEAD_BYTES, MAX_USER_SENT, Relay
 from services.kit.readiness import Readiness
+from services.queueing import decode_name
 from services.ring.node.boxes.bindings import Bindings
 from services.ring.node.boxes.inbox import Inbox
 from services.ring.node.boxes.marks import Marks
@@ -28,7 +29,7 @@ from services.ring.node.queues.leases import Leases
 from services.ring.node.queues.lookups import Lookups
 from services.ring.node.queues.serving import Serving
 from services.ring.node.relay.relaying import Relaying
-from services.ring.service import RingService, decode_name
+from services.ring.service import RingService
 from services.store import StoreError
 
 NAMESAKE = "another process of this node's name is in the store: give each a port, or a node.name, of its own"

@@ -118,10 +118,10 @@ class Sending:
         store = self._service.store
         with contextlib.suppress(StoreError):  # the edge tells of that
             for name in sorted(await store.registry.remotes()):
-                queue = await store.find(name)
+                queue = await store.catalogue.find(name)
                 remote = queue.spec.remote
                 if remote is not None and remote.protocol == PROTOCOL and not queue.spec.paused:
-                    return "" if (await store.stats(queue))["owned_by"] else name
+                    return "" if (await store.listing.stats(queue))["owned_by"] else name
         return ""
 
     def _make(self, queue: Queue, condition: Condition) -> CastSending:

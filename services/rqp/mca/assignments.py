@@ -47,18 +47,18 @@ class Assignments:
     async def assign(self, queue: Queue) -> None:
         """Raises StoreError if it is not available to this connection."""
         domain = self._receiver.service.domain(queue)
-        await domain.available(queue, self._holder)
+        await domain.claims.available(queue, self._holder)
         if not queue.spec.bindings.rqp_mca.exclusive:
             return  # many hold it at once
         try:
-            fence = await domain.reserve(queue, self._holder, round(self._ttl_s * 1000))
+            fence = await domain.claims.reserve(queue, self._holder, round(self._ttl_s * 1000))
         except OutcomeUnknown:
             if queue.qid not in self._held:  # it may be ours, and nobody would free it
-                release = domain.release_reservation(queue, self._holder, fence=0)
+                release = domain.claims.release_reservation(queue, self._holder, fence=0)
                 self._receiver.service.errands.ask(release, lambda _: None)
             raise
         if self.is_over or not queue.spec.bindings.rqp_mca.exclusive:  # by now
-            await domain.release_reservation(queue, self._holder, fence)
+            await domain.claims.release_reservation(queue, self._holder, fence)
             return
         now = self._wire.loop_time()
         self._held[queue.qid] = Assignment(queue, fence, now, now)
@@ -87,7 +87,7 @@ class Assignments:
         held.renewed = now = self._wire.loop_time()
         left_ms = round((self._ttl_s - (now - since)) * 1000)
         service = self._receiver.service
-        work = service.domain(held.queue).reserve(held.queue, self._holder, left_ms)
+        work = service.domain(held.queue).claims.reserve(held.queue, self._holder, left_ms)
         service.errands.ask(work, partial(self._renewed, held))
 
     def _renewed(self, held: Assignment, outcome: int | StoreError) -> None:
@@ -129,7 +129,7 @@ class Assignments:
 
     async def _release(self, held: Assignment, fence: int) -> bool:
         domain = self._receiver.service.domain(held.queue)
-        return await domain.release_reservation(held.queue, self._holder, fence)
+        return await domain.claims.release_reservation(held.queue, self._holder, fence)
 
     def __bool__(self) -> bool:
         return bool(self._held)

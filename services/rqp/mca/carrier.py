@@ -116,7 +116,7 @@ class Carrier:
     def _give_back(self, deliveries: list[Delivery]) -> None:
         """To their old places; a sending agent's attempts are no deliveries (3.1)."""
         if deliveries:
-            self._service.pipe(self._queue).give_back(deliveries)
+            self._service.pipe(self._queue).messages.give_back(deliveries)
 
     # messages
 
@@ -234,7 +234,7 @@ class Carrier:
         if self._departures is not None:
             self._departures.done(count, CONFIRMED if self._feed.line.is_certain(0) else SENT)
         deliveries = self._feed.line.remove(count)
-        self._service.pipe(self._queue).settle(self._source, deliveries)
+        self._service.pipe(self._queue).messages.settle(self._source, deliveries)
         self._condition.say("")
         self._feed.has_room()
 
@@ -243,7 +243,7 @@ class Carrier:
         if self._departures is not None:
             self._departures.given_up(deliveries, failure.value)
         error = self._troubles.bury(failure, self._endpoints)
-        self._service.pipe(self._queue).reject(self._source, deliveries, NO_RECEIVER, error)
+        self._service.pipe(self._queue).messages.reject(self._source, deliveries, NO_RECEIVER, error)
         self._feed.has_room()
 
     def _report(self, failure: Failure, unconfirmed: int) -> None:

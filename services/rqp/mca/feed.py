@@ -104,7 +104,7 @@ class Feed:
         end = loop.time() + swept_s
         while not self.line and loop.time() < end:
             try:
-                if (await self._service.store.stats(self._queue))["in_flight"] == 0:
+                if (await self._service.store.listing.stats(self._queue))["in_flight"] == 0:
                     return
             except StoreError as error:
                 log.debug("not known what is leased: %s", error, extra={"action": "rqp_stats_failed"})
@@ -147,7 +147,7 @@ class Feed:
                 return
             large, delivery = rest.cut(1)
             error = f"{records.body_length(large.blob)} octets, peers take {self._max_message_bytes}"
-            self._service.pipe(self._queue).reject(Source(OURSELVES), [large], TOO_LARGE, error)
+            self._service.pipe(self._queue).messages.reject(Source(OURSELVES), [large], TOO_LARGE, error)
 
     async def _take(self, want: int) -> tuple[list[Delivery], bool]:
         """A lease whatever the queue's mode is: the machine says when messages are done. Raises StoreError."""
@@ -155,14 +155,14 @@ class Feed:
 
         def unwanted(taken: tuple[list[Delivery], bool]) -> None:
             if taken[0]:
-                pipe.give_back(taken[0])
+                pipe.messages.give_back(taken[0])
 
         answer: Answer[tuple[list[Delivery], bool]] = Answer(unwanted)
 
         def taken(got: list[Delivery] | StoreError, more: bool) -> None:
             answer.take(got if isinstance(got, StoreError) else (got, more))
 
-        pipe.take(self._source, self._queue, want, taken, leased=True)
+        pipe.messages.take(self._source, self._queue, want, taken, leased=True)
         try:
             await asyncio.wait((answer,))
         except asyncio.CancelledError:

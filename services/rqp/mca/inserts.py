@@ -71,7 +71,7 @@ class Inserts:
         holder = f"?{talk.holder}"
         carried = stamp(queue, event, came) if came else ()
         records, origin = event.records, talk.origin
-        pipe.publish(
+        pipe.messages.publish(
             talk.source, queue, records, origin, done, holder=holder, in_order=is_reliable, carried=carried
         )
         if pipe.waiting.congested:
@@ -130,7 +130,7 @@ class Inserts:
         pipe = talk.receiver.service.pipe(queue)
         for index, why in refused:
             record = event.records[index]
-            pipe.bury(source, queue, record, talk.origin, why.reason, str(why), burials.buried)
+            pipe.messages.bury(source, queue, record, talk.origin, why.reason, str(why), burials.buried)
 
     def _lose(self, slot: Slot, event: Data, refused: Refusals) -> None:
         talk = self.talk

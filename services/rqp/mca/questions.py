@@ -62,7 +62,7 @@ class Questions:
         if operation == REQUEST:
             await self._assignments.assign(queue)
         else:
-            await self._talk.receiver.service.domain(queue).available(queue, self._talk.holder)
+            await self._talk.receiver.service.domain(queue).claims.available(queue, self._talk.holder)
 
     def _answered(self, slot: Slot, number: int, operation: str, outcome: StoreError | None) -> None:
         talk = self._talk

@@ -18,7 +18,7 @@ class Receiver:
         self.limits = self.settings.limits()
         self.lost = service.lost.labels(service.metrics.edge, PROTOCOL)
         self.followers: set[Callable[[], None]] = set()  # told when documents of queues have changed
-        service.store.watch(self._changed)
+        service.store.catalogue.watch(self._changed)
 
     def _changed(self, _name: str) -> None:
         for told in tuple(self.followers):
@@ -26,12 +26,12 @@ class Receiver:
 
     def known(self, number: int) -> Queue | None:
         """The queue of this number, if the store need not be asked."""
-        return self.service.store.numbers.held(PROTOCOL, number)
+        return self.service.store.catalogue.numbers.held(PROTOCOL, number)
 
     async def find(self, number: int) -> Queue:
         """Raises QueueUnknown, StoreUnavailable."""
-        return await self.service.store.numbered(PROTOCOL, number)
+        return await self.service.store.catalogue.numbered(PROTOCOL, number)
 
     def forget(self) -> None:
         """What was known is not so any more: a queue has gone, of which nobody has told us yet."""
-        self.service.store.numbers.changed()
+        self.service.store.catalogue.numbers.changed()

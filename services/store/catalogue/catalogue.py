@@ -8,12 +8,11 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
-from services.store.catalogue.audit import AuditLog
-from services.store.catalogue.listing import Listing
+from services.store.catalogue.domain_setup import DomainSetup
+from services.store.catalogue.kept_promises import KeptPromises
 from services.store.catalogue.numbers import Numbers
 from services.store.catalogue.peers import NOTICE, Peers, Watcher
 from services.store.catalogue.registry import EVERYTHING, Registry
-from services.store.catalogue.ring_nodes import RingNodes
 from services.store.catalogue.sharing import Sharing
 from services.store.model.errors import (
     DatasetLost,
@@ -29,34 +28,28 @@ from services.store.model.queue_document import parse_leniently
 from services.store.model.queues import Listed, Queue, released
 from services.store.model.spec import QueueSpec
 from services.store.model.unknown_after_commit import decided
-from services.store.pipeline.domain import Domain
+from services.store.pipeline.domains import Domains
 from services.store.pipeline.outcomes import tell
-from services.store.redis.probe import Promises
 
 
-class Catalogue(Listing):
-    """A store's queues and peers. `Store` says which domains there are, and what can be promised."""
+class Catalogue:
+    """The queues of one store by their names. `numbers`: by those of protocols that number them."""
 
-    def __init__(self, registry: Registry) -> None:
-        super().__init__(registry)
+    def __init__(
+        self, registry: Registry, domains: Domains, setup: DomainSetup, promises: KeptPromises, peers: Peers
+    ) -> None:
+        """peers: told of their changes, too."""
         self.numbers = Numbers(self._numbered, registry.all_numbers)
-        self.peers = Peers(registry)
-        self.audit = AuditLog(registry)
-        self.ring_nodes = RingNodes(registry)
+        self._registry = registry
+        self._domains = domains
+        self._setup = setup
+        self._promises = promises
+        self._peers = peers
         self._known: dict[str, Queue] = {}  # the newest handle of each name that anybody here has asked for
         # one for each life of a queue, by its id: whoever still has it follows the document, `access` before all
         self._handles: WeakValueDictionary[str, Queue] = WeakValueDictionary()
         self._sharing = Sharing(self._find)
         self._watchers: list[Watcher] = []
-
-    async def promises(self) -> Promises:
-        raise NotImplementedError
-
-    async def _set_up(self, domain: Domain) -> None:
-        raise NotImplementedError
-
-    async def _lately_found(self) -> Promises:
-        raise NotImplementedError
 
     def forget_all(self) -> None:
         """There is other data: everything is looked for again."""
@@ -89,22 +82,22 @@ class Catalogue(Listing):
         try:
             return await self.find(name), ""
         except QueueUnreadable:
-            document = await self.registry.document(name)
+            document = await self._registry.document(name)
         if document is None:
             raise QueueUnknown(f"there is no queue {name!r}")
         return parse_leniently(name, document)
 
     async def _find(self, name: str) -> Queue:
-        queue = await self.registry.find(name)
+        queue = await self._registry.find(name)
         if queue is None:
             raise QueueUnknown(f"there is no queue {name!r}")
-        queue.unkept = not (await self._lately_found()).keeps(queue.spec.ack_level)
+        queue.unkept = not (await self._promises.lately()).keeps(queue.spec.ack_level)
         held = self._known.get(name)
         if held is not None and held.qid == queue.qid:
             held.follow(queue.spec, queue.owner)
             held.unkept = queue.unkept
             return held
-        found = await self._domain(queue.domain).link.call("HGET", queue.keys[1], "id")
+        found = await self._domains.look_at(queue.domain).link.call("HGET", queue.keys[1], "id")
         if found is None:
             await self._ask_for_loss(queue.domain)
             raise QueueUnknown(f"queue {name!r} is being deleted")
@@ -117,7 +110,7 @@ class Catalogue(Listing):
 
     async def _ask_for_loss(self, domain: str) -> None:
         """Raises DatasetLost for a domain that was ready and is empty now: its queues are not gone for good."""
-        if await self._domain(domain).epoch() == "" and domain in await self.registry.domains():
+        if await self._domains.look_at(domain).epoch() == "" and domain in await self._registry.domains():
             raise domain_lost(domain)
 
     async def numbered(self, protocol: str, number: int) -> Queue:
@@ -125,7 +118,7 @@ class Catalogue(Listing):
         return await self.numbers.ask(protocol, number)
 
     async def _numbered(self, number: str) -> Queue:
-        name = await self.registry.numbered(number)
+        name = await self._registry.numbered(number)
         if name is None:
             raise QueueUnknown(f"there is no queue with the number {number}")
         return await self.find(name)
@@ -133,7 +126,7 @@ class Catalogue(Listing):
     async def remotes(self) -> list[Queue]:
         """The queues that lead to other systems."""
         found = []
-        for name in await self.registry.remotes():
+        for name in await self._registry.remotes():
             # deleted meanwhile; others are not held up
             with contextlib.suppress(QueueUnknown, QueueUnreadable, DatasetLost):
                 queue = await self.find(name)
@@ -161,12 +154,12 @@ class Catalogue(Listing):
     def changed(self, name: str) -> None:
         """Tells whoever watches."""
         if name.startswith(NOTICE):
-            self.peers.changed(name.removeprefix(NOTICE))
+            self._peers.changed(name.removeprefix(NOTICE))
             return
         for watcher in tuple(self._watchers):
             tell(watcher, name)
         if name == EVERYTHING:
-            self.peers.changed(name)
+            self._peers.changed(name)
 
     async def declare(
         self,
@@ -186,21 +179,21 @@ class Catalogue(Listing):
         """
         if is_internal(name) and not internal:
             raise NameReserved(f"queue {name!r}: {RESERVED}; choose another name")
-        promises = await self.promises()
+        promises = await self._promises.now()
         had = await self._level_of(name) if replace else ""
         spec = promises.settled(spec, had)
         promises.check(spec.ack_level, had)
         maker = secrets.token_hex(8)
         made: Any = b"GONE"
         while made == b"GONE":
-            queue, _, fresh = await self.registry.claim(name, owner, spec, replace=replace, seen=seen)
+            queue, _, fresh = await self._registry.claim(name, owner, spec, replace=replace, seen=seen)
             with decided():
                 made = await self._make(queue, maker, fresh)
         if not made and not replace:
             raise QueueExists(f"a queue {name!r} exists already")
         self.numbers.changed()
         with decided():
-            await self.registry.tell(name)
+            await self._registry.tell(name)
         return queue, bool(made)
 
     async def _level_of(self, name: str) -> str:
@@ -212,17 +205,19 @@ class Catalogue(Listing):
 
     async def settled(self, spec: QueueSpec, there: Queue | None) -> QueueSpec:
         """The spec as `declare` would keep it now, in place of the queue that is there."""
-        return (await self._lately_found()).settled(spec, there.spec.ack_level if there is not None else "")
+        return (await self._promises.lately()).settled(
+            spec, there.spec.ack_level if there is not None else ""
+        )
 
     async def _make(self, queue: Queue, maker: str, fresh: bool) -> Any:
         """fresh: its domain is new."""
-        domain = self._domain(queue.domain)
+        domain = self._domains.look_at(queue.domain)
         if fresh:
-            await self._set_up(domain)
+            await self._setup.set_up(domain)
         # Whoever claimed the name may have died before this step, so everybody who finds it does it again.
         made = await domain.declare(queue, maker)
         if made == b"GONE":  # whoever deletes it has not freed the name yet
-            await self.registry.forget(queue)
+            await self._registry.forget(queue)
         return made
 
     async def release(self, one: Listed) -> bool:
@@ -230,15 +225,15 @@ class Catalogue(Listing):
 
         Raises StoreUnavailable, OutcomeUnknown.
         """
-        if not await self.registry.hand_over(one, released(one.owner)):
+        if not await self._registry.hand_over(one, released(one.owner)):
             return False
         with decided():
-            await self.registry.tell(one.name)
+            await self._registry.tell(one.name)
         return True
 
     async def declared(self, queue: Queue) -> int:
         """How often its document was put in force: for `delete`, to see whether one was since."""
-        return await self._domain(queue.domain).declared(queue)
+        return await self._domains.look_at(queue.domain).declared(queue)
 
     async def delete(self, queue: Queue, *, if_empty: bool = False, declared: int | None = None) -> int:
         """Removes queue, messages and dead letters; answers how many messages went.
@@ -246,14 +241,14 @@ class Catalogue(Listing):
         declared: only if it was `declared` no more often. Raises QueueNotEmpty, QueueChanged (with declared),
         NameReserved (for the queue of a ring node that runs), StoreUnavailable, OutcomeUnknown.
         """
-        domain = self._domain(queue.domain)
+        domain = self._domains.look_at(queue.domain)
         policy = "DeleteIfEmpty" if if_empty else "Delete"
         done, messages = await domain.delete(queue, policy, declared)
         if not done:
             raise QueueNotEmpty(f"queue {queue.name!r} holds {messages} messages, or dead letters")
         with decided():
-            await self.registry.forget(queue)
+            await self._registry.forget(queue)
             self._known.pop(queue.name, None)
             self.numbers.changed()
-            await self.registry.tell(queue.name)
+            await self._registry.tell(queue.name)
         return int(messages)

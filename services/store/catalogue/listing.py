@@ -12,7 +12,7 @@ from services.store.catalogue.registry import Registry
 from services.store.model.errors import QueueUnknown, QueueUnreadable, StoreFault
 from services.store.model.queue_document import parse
 from services.store.model.queues import Queue
-from services.store.pipeline.domain import Domain
+from services.store.pipeline.domains import Domains
 
 log = logging.getLogger(__name__)
 
@@ -20,13 +20,13 @@ Unread = Callable[[str, str], None]  # is told a queue's name, and why its docum
 
 
 class Listing:
-    def __init__(self, registry: Registry) -> None:
-        self.registry = registry
-        self._complaints: dict[str, str] = {}  # names of queues -> what was wrong with them
-        self._looking = Looking(lambda domain: self._domain(domain).link)
+    """The queues of one store."""
 
-    def _domain(self, name: str) -> Domain:
-        raise NotImplementedError
+    def __init__(self, registry: Registry, domains: Domains) -> None:
+        self._registry = registry
+        self._domains = domains
+        self._complaints: dict[str, str] = {}  # names of queues -> what was wrong with them
+        self._looking = Looking(lambda domain: domains.look_at(domain).link)
 
     async def queues(self, beginning: str = "", unreadable: Unread | None = None) -> AsyncIterator[Queue]:
         """Those whose names begin so; what is declared or deleted meanwhile may be among them or not.
@@ -34,7 +34,7 @@ class Listing:
         One that cannot be read hides no other: `unreadable` is told its name and why; without, the log. Raises
         NotInitialised, StoreUnavailable.
         """
-        async for name, document in self.registry.documents(beginning):
+        async for name, document in self._registry.documents(beginning):
             try:
                 yield parse(name, document)
             except QueueUnreadable as error:
@@ -48,7 +48,7 @@ class Listing:
 
     async def stats(self, queue: Queue) -> dict[str, Any]:
         """Exact counters and sizes of a queue: integers, times in ms. Raises QueueUnknown, StoreFault."""
-        reply = await self._domain(queue.domain).link.function("stats", list(queue.keys))
+        reply = await self._domains.look_at(queue.domain).link.function("stats", list(queue.keys))
         if reply == b"GONE":
             raise QueueUnknown(f"there is no queue {queue.name!r}")
         try:

@@ -21,11 +21,11 @@ from services.store.model.errors import (
     QueueUnreadable,
     StoreFault,
 )
+from services.store.model.identities import check_id
 from services.store.model.keys import RegistryKeys
 from services.store.model.names import decode_name, encode_name
 from services.store.model.queue_document import fields, parse, queue_of
 from services.store.model.queues import Listed, Queue
-from services.store.model.requests import check_id
 from services.store.model.ring_binding import INBOX, OUTBOX
 from services.store.model.rqp_binding import split_claim
 from services.store.model.spec import QueueSpec

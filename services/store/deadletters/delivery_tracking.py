@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from services.store.model.errors import OutcomeUnknown
+from services.store.model.identities import DeliveryToken
 from services.store.model.queues import Queue
 from services.store.pipeline.async_client import Asker
 from services.store.pipeline.domain import Domain
@@ -48,7 +49,7 @@ class Watch:
         """Returns once it is durable at the queue's level. Raises StoreError, as `publish` refuses."""
         await self._domain.pipe.ready()
         asker = Asker(self._domain.pipe)
-        await asker.publish_watched(self._token, self._queue, record, origin, KEEP_MS)
+        await asker.publish_once(DeliveryToken(self._token, KEEP_MS), self._queue, record, origin)
 
     async def look(self) -> Fate:
         """As it is now. Raises OutcomeUnknown where that is forgotten, StoreUnavailable."""

@@ -24,7 +24,7 @@ async def ready(domain: Domain, queue: Queue) -> Ready:
 
     Raises NameReserved for the queue of a ring node that runs, QueueUnknown and any other StoreError.
     """
-    await domain.check_unserved(queue)
+    await domain.claims.check_unserved(queue)
     reply = await domain.link.function("ready", list(queue.keys))
     if reply == b"GONE":
         raise QueueUnknown
@@ -60,7 +60,7 @@ class Emptying:
 
     async def step(self) -> Emptied:
         """Some more, 1,000 messages at most; may be asked again. Raises as `ready` does."""
-        await self._domain.check_unserved(self._queue)
+        await self._domain.claims.check_unserved(self._queue)
         reply = await self._domain.function("empty", [*self._queue.keys, self._run], self._until)
         if reply == b"GONE":
             raise QueueUnknown

@@ -140,12 +140,12 @@ class Log:
         await self._reading.close()
 
     def send(self, source: Source, send: Send) -> None:
-        """See `Verbs.send`."""
-        self.domain.pipe.send(source, send, self.replicas)
+        """See `LogVerbs.send`."""
+        self.domain.pipe.log.send(source, send, self.replicas)
 
     def head(self, source: Source, placed: Placed) -> None:
-        """See `Verbs.head`; `parse_place` reads the answer."""
-        self.domain.pipe.head(source, placed)
+        """See `LogVerbs.head`; `parse_place` reads the answer."""
+        self.domain.pipe.log.head(source, placed)
 
     async def subscriptions(self) -> Subscriptions:
         """The queues that subscribe to the log now."""

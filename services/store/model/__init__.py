@@ -47,6 +47,7 @@ from services.store.model.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from services.store.model.identities import DeliveryToken, Identity, JournalNumber, RequestId, TransactionId
 from services.store.model.internal import KEEPER, NODE_OWNER, PREFIX, RESERVED, is_internal, is_of_node
 from services.store.model.intervals import Intervals, Span
 from services.store.model.keys import REGISTRY_DOMAIN, DomainKeys, RegistryKeys
@@ -155,6 +156,7 @@ __all__ = [
     "Context",
     "DatasetLost",
     "DeletionPolicy",
+    "DeliveryToken",
     "Document",
     "DomainKeys",
     "DomainMismatch",
@@ -162,7 +164,9 @@ __all__ = [
     "Duration",
     "Filter",
     "Hop",
+    "Identity",
     "Intervals",
+    "JournalNumber",
     "LeaseLost",
     "Listed",
     "MessageTooLarge",
@@ -198,6 +202,7 @@ __all__ = [
     "Refusals",
     "RegistryKeys",
     "Remote",
+    "RequestId",
     "Send",
     "Settlement",
     "Span",
@@ -208,6 +213,7 @@ __all__ = [
     "StoreFull",
     "StoreUnavailable",
     "TextBinding",
+    "TransactionId",
     "Unreadable",
     "check_ack_level",
     "check_name",

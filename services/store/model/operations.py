@@ -9,6 +9,7 @@ from enum import IntEnum
 from services.store.model.client import Admission, Client
 from services.store.model.delivery import Delivery
 from services.store.model.errors import AccessDenied, StoreError
+from services.store.model.identities import DeliveryToken, JournalNumber, RequestId
 from services.store.model.queues import Queue
 from services.store.model.requests import Once, Request
 
@@ -143,28 +144,15 @@ class Commit:
 
 
 @dataclass(slots=True)
-class Numbered:
-    """One record under a number of its journal; with a reason it goes to the dead letters."""
+class IdempotentPublish:
+    """One record, alone in its entry, put in once under its identity. A `TransactionId` makes a `Commit` instead."""
 
-    journal: str
-    number: int
+    identity: JournalNumber | DeliveryToken | RequestId
     queue: Queue
     record: bytes
     origin: str
-    reason: str
+    reason: str  # why it goes to the dead letters instead, '' if it does not; of a journal only
     error: str
-    done: Once
-
-
-@dataclass(slots=True)
-class Watched:
-    """One record, alone in its entry; what becomes of it is told under a key."""
-
-    key: str
-    keep_ms: int
-    queue: Queue
-    record: bytes
-    origin: str
     done: Once
 
 
@@ -198,10 +186,13 @@ class Work:
     counts: list[Counted] = field(default_factory=list)
 
 
+OnceOnly = Commit | IdempotentPublish | Request
+
+
 @dataclass(slots=True)
 class Round:
     works: dict[str, Work] = field(default_factory=dict)
-    commits: list[Commit | Numbered | Watched | Request] = field(default_factory=list)
+    commits: list[OnceOnly] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
     heads: list[Placed] = field(default_factory=list)
 

@@ -14,9 +14,6 @@ from services.store.model.delivery import Delivery
 from services.store.model.errors import StoreError
 from services.store.model.queues import Queue
 
-ID_BYTES = 16
-NO_ID = bytes(ID_BYTES)  # what has no id is done as often as it comes
-
 
 class Outcome(Enum):
     """What became of something that is done once."""
@@ -66,16 +63,6 @@ Settled = Callable[[Settlement | Held | StoreError], None]  # of one call
 
 
 @dataclass(slots=True)
-class Push:
-    request: bytes
-    keep_ms: int
-    queue: Queue
-    record: bytes
-    origin: str
-    done: Once
-
-
-@dataclass(slots=True)
 class Pull:
     request: bytes
     keep_ms: int
@@ -94,10 +81,4 @@ class Settle:
     done: Settled
 
 
-Request = Push | Pull | Settle
-
-
-def check_id(request: bytes) -> None:
-    """Raises ValueError for what is no id of a request."""
-    if len(request) != ID_BYTES or request == NO_ID:
-        raise ValueError(f"the id of a request has {ID_BYTES} octets, not all of them zero: {request!r}")
+Request = Pull | Settle

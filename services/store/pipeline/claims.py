@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from services.store.model.errors import (
     NameReserved,
@@ -37,18 +37,24 @@ class Asked:
     ours: str  # how the names of this process's holders begin: it knows itself what it has answered
 
 
+class Function(Protocol):
+    """Calls one of our functions under the domain's epoch (`Domain.function`)."""
+
+    def __call__(self, name: str, keys: list[str], *args: Any) -> Awaitable[Any]: ...
+
+
 class Claims:
-    """What a domain's claims are kept by: `function` calls one of ours under the domain's epoch.
+    """The claims of one domain.
 
     Every method also raises StoreUnavailable, and OutcomeUnknown where an answer was lost: it may be asked again.
     """
 
-    link: Link
-    keys: DomainKeys
-    tallies: Tallies
-
-    async def function(self, name: str, keys: list[str], *args: Any, attempts: int = 2) -> Any:
-        raise NotImplementedError
+    def __init__(self, keys: DomainKeys, link: Link, tallies: Tallies, function: Function) -> None:
+        """link: over which `function` calls, and all else is looked up."""
+        self._keys = keys
+        self._link = link
+        self._tallies = tallies
+        self._function = function
 
     async def reserve(self, queue: Queue, holder: str, ttl_ms: int, asked: Asked | None = None) -> int:
         """From now on `holder` alone may publish (with holder=...): a fence number, kept when it is renewed.
@@ -60,7 +66,7 @@ class Claims:
         if not holder or holder.startswith("?"):
             raise ValueError(f"{holder!r} cannot hold a reservation: the name is empty, or begins with '?'")
         question = () if asked is None else (asked.age_ms, asked.asker, asked.ours)
-        ask = partial(self.function, "reserve", [queue.keys[1]], holder, ttl_ms, *question)
+        ask = partial(self._function, "reserve", [queue.keys[1]], holder, ttl_ms, *question)
         return int(self._granted(queue, await self._past_the_dead(queue, ask)))
 
     async def available(self, queue: Queue, holder: str) -> None:
@@ -68,7 +74,7 @@ class Claims:
 
         Raises QueueUnknown, QueuePaused, QueueFull, QueueReserved (by somebody else), StoreFull and the like.
         """
-        ask = partial(self.link.function, "available", list(queue.keys), holder)
+        ask = partial(self._link.function, "available", list(queue.keys), holder)
         self._granted(queue, await self._past_the_dead(queue, ask))
 
     async def _past_the_dead(self, queue: Queue, ask: Callable[[], Awaitable[Any]]) -> Any:
@@ -88,7 +94,7 @@ class Claims:
 
         fence: 0 where the answer that told it was lost, for a holder that asked only once.
         """
-        return bool(await self.function("release", [queue.keys[1]], holder, fence, asker))
+        return bool(await self._function("release", [queue.keys[1]], holder, fence, asker))
 
     async def own(self, queue: Queue, owner: str, ttl_ms: int) -> int | None:
         """From now on `owner` alone serves the queue: a fence number, kept when it is renewed.
@@ -96,7 +102,7 @@ class Claims:
         None: somebody else owns it. Each new owner, and one that renews too late, gets a higher number. Whoever cannot
         renew must stop in time: the store leases messages to anybody. Raises QueueUnknown.
         """
-        ask = partial(self.function, "own", [queue.keys[1]], owner, ttl_ms)
+        ask = partial(self._function, "own", [queue.keys[1]], owner, ttl_ms)
         fence = int(self._granted(queue, await ask()))
         if not fence and await self._disown_dead(queue):
             fence = int(self._granted(queue, await ask()))
@@ -104,7 +110,7 @@ class Claims:
 
     async def _disown_dead(self, queue: Queue) -> bool:
         """Take the queue from a process of this machine that has died; False where its owner may live."""
-        found = await self.link.call("HMGET", queue.keys[1], "own", "own_fence")
+        found = await self._link.call("HMGET", queue.keys[1], "own", "own_fence")
         owner = (found[0] or b"").decode("utf-8", "replace")
         if not has_died(owner):
             return False
@@ -113,14 +119,14 @@ class Claims:
 
     async def disown(self, queue: Queue, owner: str, fence: int) -> bool:
         """The next one may own it at once. False: it was another's already."""
-        return bool(await self.function("disown", [queue.keys[1]], owner, fence))
+        return bool(await self._function("disown", [queue.keys[1]], owner, fence))
 
     async def check_unserved(self, queue: Queue) -> None:
         """Raise NameReserved if this is the queue of a ring node that runs: nothing else takes messages out of it."""
         if not is_of_node(queue.name, queue.owner):
             return
-        owner, until = await self.link.call("HMGET", queue.keys[1], "own", "own_until")
-        if owner and int(until) > await self.link.now_ms():
+        owner, until = await self._link.call("HMGET", queue.keys[1], "own", "own_until")
+        if owner and int(until) > await self._link.now_ms():
             raise NameReserved(
                 f"queue {queue.name!r}: its ring node is running; stop the node, then try again in a few seconds"
             )
@@ -130,15 +136,15 @@ class Claims:
 
         None: the fence number is an owner's of before. Whoever had a lease finds it lost.
         """
-        leases = await self.link.call("HGETALL", queue.keys[2])
+        leases = await self._link.call("HGETALL", queue.keys[2])
         moved = 0
         for number, lot in zip(leases[::2], leases[1::2], strict=True):
             session = lot.decode().partition(" ")[0]
-            keys = [self.keys.lots(session), *queue.keys]
-            back = int(await self.function("reclaim", keys, session, number, fence))
+            keys = [self._keys.lots(session), *queue.keys]
+            back = int(await self._function("reclaim", keys, session, number, fence))
             if back < 0:
                 return None
-            self.tallies.of(queue).returned += back
+            self._tallies.of(queue).returned += back
             moved += back
         return moved
 
@@ -149,7 +155,7 @@ class Claims:
         False: the fence number is an owner's of before, and nothing was changed.
         """
         said = text[:MAX_CONDITION].encode("utf-8", "replace")
-        return bool(await self.function("set_condition", [queue.keys[1]], said, fence, errors))
+        return bool(await self._function("set_condition", [queue.keys[1]], said, fence, errors))
 
     @staticmethod
     def _granted(queue: Queue, reply: Any) -> Any:

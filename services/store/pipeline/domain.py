@@ -26,12 +26,10 @@ from services.store.model.names import encode_name
 from services.store.model.queues import Queue
 from services.store.pipeline.claims import Claims
 from services.store.pipeline.pipe import Pipe, PipeSettings
-from services.store.pipeline.traced_pipe import TracedPipe
 from services.store.redis.connect import Connector
 from services.store.redis.link import Link
 from services.store.redis.process_names import has_died
 from services.store.tracing.spans import Recorder
-from services.store.tracing.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +54,7 @@ class Timing:
     samples_kept: int = SAMPLES_KEPT  # in a domain; 0: nothing is sampled
 
 
-class Domain(Claims):
+class Domain:
     def __init__(
         self,
         name: str,
@@ -72,12 +70,10 @@ class Domain(Claims):
         self.name = name
         self.keys = DomainKeys(name)
         self.link = Link(connector, self.keys.epoch)
-        kind = Pipe if recorder is None else TracedPipe
-        self.pipe = kind(connector, self.keys, edge, pipe_settings, observe, dataset_changed)
-        self.tracing: Tracing | None = None
-        if recorder is not None and isinstance(self.pipe, TracedPipe):
-            self.tracing = self.pipe.tracing = Tracing(recorder, self.pipe.clock)
+        self.pipe = Pipe(connector, self.keys, edge, pipe_settings, observe, dataset_changed, recorder)
+        self.tracing = self.pipe.tracing
         self.tallies = self.pipe.tallies
+        self.claims = Claims(self.keys, self.link, self.tallies, self.function)
         self._timing = timing
         self._observe = observe
         self._tasks: list[asyncio.Task[None]] = []
@@ -224,7 +220,7 @@ class Domain(Claims):
         declared: how often it has to have been declared. Raises QueueChanged; NameReserved for the queue of a ring node
         that runs.
         """
-        await self.check_unserved(queue)
+        await self.claims.check_unserved(queue)
         keys = [*queue.keys, *self.keys.bindings, self.keys.samples]
         name, kept = encode_name(queue.name), self._timing.samples_kept
         seen = () if declared is None else (declared,)

@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.store.model import records
+from services.store.model.identities import DeliveryToken, JournalNumber, RequestId
 from services.store.model.keys import DomainKeys
 from services.store.model.operations import (
     TAKE_BYTES,
     Commit,
+    IdempotentPublish,
     Note,
-    Numbered,
+    OnceOnly,
     Reject,
     Return,
     Round,
     Send,
     Source,
-    Watched,
     Work,
     merge,
 )
 from services.store.model.queues import Queue
-from services.store.model.requests import Pull, Push, Request, Settle
+from services.store.model.requests import Pull, Request
 from services.store.model.traced_entries import pack_traced
-from services.store.pipeline import commit_replies, log_replies, outcomes
+from services.store.pipeline import log_replies, once_replies, outcomes
 from services.store.pipeline.outcomes import Handler
 from services.store.pipeline.request_replies import requested
 from services.store.pipeline.tallies import Tallies
@@ -141,19 +142,17 @@ class Encoder:
             self.handlers.append(outcomes.published(work.queue, group, entries, self._tallies))
             start = end
 
-    def _once(self, operation: Commit | Numbered | Watched | Request) -> None:
+    def _once(self, operation: OnceOnly) -> None:
         match operation:
             case Commit():
                 self._commit(operation)
-            case Numbered():
-                self._numbered(operation)
-            case Watched():
-                self._watched(operation)
+            case IdempotentPublish():
+                self._publish_once(operation)
             case _:
                 self._request(operation)
                 self.handlers.append(requested(operation, self._tallies))
                 return
-        self.handlers.append(commit_replies.once(operation, self._tallies))
+        self.handlers.append(once_replies.once(operation, self._tallies))
 
     def _commit(self, commit: Commit) -> None:
         args = self._args
@@ -169,29 +168,27 @@ class Encoder:
             for packed in entries:
                 args += packed
 
-    def _numbered(self, numbered: Numbered) -> None:
-        key = self._key(self._keys.journal(numbered.journal))
-        queue = self._queues[numbered.queue.qid][0]
-        record = numbered.record
-        self._args += ("U", key, queue, numbered.number, numbered.origin, numbered.reason, numbered.error)
-        self._args += (1, len(record) - 4, record)
-
-    def _watched(self, watched: Watched) -> None:
-        queue, record = self._queues[watched.queue.qid][0], watched.record
-        self._args += ("W", self._key(watched.key), watched.keep_ms, queue, watched.origin)
+    def _publish_once(self, publish: IdempotentPublish) -> None:
+        own, queue = self._keys, self._queues[publish.queue.qid][0]
+        origin, record = publish.origin, publish.record
+        match publish.identity:
+            case JournalNumber(journal, number):
+                key = self._key(own.journal(journal))
+                self._args += ("U", key, queue, number, origin, publish.reason, publish.error)
+            case DeliveryToken(token, keep_ms):
+                self._args += ("W", self._key(own.fate(token)), keep_ms, queue, origin)
+            case RequestId(request, keep_ms):
+                self._args += ("Q", self._key(own.request(request)), keep_ms, queue, "push", origin)
         self._args += (1, len(record) - 4, record)
 
     def _request(self, request: Request) -> None:
-        args, queue = self._args, self._queues[request.queue.qid][0]
-        key = self._key(self._keys.request(request.request))
-        match request:
-            case Push(record=record):
-                args += ("Q", key, request.keep_ms, queue, "push", request.origin, 1, len(record) - 4, record)
-            case Pull():
-                args += ("Q", key, request.keep_ms, queue, "pull", request.largest)
-            case Settle(session=session):
-                lots = self._key(self._keys.lots(session)) if session else 0
-                args += ("Q", key, 0, queue, "done", session, lots)
+        queue, key = self._queues[request.queue.qid][0], self._key(self._keys.request(request.request))
+        if isinstance(request, Pull):
+            self._args += ("Q", key, request.keep_ms, queue, "pull", request.largest)
+        else:
+            session = request.session
+            lots = self._key(self._keys.lots(session)) if session else 0
+            self._args += ("Q", key, 0, queue, "done", session, lots)
 
     def _key(self, key: str) -> int:
         """The place of one more key, behind those of the queues."""

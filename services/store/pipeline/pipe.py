@@ -17,9 +17,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
 from services.store.model.alarms import DATASET_CHANGED
-from services.store.model.client import OURSELVES
 from services.store.model.clock import Clock
-from services.store.model.delivery import Delivery
 from services.store.model.errors import (
     OutcomeUnknown,
     StoreError,
@@ -27,14 +25,19 @@ from services.store.model.errors import (
     StoreUnavailable,
 )
 from services.store.model.keys import DomainKeys
-from services.store.model.operations import Source
 from services.store.pipeline.flight import Flight
+from services.store.pipeline.gate import Gate
+from services.store.pipeline.idempotent import Idempotent
+from services.store.pipeline.log_verbs import LogVerbs
+from services.store.pipeline.messages import Messages
 from services.store.pipeline.metering import Timed
 from services.store.pipeline.session import Session
-from services.store.pipeline.verbs import Verbs
+from services.store.pipeline.traced import Traced
 from services.store.redis.connect import REPLY_TIMEOUT_S, Connector, ask, drop
 from services.store.redis.link import explain_here
 from services.store.redis.replication import Replication
+from services.store.tracing.spans import Recorder
+from services.store.tracing.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +61,8 @@ class PipeSettings:
     question_timeout_s: float = REPLY_TIMEOUT_S  # a plain question, outside the pipe, waits no longer
 
 
-class Pipe(Verbs):
-    """See the module. Verbs are in `Verbs`; this class gets calls to the store and answers back."""
+class Pipe:
+    """Gets calls to the store and answers back. `messages`, `idempotent` and `log` are what may be asked for."""
 
     def __init__(
         self,
@@ -69,8 +72,13 @@ class Pipe(Verbs):
         settings: PipeSettings,
         observe: Callable[[str, int], None],
         dataset_changed: Callable[[str], None],
+        recorder: Recorder | None = None,
     ) -> None:
-        super().__init__(keys)
+        """recorder: this process is traced."""
+        self.keys = keys
+        self.gate = gate = Gate(keys, observe, settings.patience_s)
+        self.tallies = gate.tallies
+        self.waiting = gate.waiting
         self._connector = connector
         self._settings = settings
         self._observe = observe
@@ -78,25 +86,27 @@ class Pipe(Verbs):
         self._took = observer.took if isinstance(observer, Timed) else None
         self._dataset_changed = dataset_changed
         self.clock = self.tallies.clock = Clock(observe)
+        self.tracing = None if recorder is None else Tracing(recorder, self.clock)
+        traced = None if self.tracing is None else Traced(self.tracing)
+        self.messages = Messages(gate, traced)
+        self.idempotent = Idempotent(gate, traced)
+        self.log = LogVerbs(gate, traced)
         self._session = Session(keys, edge, connector.may_fail_over, observe, self.clock)
         self._flight = Flight(
             self.waiting,
             self._session,
             Replication(connector, keys.epoch),
             settings.call_deadline_s,
-            self.count_refusal,
-            self.give_back,
+            gate.count,
+            self.messages.give_back,
         )
         self._wake = asyncio.Event()
         self.waiting.on_first(self._wake.set)
         self.waiting.max_bytes = settings.max_pending_bytes
         self._connection: AbstractConnection | None = None
-        self._down_since: float | None = time.monotonic()
-        self._down_reason = StoreUnavailable("the store was not reached yet")
         self._was_refused = False  # by a server that answers: a full disk, too few replicas
         self._task: asyncio.Task[None] | None = None
         self._ticker: asyncio.Task[None] | None = None
-        self._closing = False
         self.calls = 0
 
     @property
@@ -109,45 +119,34 @@ class Pipe(Verbs):
         """'dataset.generation', '' before the store was reached."""
         return self._session.epoch
 
-    def refuses(self) -> StoreError | None:
-        """Why an operation would be refused at once: the store has been away for longer than anybody waits."""
-        if self._closing:
-            return StoreUnavailable("this process is stopping")
-        if self._down_since is not None and time.monotonic() - self._down_since > self._settings.patience_s:
-            return self._down_reason
-        return None
-
-    def count_refusal(self, error: StoreError, number: int = 1) -> None:
-        self._observe(error.reason, number)
-
     # life
 
     def start(self) -> None:
-        self._down_since = time.monotonic()  # until now nobody has tried to reach the store
+        self.gate.shut_since = time.monotonic()  # until now nobody has tried to reach the store
         self._task = asyncio.create_task(self._run(), name=f"pipe {self.keys.domain}")
         self._ticker = asyncio.create_task(self._watch(), name=f"pipe watch {self.keys.domain}")
 
     async def ready(self) -> None:
         """Returns when the session is open. Raises the StoreError that keeps it from opening."""
         deadline = time.monotonic() + self._settings.patience_s + OPEN_TIMEOUT_S
-        while self._down_since is not None:
+        while self.gate.shut_since is not None:
             if time.monotonic() > deadline:
-                raise self._down_reason
+                raise self.gate.reason
             await asyncio.sleep(0.01)
 
     @property
     def trouble(self) -> StoreUnavailable | None:
         """Why the store cannot be used now, or None. A pipe that was not started has no trouble."""
-        return None if self._down_since is None or self._task is None else self._down_reason
+        return None if self.gate.shut_since is None or self._task is None else self.gate.reason
 
     async def close(self, timeout: float = 5.0) -> None:
         """Finishes what was asked for, then ends the session; what it still holds is swept by the others."""
         deadline = time.monotonic() + timeout
         while (self._flight.call or self.waiting) and time.monotonic() < deadline:
-            if self._down_since is not None and self._flight.call is None:
+            if self.gate.shut_since is not None and self._flight.call is None:
                 break
             await asyncio.sleep(0.005)
-        self._closing = self._may_refuse = True
+        self.gate.close()
         self._flight.keeps_settles = False
         for task in (self._task, self._ticker):
             if task is not None:
@@ -213,10 +212,10 @@ class Pipe(Verbs):
                     await flight.ask_anew(connection)
                 else:
                     flight.refused(error)
-                    self._is_there()
+                    self.gate.open(self.session)
                 continue
             self.clock.heard(int(replies.pop()), flight.asked_at)
-            self._is_there()
+            self.gate.open(self.session)
             if call.replicas:
                 await flight.replicated(connection, call, self._settings.request_timeout_s)
             self.calls += 1
@@ -245,14 +244,8 @@ class Pipe(Verbs):
     # faults
 
     def _lost_connection(self, error: StoreError) -> None:
-        self._may_refuse = True
-        down = error if isinstance(error, StoreUnavailable) else StoreUnavailable(str(error))
-        if self._down_since is None or (down.names_disk and not self._down_reason.names_disk):
-            log.warning("the store is away: %s", error, extra={"action": "store_away"})
-        if self._down_since is None:
-            self._down_since = time.monotonic()
-        self._down_reason = down
-        self._flight.troubled(self._down_reason)
+        self.gate.shut(error)
+        self._flight.troubled(self.gate.reason)
 
     def _fault(self) -> None:
         self._observe(StoreFault.reason, 1)
@@ -273,13 +266,7 @@ class Pipe(Verbs):
         if (
             self._flight.call is None or not self._was_refused
         ):  # else only its answer shows that it is taken now
-            self._is_there()
-
-    def _is_there(self) -> None:
-        if self._down_since is not None:
-            log.info("the store is there", extra={"action": "store_there", "session": self.session})
-        self._down_since = None
-        self._may_refuse = False
+            self.gate.open(self.session)
 
     def _adopt(self, epoch: str) -> None:
         """Another generation of the same data goes on with the same session; other data begins anew."""
@@ -319,13 +306,9 @@ class Pipe(Verbs):
 
     def _give_up_waiting(self, now: float) -> None:
         """Refuses what was never sent, or is known not to have run, once the store has been away for too long."""
-        if self._down_since is None:
+        if self.gate.shut_since is None:
             return
         limit = now - self._settings.patience_s
-        self._flight.give_up(self._down_reason, limit)
+        self._flight.give_up(self.gate.reason, limit)
         for call in self.waiting.older_than(limit):
-            self._flight.refuse(call, self._down_reason)
-
-    def give_back(self, deliveries: list[Delivery]) -> None:
-        """Messages whose asker is gone return at once, unharmed (tmq.md 6.2)."""
-        self.release(Source(OURSELVES), deliveries, failed=False)
+            self._flight.refuse(call, self.gate.reason)

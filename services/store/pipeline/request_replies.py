@@ -6,8 +6,7 @@ from typing import Any
 
 from services.store.model import delivery
 from services.store.model.errors import StoreError, StoreFault, refusal
-from services.store.model.requests import Held, Nothing, Pull, Pulled, Push, Request, Settle, Settlement
-from services.store.pipeline.commit_replies import once
+from services.store.model.requests import Held, Nothing, Pull, Pulled, Request, Settle, Settlement
 from services.store.pipeline.outcomes import Handler, failure, tell
 from services.store.pipeline.tallies import Tallies
 
@@ -22,8 +21,6 @@ SETTLEMENTS = {
 
 def requested(request: Request, tallies: Tallies) -> Handler:
     match request:
-        case Push():
-            return once(request, tallies)
         case Pull():
             return lambda reply: tell(request.done, _pulled(request, reply, tallies))
         case Settle():

@@ -14,12 +14,10 @@ from typing import Any
 from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
 from services.store.model.clock import Clock
 from services.store.model.errors import StoreError
-from services.store.model.operations import Commit, Numbered, Round, Watched
+from services.store.model.operations import Commit, IdempotentPublish, OnceOnly, Round
 from services.store.model.queues import Queue
-from services.store.model.requests import Push, Request
 from services.store.pipeline.metering import Done, Hear
 
-Once = Commit | Numbered | Watched | Request
 Observe = Callable[[StoreError, int], None]
 
 NUMBERS = ("accepted", "accepted_octets", "given", "given_octets", "acked", "returned", "rejected")  # metered
@@ -179,7 +177,7 @@ class Tallies:
                 at = bisect_left(_WAIT_MS, now_ms - int(stamp.partition(b" ")[0]))
             wait[at] += count
 
-    def refuse_once(self, once: Once, error: StoreError, blamed: Queue | None) -> None:
+    def refuse_once(self, once: OnceOnly, error: StoreError, blamed: Queue | None) -> None:
         """It is one refusal, of the queue that is to blame, and every message that it was to put in was refused."""
         self.of(blamed).refuse(error, 1)
         self.refuse_goals(_puts_of(once))
@@ -218,19 +216,17 @@ class Tallies:
             self.of(queue).refused[reason] += number
 
 
-def _puts_of(once: Once) -> list[tuple[Queue, int]]:
+def _puts_of(once: OnceOnly) -> list[tuple[Queue, int]]:
     """How many messages it puts into which queue."""
     match once:
         case Commit(parts=parts):
             return [(part.queue, len(part.records)) for part in parts]
-        case Numbered(reason=""):
-            return [(once.queue, 1)]
-        case Watched() | Push():
+        case IdempotentPublish(reason=""):
             return [(once.queue, 1)]
     return []
 
 
-def _queue_of(once: Once) -> Queue | None:
+def _queue_of(once: OnceOnly) -> Queue | None:
     """The one to blame where nothing says which: of a commit, the first."""
     if isinstance(once, Commit):
         return once.parts[0].queue if once.parts else None

@@ -11,15 +11,16 @@ from services.store.processes.rpc_client import NOTHING, WAIT_S, Answers, Wanted
 from services.store.redis.connect import Connector
 
 
-class Company:
-    """A store's part for whoever looks at the others, and need not be one of them."""
+class ProcessDirectory:
+    """The processes of one store. A process that asks need not be one of them."""
 
-    connector: Connector
-    registry: Registry
+    def __init__(self, connector: Connector, registry: Registry) -> None:
+        self._connector = connector
+        self._registry = registry
 
-    async def processes(self) -> list[Process]:
+    async def running(self) -> list[Process]:
         """The processes that look after this store now. Raises StoreUnavailable."""
-        return await running(self.registry)
+        return await running(self._registry)
 
     async def inquire(
         self,
@@ -36,4 +37,4 @@ class Company:
         arguments that are too large.
         """
         asked = Wanted(topic, dict(args), edge, process)
-        return await inquire(self.connector, self.registry, asked, wait_s)
+        return await inquire(self._connector, self._registry, asked, wait_s)

@@ -1,6 +1,6 @@
 """What the store tells of traced messages, and to whom: nothing here knows who collects it, or by which protocol.
 
-A process that is not traced has no recorder, and its pipes are plain ones: see `TracedPipe`.
+A process that is not traced has no recorder, and its pipes have no `Traced` before their verbs.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Tracing:
         """For a run that does not pass: the records as they are put in, and the spans of those that are traced.
 
         room: octets by which all of them together may grow, where they are put in together or not at all. carried: as
-        `Verbs.publish` has it.
+        `Messages.publish` has it.
         """
         stamped, spans = list(run), Begun()
         if carried is None:

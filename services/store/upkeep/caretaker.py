@@ -8,17 +8,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator
 from typing import Protocol
 
 from redis.exceptions import RedisError
 
-from services.store.catalogue.numbers import Numbers
+from services.store.catalogue.catalogue import Catalogue
+from services.store.catalogue.domain_setup import DomainSetup
+from services.store.catalogue.kept_promises import KeptPromises
+from services.store.catalogue.listing import Listing
 from services.store.catalogue.registry import EVERYTHING, Registry
 from services.store.model.errors import QueueUnknown, QueueUnreadable, StoreError, StoreUnavailable
 from services.store.model.names import decode_name
-from services.store.model.queues import Queue
-from services.store.pipeline.domain import Domain
+from services.store.pipeline.domains import Domains
 from services.store.redis.connect import Connector
 
 log = logging.getLogger(__name__)
@@ -28,21 +29,15 @@ AGAIN_S = 1.0
 
 
 class Tended(Protocol):
-    """What a store has that needs care: its documents, the queues that this process knows, and all that there are."""
+    """The parts of a store that need care."""
 
     connector: Connector
-    numbers: Numbers
     registry: Registry
-
-    async def prepare(self, name: str) -> None: ...
-    def queues(self) -> AsyncIterator[Queue]: ...
-    def look_at(self, name: str) -> Domain: ...
-    def known(self) -> list[Queue]: ...
-    async def find(self, name: str) -> Queue: ...
-    def forget(self, name: str) -> None: ...
-    def complain(self, name: str, why: str) -> None: ...
-    def changed(self, name: str) -> None: ...
-    def look_again(self) -> None: ...
+    domains: Domains
+    setup: DomainSetup
+    promises: KeptPromises
+    catalogue: Catalogue
+    listing: Listing
 
 
 class Caretaker:
@@ -66,7 +61,7 @@ class Caretaker:
     async def _prepare(self, domain: str) -> None:
         while True:
             try:
-                await self._store.prepare(domain)
+                await self._store.setup.prepare(domain)
             except StoreError as error:
                 log.debug("no domain yet: %s", error, extra={"action": "domain_waits", "domain": domain})
                 await asyncio.sleep(AGAIN_S)
@@ -89,11 +84,11 @@ class Caretaker:
         The queues of a domain that cannot be reached are left out until the next time; those of others are not.
         """
         unreachable: set[str] = set()
-        async for queue in self._store.queues():
+        async for queue in self._store.listing.queues():
             if queue.domain in unreachable:
                 continue
             try:
-                await self._store.look_at(queue.domain).tidy(queue)
+                await self._store.domains.look_at(queue.domain).tidy(queue)
             except StoreError as error:
                 if isinstance(error, StoreUnavailable):
                     unreachable.add(queue.domain)
@@ -117,30 +112,30 @@ class Caretaker:
         try:
             await connection.send_command("SUBSCRIBE", keys.changes)
             await connection.read_response(disable_decoding=True)
-            self._store.numbers.follow(True)
+            self._store.catalogue.numbers.follow(True)
             message = None  # from here on nothing is missed; what was told before may have been
             while True:
                 await self._changed(EVERYTHING if message is None else decode_name(message[2]))
                 message = await connection.read_response(disable_decoding=True, timeout=REFRESH_S)
         finally:
-            self._store.numbers.follow(False)
+            self._store.catalogue.numbers.follow(False)
             await connection.disconnect(nowait=True)
 
     async def _changed(self, name: str) -> None:
-        self._store.numbers.changed()
+        self._store.catalogue.numbers.changed()
         if name == EVERYTHING:
-            self._store.look_again()
-        for known in {queue.name for queue in self._store.known()}:
+            self._store.promises.look_again()
+        for known in {queue.name for queue in self._store.catalogue.known()}:
             if name in (EVERYTHING, known):
                 await self._refresh(known)
-        self._store.changed(name)
+        self._store.catalogue.changed(name)
 
     async def _refresh(self, name: str) -> None:
         try:
-            await self._store.find(name)
+            await self._store.catalogue.find(name)
         except StoreUnavailable:
             return
         except QueueUnreadable as error:  # who has it goes on as before
-            self._store.complain(name, str(error))
+            self._store.listing.complain(name, str(error))
         except QueueUnknown:
-            self._store.forget(name)
+            self._store.catalogue.forget(name)

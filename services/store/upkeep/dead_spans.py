@@ -11,15 +11,15 @@ import asyncio
 import hashlib
 import logging
 import secrets
-from collections.abc import AsyncIterator
-from typing import Protocol
 
+from services.store.catalogue.listing import Listing
 from services.store.deadletters.dead import DeadLetters
 from services.store.model.dead_letter import DeadLetter, Filter
 from services.store.model.errors import StoreError, StoreUnavailable
 from services.store.model.queues import Queue
 from services.store.model.trace_context import Context, of_attributes
 from services.store.pipeline.domain import Domain
+from services.store.pipeline.domains import Domains
 from services.store.tracing.spans import Kind, Recorder, Value, begun, readable
 
 log = logging.getLogger(__name__)
@@ -30,18 +30,12 @@ BACK = 6  # looks: so far back whoever begins reads, who may come KEPT and two m
 LONGEST_ERROR = 200
 
 
-class Queues(Protocol):
-    """The queues that there are, and the domain of each."""
-
-    def queues(self) -> AsyncIterator[Queue]: ...
-    def look_at(self, name: str) -> Domain: ...
-
-
 class DeadSpans:
     """From `start` until `close`; every `look_s` seconds."""
 
-    def __init__(self, store: Queues, recorder: Recorder, look_s: float) -> None:
-        self._store = store
+    def __init__(self, listing: Listing, domains: Domains, recorder: Recorder, look_s: float) -> None:
+        self._listing = listing
+        self._domains = domains
         self._recorder = recorder
         self._look_s = look_s
         self._holder = secrets.token_hex(8)
@@ -73,8 +67,8 @@ class DeadSpans:
         """
         ours: dict[str, bool] = {}
         seen: dict[str, str] = {}
-        async for queue in self._store.queues():
-            domain = self._store.look_at(queue.domain)
+        async for queue in self._listing.queues():
+            domain = self._domains.look_at(queue.domain)
             try:
                 if queue.domain not in ours:
                     ours[queue.domain] = await self._is_ours(domain)

@@ -13,11 +13,11 @@ import contextlib
 import logging
 import random
 import time
-from typing import Protocol
 
 from services.store.model.clock import now
 from services.store.model.errors import OutcomeUnknown, StoreError
 from services.store.pipeline.domain import Domain
+from services.store.pipeline.domains import Domains
 from services.store.pipeline.tallies import Tally
 from services.store.upkeep.process_counters import EdgeTally, Ourselves, Shell
 from services.store.upkeep.samples import Sample, Writer
@@ -30,23 +30,15 @@ LAST_S = 1.0  # the last look, when the process ends, takes no longer
 Page = list[tuple[Sample, Tally | EdgeTally]]
 
 
-class Domains(Protocol):
-    """The domains that a process uses. `edge`: whose process it is."""
-
-    edge: str
-
-    def open_domains(self) -> list[Domain]: ...
-
-
 class Sampler:
     """`start` once; until `stop` it looks every `sample_s`, more or less: not all processes at once."""
 
-    def __init__(self, store: Domains, sample_s: float, kept: int, shell: Shell | None) -> None:
+    def __init__(self, edge: str, domains: Domains, sample_s: float, kept: int, shell: Shell | None) -> None:
         """kept: how many samples a domain keeps, some more for a while. shell: None where nobody connects."""
-        self._store = store
+        self._domains = domains
         self._sample_s = sample_s
         self._kept = kept
-        self._writer = Writer(store.edge)
+        self._writer = Writer(edge)
         self._ourselves = Ourselves(shell, time.monotonic())
         self._home = ""
         self._in_doubt: dict[str, Page] = {}  # of each domain the page whose answer was lost
@@ -77,7 +69,7 @@ class Sampler:
     async def look(self) -> None:
         """Tells all domains what came since the last time. Not to be called by two at once."""
         self._writer.look += 1
-        for domain in self._store.open_domains():
+        for domain in self._domains.all():
             try:
                 await self._tell(domain)
             except StoreError as error:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from services.store.catalogue.figures import Looked
+from services.store.catalogue.listing import Listing
 from services.store.catalogue.registry import Registry
 from services.store.log.log import Log, LogSpec
 from services.store.model.errors import QueueUnreadable, StoreError
 from services.store.model.queue_document import parse_leniently
-from services.store.model.queues import Queue
 from services.store.model.safe_notify import FAULT, FAULT_FIELDS, FoundT, hand_on
 from services.store.model.spec import LOG_DOMAIN, Overflow, QueueSpec
-from services.store.pipeline.domain import Domain
+from services.store.pipeline.domains import Domains
 
 log = logging.getLogger(__name__)
 
@@ -43,16 +42,6 @@ class Standing:
     used: float  # part of its bounds, as `used_part` reckons it
 
 
-class Queues(Protocol):
-    """The queues that there are, and their figures."""
-
-    registry: Registry
-
-    def complain(self, name: str, why: str) -> None: ...
-    def look_at(self, name: str) -> Domain: ...
-    async def stats_of(self, queues: Iterable[Queue]) -> Looked: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Standings:
     """Of all queues that there are, by name."""
@@ -61,16 +50,16 @@ class Standings:
     unread: Collection[str]  # damaged ones, and those of a shard that is away
 
 
-async def standings(store: Queues) -> Standings:
+async def standings(registry: Registry, listing: Listing) -> Standings:
     """Raises StoreError."""
     queues, unread = [], set[str]()
-    async for name, document in store.registry.documents():
+    async for name, document in registry.documents():
         try:
             queues.append(parse_leniently(name, document)[0])
         except QueueUnreadable as error:  # not even its id can be read
             unread.add(name)
-            store.complain(name, str(error))
-    looked = await store.stats_of(queues)
+            listing.complain(name, str(error))
+    looked = await listing.stats_of(queues)
     specs = {queue.name: queue.spec for queue in queues}
     read = {name: _standing(figures, specs[name]) for name, figures in looked.told.items()}
     return Standings(read, unread | looked.unread.keys())
@@ -106,9 +95,9 @@ def used_part(spec: QueueSpec, messages: int, octets: int) -> float:
     return max((there / most for there, most in bounds if most), default=0.0)
 
 
-async def copies_lost(store: Queues) -> int:
+async def copies_lost(domains: Domains) -> int:
     """By links, since the text service's log began; 0 where there is none. Raises StoreError."""
-    figures = await Log(store.look_at(LOG_DOMAIN), LogSpec()).figures()
+    figures = await Log(domains.look_at(LOG_DOMAIN), LogSpec()).figures()
     return int(figures.get("copies_lost", 0))
 
 

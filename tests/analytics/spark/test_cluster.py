@@ -43,7 +43,7 @@ async def let_die(desk: Desk, domains: list[str]) -> list[tuple[str, str]]:
     """Ids of all dead letters, by queue."""
     found = []
     for name in domains:
-        queue = await desk.store.find(f"of {name}")
+        queue = await desk.store.catalogue.find(f"of {name}")
         async with desk.another(domain=name) as own:
             await own.put(queue, *numbered(LETTERS))
             await own.reject(await own.take(queue))

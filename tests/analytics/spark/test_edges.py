@@ -58,7 +58,7 @@ async def settle_late(server: Server) -> None:
 
 
 async def has_died(edge: LiveEdge, queue: Queue) -> bool:
-    stats = await edge.tools.stats(queue)
+    stats = await edge.tools.listing.stats(queue)
     return bool(stats["dead_letters"] == PUT - TAKEN)
 
 

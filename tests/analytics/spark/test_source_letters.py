@@ -40,7 +40,7 @@ async def deaths(desk: Desk) -> dict[str, list[Any]]:
     back = await desk.queue("back")
     await desk.put(back, b"again")
     await desk.reject(await desk.take(back))
-    await desk.store.declare("back", QueueSpec(), "test", replace=True)
+    await desk.store.catalogue.declare("back", QueueSpec(), "test", replace=True)
     await desk.dead(back).redrive([letter.id async for letter in desk.dead(back).matching()])
     await desk.reject(await desk.take(back), "refused", "again")
     queues = (queue, old, full, back)
@@ -91,7 +91,7 @@ def test_they_are_still_there_afterwards(spark: SparkSession, server: Server) ->
     with_desk(server, deaths)
 
     async def purge(desk: Desk) -> int:
-        letters = desk.dead(await desk.store.find("orders"))
+        letters = desk.dead(await desk.store.catalogue.find("orders"))
         return await letters.purge([letter.id async for letter in letters.matching()])
 
     frame = load(spark, server, kind="dead", queue="orders").rdd

@@ -125,7 +125,7 @@ def test_queues_that_appear_on_the_way(query: NewQuery, server: Server) -> None:
 
 
 async def delete_one(desk: Desk) -> None:
-    await desk.store.delete(await desk.store.find("one"))
+    await desk.store.catalogue.delete(await desk.store.catalogue.find("one"))
 
 
 def test_it_begins_where_it_is_told(query: NewQuery, server: Server) -> None:

@@ -23,7 +23,7 @@ REMOTE = {"protocol": "rqp-mca", "queueId": 7}
 
 def declare(shell: Shell, **spec: Any) -> None:
     document = QueueSpec.model_validate({"remote": REMOTE, **spec})
-    shell.with_store(lambda store: store.declare(GOAL, document, "test", replace=True))
+    shell.with_store(lambda store: store.catalogue.declare(GOAL, document, "test", replace=True))
 
 
 class Sending:
@@ -51,7 +51,7 @@ class Sending:
         """Somebody else takes the message, and does something with it."""
 
         async def session(store: Store) -> None:
-            queue = await store.find(GOAL)
+            queue = await store.catalogue.find(GOAL)
             pipe = store.domain(queue.domain).pipe
             await pipe.ready()
             asker = Asker(pipe)
@@ -66,7 +66,7 @@ def fates(server: Server) -> list[bytes]:
 
 async def confirmed(store: Store, timeout_s: float | None, *, as_json: bool = True) -> str:
     """'' if it was; else the label that the command ends with."""
-    waiting = Confirmation(store, Output(as_json=as_json), await store.find(GOAL), is_certain=True)
+    waiting = Confirmation(store, Output(as_json=as_json), await store.catalogue.find(GOAL), is_certain=True)
     try:
         await waiting.of(records.encode(b"a message"), timeout_s)
     except Failure as failure:

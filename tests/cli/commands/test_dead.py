@@ -24,13 +24,15 @@ def bury(shell: Shell, queue: str, *letters: tuple[str, bytes], origin: str = "t
     """Dead letters of (reason, body); answers all ids, the oldest first."""
 
     async def work(store: Store) -> None:
-        found = await store.find(queue)
+        found = await store.catalogue.find(queue)
         pipe = store.domain().pipe
         await pipe.ready()
         answers = []
         for reason, body in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            pipe.bury(Source(OURSELVES), found, record.encode(body), origin, reason, "why", answer.set_result)
+            pipe.messages.bury(
+                Source(OURSELVES), found, record.encode(body), origin, reason, "why", answer.set_result
+            )
             answers.append(answer)
         assert set(await asyncio.gather(*answers)) == {None}
 

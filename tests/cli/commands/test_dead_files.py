@@ -64,7 +64,7 @@ def test_what_is_exported_is_put_on_the_disk_once(shell: Shell, queue: str, disk
     bury(shell, queue, *(("zombie", b"x") for _ in range(PAGE + 1)))
 
     async def export(store: Store) -> None:
-        found = await store.find(queue)
+        found = await store.catalogue.find(queue)
         letters = DeadLetters(store.look_at(found.domain), found)
         with disk.path.open("wb") as file:
             ids = [one async for one in written(letters.matching(), formats()["garbage-msg"], file.fileno())]
@@ -266,7 +266,7 @@ def test_what_grows_too_old_meanwhile_was_not_dropped(shell: Shell, new_queue: C
     eventually(lambda: shell.stats(queue)["dead"] == PAGE)
 
     async def tidy(store: Store) -> None:
-        await store.look_at("main").tidy(await store.find(queue))
+        await store.look_at("main").tidy(await store.catalogue.find(queue))
 
     eventually(lambda: shell.with_store(tidy) or shell.stats(queue)["dead_trimmed"] == PAGE)
     out, _ = importing.communicate(timeout=PATIENCE_S)

@@ -107,7 +107,7 @@ async def test_an_import_of_which_something_may_be_in(ready: Shell, server: Serv
         importing.stdin.flush()
         await until(lambda: not unread(importing))  # it has found the queue by then
         store = Store(server.url, "test")
-        await store.delete(await store.find("orders"))
+        await store.catalogue.delete(await store.catalogue.find("orders"))
         await store.close()
         proxy.lose_replies_to = b"2" * 1000
         rest = b"".join(letters)[1:]

@@ -154,7 +154,9 @@ def test_our_own_numbers_stand_first(ready: Shell) -> None:
         log = await declared(store)
         domain = store.domain(LOG_DOMAIN)
         await domain.pipe.ready()
-        queue, _ = await store.declare("events", QueueSpec(bindings={"text": {"publish": "ev"}}), "test")
+        queue, _ = await store.catalogue.declare(
+            "events", QueueSpec(bindings={"text": {"publish": "ev"}}), "test"
+        )
         assert await Asker(domain.pipe).publish(queue, [records.encode(b"x")] * 3, "test") == []
         await Replica(log).accept([arrived((b"one", b"i1"), 1, 1)], NO_SUBSCRIPTIONS)
 

@@ -177,7 +177,7 @@ def test_an_unknown_queue_is_not_found(shell: Shell) -> None:
 def test_a_name_may_be_any_octets(shell: Shell) -> None:
     """TMQ clients make queues of any name; commands show and take it."""
     name = b"caf\xe9 \x1b[31m"
-    shell.with_store(lambda store: store.declare(os.fsdecode(name), QueueSpec(), "test"))
+    shell.with_store(lambda store: store.catalogue.declare(os.fsdecode(name), QueueSpec(), "test"))
     shell.run("put", name, "x")
     listed = shell.run("queue", "list").text
     assert "caf\\xe9 \\x1b[31m" in listed
@@ -235,7 +235,7 @@ def test_messages_are_on_the_disk_before_they_are_settled(
         shell.run("put", queue, body)
 
     async def get(store: Store) -> None:
-        found = await store.find(queue)
+        found = await store.catalogue.find(queue)
         with (tmp_path / "bodies").open("wb") as file, monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", file)
             getting = Getting(found, await asker_of(store, found), 10, False, body_writer(10, False))

@@ -87,7 +87,7 @@ def test_show_says_that_those_who_share_a_queue_are_not_shown(
     assert shell.stats(name)["reserved_by"] == ""
 
     async def work(store: Store) -> None:
-        await store.domain().reserve(await store.find(name), "cast host 5", 60_000)
+        await store.domain().claims.reserve(await store.catalogue.find(name), "cast host 5", 60_000)
 
     shell.with_store(work)
     text = shell.run("queue", "show", name).text
@@ -102,7 +102,7 @@ def test_show_and_list_tell_who_has_it_and_what_is_wrong(shell: Shell, new_queue
     shell.run("put", name, "x")
 
     async def work(store: Store) -> None:
-        await store.domain().reserve(await store.find(name), "mca host 5", 60_000)
+        await store.domain().claims.reserve(await store.catalogue.find(name), "mca host 5", 60_000)
 
     shell.with_store(work)
     eventually(lambda: shell.stats(name)["condition"])

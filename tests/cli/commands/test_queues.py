@@ -214,7 +214,9 @@ def test_a_file_without_documents_is_a_mistake(shell: Shell, text: bytes) -> Non
 def test_a_queue_that_nobody_sees_to_any_more_is_released(shell: Shell, queue: str) -> None:
     """An operator gives it to the next Queue of its name."""
     owner = "kubernetes shop/orders"
-    shell.with_store(lambda store: store.declare(queue, QueueSpec(max_length=7), owner, replace=True))
+    shell.with_store(
+        lambda store: store.catalogue.declare(queue, QueueSpec(max_length=7), owner, replace=True)
+    )
     assert shell.run("queue", "release", queue).text == f"released {queue}, which was of {owner}\n"
     told = shell.run("queue", "show", queue, "--json").object
     assert (told["owner"], told["spec"]) == (f"released {owner}", {"maxLength": 7, "ackLevel": "fsync"})

@@ -30,7 +30,7 @@ def declare(shell: Shell, name: str, protocol: str, **remote: Any) -> str:
     paused = remote.pop("paused", False)
     said = {"protocol": protocol, "peers": ["nobody"], **remote}
     spec = QueueSpec.model_validate({"remote": said, "paused": paused})
-    shell.with_store(lambda store: store.declare(name, spec, "test"))
+    shell.with_store(lambda store: store.catalogue.declare(name, spec, "test"))
     return name
 
 
@@ -43,16 +43,16 @@ def waiting(shell: Shell, queue: str) -> list[tuple[str, Any]]:
 
 async def _paused(store: Store, name: str) -> None:
     """Whoever carries its messages gives them back."""
-    found = await store.find(name)
+    found = await store.catalogue.find(name)
     spec = found.spec.model_copy(update={"paused": True})
-    await store.declare(name, spec, "test", replace=True)
+    await store.catalogue.declare(name, spec, "test", replace=True)
 
 
 def test_the_attribute_certain_as_text_is_true_or_false(shell: Shell, stays: str) -> None:
     shell.run("put", stays, "--attr", "certain=false", "not kept")
     said = shell.fails("put", stays, "--attr", "certain=no", "refused", code=2)
     assert "the attribute certain is true or false in a queue that leads elsewhere, not 'no'" in said
-    queue = shell.with_store(lambda store: store.find(stays))
+    queue = shell.with_store(lambda store: store.catalogue.find(stays))
     remote = queue.spec.remote
     assert [remote.is_certain({"certain": told}) for told in ("false", "False", "true", False, "no")] == [
         *(False, False, True, False, True)

@@ -64,7 +64,7 @@ def test_it_expires(quiet: Shell) -> None:
 
 def _look(shell: Shell) -> None:
     async def tidy(store: Store) -> None:
-        await store.look_at("main").tidy(await store.find(GOAL))
+        await store.look_at("main").tidy(await store.catalogue.find(GOAL))
 
     shell.with_store(tidy)
 
@@ -104,10 +104,10 @@ def test_an_edge_is_not_waited_for_for_ever(
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 1.0)
 
     async def work(store: Store) -> None:
-        queue, domain = await store.find(GOAL), store.domain()
-        fence = await domain.own(queue, "rqp-test", 2_500)
+        queue, domain = await store.catalogue.find(GOAL), store.domain()
+        fence = await domain.claims.own(queue, "rqp-test", 2_500)
         assert fence is not None
-        assert await domain.set_condition(queue, condition, fence, 0)
+        assert await domain.claims.set_condition(queue, condition, fence, 0)
         began = time.monotonic()
         assert await confirmed(store, None) == "5 not_carried"
         assert time.monotonic() - began > 3.4
@@ -123,13 +123,13 @@ def test_a_paused_queue_is_waited_for(quiet: Shell, monkeypatch: pytest.MonkeyPa
 
     async def work(store: Store) -> None:
         waiting = asyncio.create_task(confirmed(store, None))
-        queue = await store.find(GOAL)
+        queue = await store.catalogue.find(GOAL)
 
         async def is_in() -> bool:
-            return bool((await store.stats(queue))["added"])
+            return bool((await store.listing.stats(queue))["added"])
 
         await until(is_in)
-        await store.declare(
+        await store.catalogue.declare(
             GOAL, QueueSpec.model_validate({"remote": REMOTE, "paused": True}), "test", replace=True
         )
         await asyncio.wait({waiting}, timeout=2)
@@ -148,7 +148,7 @@ def test_the_last_look_finds_what_came_in_the_last_moment(
 
     async def work(store: Store) -> None:
         edge = Store(server.url, "rqp-test")
-        queue = await edge.find(GOAL)
+        queue = await edge.catalogue.find(GOAL)
         asker = Asker(edge.domain(queue.domain).pipe)
         await edge.domain(queue.domain).pipe.ready()
         waiting = asyncio.create_task(confirmed(store, 2.0))
@@ -171,10 +171,10 @@ def test_an_error_that_was_reported_before_ends_nothing(quiet: Shell, server: Se
 
     def report(text: str, errors: int) -> None:
         async def tell(store: Store) -> None:
-            queue, domain = await store.find(GOAL), store.domain()
-            fence = await domain.own(queue, "rqp-test", 60_000)
+            queue, domain = await store.catalogue.find(GOAL), store.domain()
+            fence = await domain.claims.own(queue, "rqp-test", 60_000)
             assert fence is not None
-            assert await domain.set_condition(queue, text, fence, errors)
+            assert await domain.claims.set_condition(queue, text, fence, errors)
 
         quiet.with_store(tell)
 

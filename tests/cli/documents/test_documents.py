@@ -55,7 +55,9 @@ def test_what_queue_show_prints_is_applied(shell: Shell, name: bytes) -> None:
     """Whichever name a client gave the queue: TMQ's CREATE takes any octets."""
 
     async def create(store: Store) -> None:
-        await store.declare(name.decode("utf-8", "surrogateescape"), QueueSpec(max_length=7), "edge:tmq")
+        await store.catalogue.declare(
+            name.decode("utf-8", "surrogateescape"), QueueSpec(max_length=7), "edge:tmq"
+        )
 
     shell.with_store(create)
     shown = shell.run("queue", "show", name).out

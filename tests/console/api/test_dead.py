@@ -169,7 +169,7 @@ class TestPages:
         queue = await console.declare("orders")
         await console.bury(queue, b"1", b"2")
         page = await console.found(f"{DEAD}?limit=1")
-        await console.tools.delete(queue)
+        await console.tools.catalogue.delete(queue)
         await console.declare("orders")
         assert (await console.get(f"{DEAD}?cursor={page['next']}")).label == "bad_cursor"
 

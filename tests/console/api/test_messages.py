@@ -98,7 +98,7 @@ async def test_a_cursor_is_of_one_queue(console: LiveConsole) -> None:
     assert len((await console.found(f"{PUT}?cursor={cursor}"))["items"]) == 1
     await console.fill(await console.declare("others"), b"one", b"two")
     assert (await console.get(f"/queues/others/messages?cursor={cursor}")).label == "bad_cursor"
-    await console.tools.delete(queue)
+    await console.tools.catalogue.delete(queue)
     await console.fill(await console.declare("orders"), b"three", b"four")
     reply = await console.get(f"{PUT}?cursor={cursor}")
     assert (reply.status, reply.label) == (400, "bad_cursor")

@@ -37,13 +37,13 @@ async def test_make_look_change_delete(console: LiveConsole) -> None:
 async def test_an_internal_queue_is_neither_made_nor_changed_nor_emptied(console: LiveConsole) -> None:
     refused = await console.ask("PUT", "/queues/ring%2F1%2Fa:8085", SPEC)
     assert (refused.status, refused.label) == (403, "reserved_name")
-    queue, _ = await console.tools.declare(
+    queue, _ = await console.tools.catalogue.declare(
         "ring/1/a:8085", QueueSpec(ack_level="memory"), "edge:ring", internal=True
     )
     etag = await console.etag("/queues/ring%2F1%2Fa:8085")
     changed = await console.ask("PUT", "/queues/ring%2F1%2Fa:8085", SPEC, headers=etag)
     assert (changed.status, changed.label) == (403, "reserved_name")
-    await console.tools.look_at(queue.domain).own(queue, "its node", 60_000)
+    await console.tools.look_at(queue.domain).claims.own(queue, "its node", 60_000)
     for method, path, body in (
         ("DELETE", "", None),
         ("POST", "/messages/purge", {"dryRun": True}),
@@ -81,7 +81,7 @@ class TestConditions:
     async def test_a_queue_that_was_made_anew_is_another_one(self, console: LiveConsole) -> None:
         queue = await console.declare("orders")
         old = await console.etag("/queues/orders")
-        await console.tools.delete(queue)
+        await console.tools.catalogue.delete(queue)
         await console.declare("orders")
         assert (await console.ask("DELETE", "/queues/orders", headers=old)).status == 412
 
@@ -258,7 +258,7 @@ async def test_reservations(console: LiveConsole) -> None:
     await console.declare("others")
     assert (await console.get("/reservations")).items == []
     await console.tools.domain().pipe.ready()
-    assert await console.tools.look_at("main").reserve(queue, "mca 10.0.0.7", 60_000)
+    assert await console.tools.look_at("main").claims.reserve(queue, "mca 10.0.0.7", 60_000)
 
     async def seen() -> bool:
         found = (await console.get("/reservations")).items

@@ -35,7 +35,7 @@ async def test_a_queue_of_which_nobody_could_be_told(own_server: Server, is_new:
             "PUT", "/queues/orders", {"ackLevel": "memory", "maxLength": 3}, headers={} if is_new else ANY
         )
         assert (reply.status, reply.label) == (504, "outcome_unknown")
-        assert (await console.tools.find("orders")).spec.max_length == 3
+        assert (await console.tools.catalogue.find("orders")).spec.max_length == 3
         (line,) = console.audited()
         assert (line["what"], line["outcome"]) == ("queue.put", "outcome_unknown")
 
@@ -100,7 +100,7 @@ async def test_a_store_that_goes_away_before_it_says_how_the_queue_is_now(server
         )
         proxy.lose_replies_to = b""
         assert (reply.status, reply.label) == (504, "outcome_unknown")
-        assert (await console.tools.find("orders")).spec.paused
+        assert (await console.tools.catalogue.find("orders")).spec.paused
 
 
 async def test_a_request_that_is_cut_off_has_its_line(server: Server) -> None:

@@ -95,7 +95,7 @@ async def test_a_line_that_the_end_of_the_process_cuts_off_is_counted(
         assert console.value("penstock_console_audit_failures_total") == 1
         assert [line["outcome"] for line in console.audited(what="queue.put")] == ["done"]
         proxy.let_go()
-        assert (await console.tools.find("orders")).spec.max_length == 0
+        assert (await console.tools.catalogue.find("orders")).spec.max_length == 0
 
 
 async def test_who_may_do_little_wipes_nothing_out(server: Server) -> None:

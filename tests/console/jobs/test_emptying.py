@@ -46,14 +46,14 @@ async def test_what_is_ready_goes_and_is_written_down(console: LiveConsole) -> N
     assert (begun["target"], begun["outcome"], begun["detail"]) == ("orders", "done", {"job": job["id"]})
     (ended,) = await until(lambda: console.audited(what="message.purge.ended"))
     assert (ended["outcome"], ended["detail"]["moved"]) == ("done", 2500)
-    queue = await console.tools.find("orders")
+    queue = await console.tools.catalogue.find("orders")
     run = Emptying(console.tools.look_at("main"), queue, run_of(job["id"]))
     assert await run.removed() == 0, "nobody asks any more"
 
 
 async def test_what_is_given_out_stays(console: LiveConsole) -> None:
     await _filled(console, 5)
-    queue = await console.tools.find("orders")
+    queue = await console.tools.catalogue.find("orders")
     pipe = console.tools.domain(queue.domain).pipe
     await pipe.ready()
     taken = await Asker(pipe).take(queue, 2)
@@ -75,7 +75,7 @@ async def test_a_dry_run_changes_nothing(console: LiveConsole) -> None:
 async def test_what_comes_after_the_count_stays(console: LiveConsole) -> None:
     etag = await _filled(console, 2)
     told = (await console.ask("POST", PURGE, {"dryRun": True})).document
-    queue = await console.tools.find("orders")
+    queue = await console.tools.catalogue.find("orders")
     await console.fill(queue, *(b"later" for _ in range(50)))
     again = (await console.ask("POST", PURGE, {"dryRun": True, "until": told["until"]})).document
     assert again == told
@@ -88,7 +88,7 @@ async def test_what_comes_after_the_count_stays(console: LiveConsole) -> None:
 async def test_what_was_counted_in_a_queue_that_is_gone_is_nothing_of_the_next(console: LiveConsole) -> None:
     await _filled(console, 2)
     told = (await console.ask("POST", PURGE, {"dryRun": True})).document
-    await console.tools.delete(await console.tools.find("orders"))
+    await console.tools.catalogue.delete(await console.tools.catalogue.find("orders"))
     await _filled(console, 1)
     for headers, dry in ((ANY, False), ({}, True)):
         body = {"until": told["until"], "dryRun": dry}
@@ -104,7 +104,7 @@ async def test_what_no_dry_run_has_told(console: LiveConsole, said: object) -> N
 
 async def test_a_place_that_is_to_come(console: LiveConsole) -> None:
     await _filled(console, 2)
-    qid = (await console.tools.find("orders")).qid
+    qid = (await console.tools.catalogue.find("orders")).qid
     said = {"until": f"{qid} {'9' * 20}-{'9' * 20} {'9' * 15}"}
     job = await console.job(await console.ask("POST", PURGE, said, headers=ANY))
     assert (job["state"], job["matched"], job["moved"]) == ("done", 2, 2)
@@ -151,7 +151,7 @@ async def test_a_run_that_was_forgotten_on_the_way_means_nothing_new(proxy: Prox
     """As an hour later, or in a store that has lost the last of its data."""
     async with LiveConsole(proxy.url) as console:
         reply = await _begun_unheard(console, proxy)
-        queue = await console.tools.find("orders")
+        queue = await console.tools.catalogue.find("orders")
         await console.fill(queue, b"later")
         await Emptying(console.tools.look_at("main"), queue, run_of(reply.document["id"])).forget()
         proxy.lose_replies_to = b""
@@ -167,7 +167,7 @@ async def test_what_a_killed_console_removed_is_told(
     await _filled(console, 3)
     job = await console.job(await console.ask("POST", PURGE, {}, headers=ANY))
     killed = {**job, "id": "0123456789abcdef", "state": "running", "endedAt": None, "moved": 0}
-    queue = await console.tools.find("orders")
+    queue = await console.tools.catalogue.find("orders")
     await console.fill(queue, b"a", b"b")
     run = Emptying(console.tools.look_at("main"), queue, run_of(killed["id"]))
     assert (await run.step()).messages == 2

@@ -77,7 +77,7 @@ class TestRedrive:
         await console.fill(queue, b"one")
         await console.fill(ring, b"one")
         taken = await console.declare("taken")
-        await console.tools.domain(taken.domain).reserve(taken, "somebody", 60_000)
+        await console.tools.domain(taken.domain).claims.reserve(taken, "somebody", 60_000)
         refused = {
             "nowhere": (404, "queue_unknown"),
             "elsewhere": (409, "domain_mismatch"),
@@ -95,7 +95,7 @@ class TestRedrive:
 
     async def test_the_queue_itself_is_tried_as_well(self, console: LiveConsole) -> None:
         await _buried(console)
-        await console.tools.declare(
+        await console.tools.catalogue.declare(
             "orders", QueueSpec.model_validate({"ackLevel": "memory", "paused": True}), "test", replace=True
         )
         reply = await console.ask("POST", REDRIVE, {"all": True, "dryRun": True})
@@ -143,7 +143,7 @@ class TestRedrive:
         await _buried(console, 20)
         reply = await console.ask("POST", REDRIVE, {"all": True, "rate": 40})
         await until(lambda: _moved(console, reply, 1))
-        queue = await console.tools.find("orders")
+        queue = await console.tools.catalogue.find("orders")
         await console.bury(queue, *(b"new%d" % number for number in range(5)))
         job = await console.job(reply)
         assert job["moved"] == 20
@@ -238,7 +238,7 @@ class TestJobs:
         await _buried(console, 20)
         reply = await console.ask("POST", REDRIVE, {"all": True, "rate": 8})
         await until(lambda: _moved(console, reply, 1))
-        await console.tools.delete(await console.tools.find("orders"))
+        await console.tools.catalogue.delete(await console.tools.catalogue.find("orders"))
         job = await console.job(reply)
         assert job["state"] == "failed"
 

@@ -50,7 +50,7 @@ async def job_where(console: LiveConsole, job: dict[str, Any], fits: Any) -> Any
 
 async def _counted(console: LiveConsole) -> list[str]:
     """Runs whose moves the store counts."""
-    queue = await console.tools.find("orders")
+    queue = await console.tools.catalogue.find("orders")
     fields = await console.tools.registry.link.call("HKEYS", queue.keys[1])
     return [field.decode() for field in fields if field.startswith(b"redrive:")]
 

@@ -106,7 +106,7 @@ async def test_queues_come_and_go(console: LiveConsole) -> None:
         await events.next("queues")
         queue = await console.declare("orders")
         await _row(events, "orders")
-        await console.tools.delete(queue)
+        await console.tools.catalogue.delete(queue)
         while True:
             found = await events.next("queues")
             if found["gone"]:
@@ -151,7 +151,7 @@ async def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
         slow.connect(console.place)
         slow.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + LINE + b"\r\n")
         async with watching(console) as events:
-            first = await console.tools.find("q000")
+            first = await console.tools.catalogue.find("q000")
             await events.next("queues")
             for ready in range(1, 6):
                 await console.fill(first, b"x" * 100)

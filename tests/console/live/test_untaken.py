@@ -43,7 +43,7 @@ class Looks:
 @pytest.fixture
 async def looks(console: LiveConsole) -> Looks:
     queue = await console.declare("orders")
-    return Looks(queue, await console.tools.stats(queue))
+    return Looks(queue, await console.tools.listing.stats(queue))
 
 
 async def test_who_comes_every_ten_seconds_is_enough(looks: Looks) -> None:

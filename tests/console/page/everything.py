@@ -54,7 +54,7 @@ class Everything:
         return found["host"], found["port"]
 
     async def has(self, name: str, **wanted: int) -> bool:
-        stats = await self.store.stats(await self.store.find(name))
+        stats = await self.store.listing.stats(await self.store.catalogue.find(name))
         return all(stats[figure] >= least for figure, least in wanted.items())
 
     async def declare(self, queues: Mapping[str, Mapping[str, object]], owner: str = "test") -> None:
@@ -64,7 +64,7 @@ class Everything:
         await self.store.peers.apply("warehouse", PeerSpec.model_validate(spec), owner)
         for name, said in queues.items():
             spec = {"ackLevel": "memory", **said}
-            await self.store.declare(name, QueueSpec.model_validate(spec), owner)
+            await self.store.catalogue.declare(name, QueueSpec.model_validate(spec), owner)
 
     async def let_die(self) -> None:
         """Pushed around the ring's client port: more than `returns` holds."""

@@ -143,14 +143,14 @@ def _tokens() -> list[dict[str, str]]:
 
 async def declare(store: Store) -> None:
     for name, spec in QUEUES.items():
-        await store.declare(name, spec, "test")
+        await store.catalogue.declare(name, spec, "test")
     spec = {"protocol": "rqp-mca", "addresses": ["10.0.0.7", "mq.example.org:11311"]}
     await store.peers.apply("warehouse", PeerSpec.model_validate(spec), "test")
 
 
 async def _let_die(store: Store) -> None:
     """More than `returns` holds: its oldest messages are dead."""
-    queue = await store.find("returns")
+    queue = await store.catalogue.find("returns")
     pipe = store.domain(queue.domain).pipe
     await pipe.ready()
     bodies = [SCRIPT, LONG_NUMBER, bytes(range(64)), *(b'{"return": %d}' % i for i in range(DEAD + 2))]
@@ -160,4 +160,4 @@ async def _let_die(store: Store) -> None:
 
 
 async def _are_dead(store: Store) -> bool:
-    return bool((await store.stats(await store.find("returns")))["dead_letters"] >= DEAD)
+    return bool((await store.listing.stats(await store.catalogue.find("returns")))["dead_letters"] >= DEAD)

@@ -29,11 +29,13 @@ async def test_the_page_comes_back_when_the_console_does(place: Scene, page: Pag
     assert head["height"] < 60  # name and badge are on one line
     await expect(page.get_by_role("link", name="orders/eu")).to_be_visible()  # what was known is still there
     assert await axe(page) == []
-    await place.store.declare("new since then", (await place.store.find("orders")).spec, "test")
+    await place.store.catalogue.declare(
+        "new since then", (await place.store.catalogue.find("orders")).spec, "test"
+    )
     await place.restart()
     await expect(page.get_by_text("The connection to the console is lost")).to_have_count(0)
     await expect(page.get_by_role("link", name="new since then")).to_be_visible()
-    await place.store.delete(await place.store.find("new since then"))
+    await place.store.catalogue.delete(await place.store.catalogue.find("new since then"))
     await expect(page.get_by_role("link", name="new since then")).to_have_count(0)
 
 

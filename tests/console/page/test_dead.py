@@ -20,7 +20,7 @@ def letters(page: Page) -> Locator:
 
 
 async def stats(place: Scene, name: str) -> dict[str, int]:
-    return await place.store.stats(await place.store.find(name))
+    return await place.store.listing.stats(await place.store.catalogue.find(name))
 
 
 async def test_bodies_are_text_json_and_hex(place: Scene, page: Page) -> None:

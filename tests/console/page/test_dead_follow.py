@@ -22,17 +22,17 @@ def letters(page: Page) -> Locator:
 
 async def die(place: Scene, name: str, number: int) -> None:
     """So many more."""
-    queue = await place.store.find(name)
+    queue = await place.store.catalogue.find(name)
     before = await dead(place, name)
     pipe = place.store.domain(queue.domain).pipe
     await pipe.ready()
-    live = 0 if (await place.store.stats(queue))["ready"] else 1
+    live = 0 if (await place.store.listing.stats(queue))["ready"] else 1
     await Asker(pipe).publish(queue, [record.encode(b"%d" % i) for i in range(number + live)], "test")
     await until(lambda: is_dead(place, name, before + number))
 
 
 async def dead(place: Scene, name: str) -> int:
-    return int((await place.store.stats(await place.store.find(name)))["dead_letters"])
+    return int((await place.store.listing.stats(await place.store.catalogue.find(name)))["dead_letters"])
 
 
 async def is_dead(place: Scene, name: str, number: int) -> bool:
@@ -40,7 +40,7 @@ async def is_dead(place: Scene, name: str, number: int) -> bool:
 
 
 async def test_what_dies_is_listed(place: Scene, page: Page) -> None:
-    await place.store.declare("dying", QueueSpec.model_validate(MORTAL), "test")
+    await place.store.catalogue.declare("dying", QueueSpec.model_validate(MORTAL), "test")
     await show(page, place.address, "queues/dying/dead", "dying")
     await expect(page.get_by_text("Nothing died here")).to_be_visible()
     await die(place, "dying", 3)
@@ -56,7 +56,7 @@ async def test_what_dies_is_listed(place: Scene, page: Page) -> None:
 
 async def test_what_is_dealt_with_elsewhere_goes(place: Scene, page: Page) -> None:
     """More than one page of them, as they are shown; of those that are selected stay those that are there."""
-    await place.store.declare("mended", QueueSpec.model_validate(MORTAL), "test")
+    await place.store.catalogue.declare("mended", QueueSpec.model_validate(MORTAL), "test")
     await die(place, "mended", 230)
     await show(page, place.address, "queues/mended/dead", "mended")
     await page.get_by_role("button", name="More letters").click()

@@ -75,7 +75,7 @@ async def test_sizes_are_of_the_end_of_a_step_and_flows_of_its_middle(ready: Pag
 
 async def test_the_plot_says_ready_for_what_the_strip_says_it_for(place: Scene, page: Page) -> None:
     """What was given out is in flight, and not ready besides."""
-    await place.store.declare("lent", QueueSpec(), "test")
+    await place.store.catalogue.declare("lent", QueueSpec(), "test")
     client = await Client.connect(place.edges[0].place("document"))
     try:
         queue = await client.queue(b"lent")

@@ -57,7 +57,9 @@ async def test_a_name_that_turns_around_what_is_behind_it(place: Scene, page: Pa
 
 
 async def test_a_body_that_does(place: Scene, page: Page) -> None:
-    await place.store.declare("turned", QueueSpec.model_validate({"maxLength": 1, **EVICTS}), "test")
+    await place.store.catalogue.declare(
+        "turned", QueueSpec.model_validate({"maxLength": 1, **EVICTS}), "test"
+    )
     client = await Client.connect(place.edges[0].place("document"))
     mqid = await client.queue(b"turned")
     await client.put(mqid, "invoice\u202efdp.exe".encode(), b"another")

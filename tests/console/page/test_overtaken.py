@@ -21,12 +21,12 @@ NOW = "Document as it stands now"
 
 
 async def declare(place: Scene, name: str, **spec: object) -> None:
-    await place.store.declare(name, QueueSpec.model_validate(spec), "test", replace=True)
+    await place.store.catalogue.declare(name, QueueSpec.model_validate(spec), "test", replace=True)
 
 
 async def replace(place: Scene, name: str, **spec: object) -> None:
     """Another queue of the same name."""
-    await place.store.delete(await place.store.find(name))
+    await place.store.catalogue.delete(await place.store.catalogue.find(name))
     await declare(place, name, **spec)
 
 
@@ -67,7 +67,7 @@ async def test_what_was_typed_for_an_older_document_is_not_saved(place: Scene, p
         assert (await saved.value).status == 412
         await expect(page.get_by_text("Somebody has changed the document since you began")).to_be_visible()
         await expect(page.get_by_role("alert")).to_have_count(0)  # one box says it all
-    assert (await place.store.find("both")).spec.max_length == 99
+    assert (await place.store.catalogue.find("both")).spec.max_length == 99
     await expect(page.get_by_label(NOW)).to_contain_text("maxLength: 99")
     await expect(field).to_have_value('{"maxLength": 1}')
     assert await axe(page) == []
@@ -86,7 +86,7 @@ async def test_another_queue_of_the_name_is_not_deleted(place: Scene, page: Page
     await replace(place, "fleeting", maxLength=5)
     await seen.other(page)
     await refused(dialog, "fleeting")
-    assert (await place.store.find("fleeting")).spec.max_length == 5
+    assert (await place.store.catalogue.find("fleeting")).spec.max_length == 5
     await once_more(page, dialog, "fleeting", "Queues")
 
 
@@ -94,7 +94,7 @@ async def test_a_queue_that_was_deleted_elsewhere_loses_its_buttons(place: Scene
     await declare(place, "gone")
     await show(page, place.address, "queues/gone", "gone")
     await expect(page.get_by_role("button", name="Publish")).to_be_visible()
-    await place.store.delete(await place.store.find("gone"))
+    await place.store.catalogue.delete(await place.store.catalogue.find("gone"))
     await expect(page.get_by_role("alert")).to_contain_text("It may have been removed meanwhile")
     await expect(page.locator("main .actions button")).to_have_count(0)
     await expect(page.locator("main .tabs")).to_have_count(0)
@@ -154,7 +154,7 @@ async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene,
     await expect(dialog.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
     await expect(dialog).to_contain_text("7 dead letters would be removed")
     await expect(button).to_be_disabled()
-    assert (await place.store.stats(await place.store.find("mortal")))["dead_letters"] == 7
+    assert (await place.store.listing.stats(await place.store.catalogue.find("mortal")))["dead_letters"] == 7
     await dialog.get_by_role("textbox").fill("mortal")
     await button.click()
     await expect(dialog).to_have_count(0)
@@ -180,8 +180,8 @@ async def test_what_dies_while_one_types_is_not_removed(place: Scene, page: Page
 
 async def more_die(place: Scene, name: str, number: int) -> None:
     """Until so many are dead: each message pushes out the one before it."""
-    queue = await place.store.find(name)
-    dead = (await place.store.stats(queue))["dead_letters"]
+    queue = await place.store.catalogue.find(name)
+    dead = (await place.store.listing.stats(queue))["dead_letters"]
     pipe = place.store.domain(queue.domain).pipe
     await pipe.ready()
     await Asker(pipe).publish(queue, [record.encode(b"more") for _ in range(number - dead)], "test")
@@ -189,7 +189,7 @@ async def more_die(place: Scene, name: str, number: int) -> None:
 
 
 async def die(place: Scene, name: str, number: int) -> None:
-    queue = await place.store.find(name)
+    queue = await place.store.catalogue.find(name)
     pipe = place.store.domain(queue.domain).pipe
     await pipe.ready()
     await Asker(pipe).publish(queue, [record.encode(b"%d" % i) for i in range(number + 1)], "test")
@@ -197,4 +197,6 @@ async def die(place: Scene, name: str, number: int) -> None:
 
 
 async def are_dead(place: Scene, name: str, number: int) -> bool:
-    return bool((await place.store.stats(await place.store.find(name)))["dead_letters"] == number)
+    return bool(
+        (await place.store.listing.stats(await place.store.catalogue.find(name)))["dead_letters"] == number
+    )

@@ -14,9 +14,9 @@ TILL = {"protocol": "rqp-mca", "addresses": ["10.0.0.9"]}
 
 
 async def test_what_kubernetes_declares_is_said_before_it_is_changed(place: Scene, page: Page) -> None:
-    spec = (await place.store.find("invoices")).spec
+    spec = (await place.store.catalogue.find("invoices")).spec
     owner = "kubernetes shop/bills"
-    await place.store.declare("bills", spec, owner)
+    await place.store.catalogue.declare("bills", spec, owner)
     await place.store.peers.apply("till", PeerSpec.model_validate(TILL), owner)
     try:
         for route in ("queues/bills", "queues/bills/document", "peers/till"):
@@ -31,4 +31,4 @@ async def test_what_kubernetes_declares_is_said_before_it_is_changed(place: Scen
         await expect(page.get_by_text("the operator soon changes back")).to_have_count(0)
     finally:
         await place.store.peers.delete("till")
-        await place.store.delete(await place.store.find("bills"))
+        await place.store.catalogue.delete(await place.store.catalogue.find("bills"))

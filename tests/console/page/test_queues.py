@@ -101,14 +101,14 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
     button = dialog.get_by_role("button", name="Remove them for good")
     await expect(button).to_be_disabled()
     await dialog.get_by_role("textbox").fill("flooded")
-    queue = await place.store.find("flooded")
-    await place.store.declare(
+    queue = await place.store.catalogue.find("flooded")
+    await place.store.catalogue.declare(
         "flooded", queue.spec.model_copy(update={"max_length": 9}), "test", replace=True
     )
     await button.click()
     await expect(dialog.get_by_role("alert")).to_be_visible()
     await expect(dialog.get_by_role("textbox")).to_have_value("")
-    assert (await place.store.stats(queue))["ready"] == 2, "another queue was meant"
+    assert (await place.store.listing.stats(queue))["ready"] == 2, "another queue was meant"
     await expect(dialog).to_contain_text("2 messages would be removed")
     pipe = place.store.domain(queue.domain).pipe
     await pipe.ready()
@@ -151,7 +151,7 @@ async def look_into(page: Page) -> None:
 
 
 async def test_what_is_behind_the_first_messages_is_reached(place: Scene, page: Page) -> None:
-    queue, _ = await place.store.declare("deep", QueueSpec(), "test")
+    queue, _ = await place.store.catalogue.declare("deep", QueueSpec(), "test")
     pipe = place.store.domain(queue.domain).pipe
     await pipe.ready()
     await Asker(pipe).publish(queue, [record.encode(b"number %d" % n) for n in range(120)], "test")
@@ -165,7 +165,7 @@ async def test_what_is_behind_the_first_messages_is_reached(place: Scene, page: 
     await expect(page.get_by_role("button", name="More messages")).to_have_count(0)
     await expect(lines.last).to_contain_text("number 119")
     assert await axe(page) == []
-    await place.store.delete(queue)
+    await place.store.catalogue.delete(queue)
 
 
 async def delete(page: Page, name: str) -> None:
@@ -186,7 +186,7 @@ async def test_a_queue_is_paused_and_goes_on(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/invoices", "invoices")
     await page.get_by_role("button", name="Pause").click()
     await expect(page.locator(".badge", has_text="paused")).to_be_visible()
-    assert (await place.store.find("invoices")).spec.paused
+    assert (await place.store.catalogue.find("invoices")).spec.paused
     await page.get_by_role("button", name="Publish").click()
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Body").fill("not now")
@@ -195,7 +195,7 @@ async def test_a_queue_is_paused_and_goes_on(place: Scene, page: Page) -> None:
     await page.keyboard.press("Escape")
     await page.get_by_role("button", name="Resume").click()
     await expect(page.locator(".badge", has_text="paused")).to_have_count(0)
-    assert not (await place.store.find("invoices")).spec.paused
+    assert not (await place.store.catalogue.find("invoices")).spec.paused
 
 
 async def test_a_document_is_changed_and_faults_are_named(place: Scene, page: Page) -> None:
@@ -211,15 +211,17 @@ async def test_a_document_is_changed_and_faults_are_named(place: Scene, page: Pa
     await field.fill('{"maxLength": 7}')
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_label("Document as YAML")).to_contain_text("maxLength: 7")
-    assert (await place.store.find("invoices")).spec.max_length == 7
+    assert (await place.store.catalogue.find("invoices")).spec.max_length == 7
 
 
 async def test_a_change_of_somebody_else_is_not_lost(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/invoices/document", "invoices")
     await page.get_by_role("button", name="Change").click()
     await page.get_by_label("The document's spec").fill('{"maxLength": 1}')
-    spec = (await place.store.find("invoices")).spec
-    await place.store.declare("invoices", spec.model_copy(update={"max_length": 99}), "test", replace=True)
+    spec = (await place.store.catalogue.find("invoices")).spec
+    await place.store.catalogue.declare(
+        "invoices", spec.model_copy(update={"max_length": 99}), "test", replace=True
+    )
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_text("Somebody has changed the document since you began")).to_be_visible()
     await expect(page.get_by_role("alert")).to_have_count(0)
@@ -228,8 +230,8 @@ async def test_a_change_of_somebody_else_is_not_lost(place: Scene, page: Page) -
 
 
 async def test_it_says_how_many_messages_are_not_shown(place: Scene, page: Page) -> None:
-    await place.store.declare("full", QueueSpec(), "test")
-    queue = await place.store.find("full")
+    await place.store.catalogue.declare("full", QueueSpec(), "test")
+    queue = await place.store.catalogue.find("full")
     pipe = place.store.domain(queue.domain).pipe
     await pipe.ready()
     bodies = [record.encode(b"%d " % number + b"x" * 20_000) for number in range(376)]

@@ -77,7 +77,7 @@ async def test_a_view_is_there_although_answers_take_longer_than_its_interval(
 
 async def test_what_leads_to_a_peer_is_not_asked_for_twice_at_a_time(place: Scene, page: Page) -> None:
     spec = {"remote": {"protocol": "rqp-mca", "peers": ["warehouse"], "queueId": 7}}
-    queue, _ = await place.store.declare("to the warehouse", QueueSpec.model_validate(spec), "test")
+    queue, _ = await place.store.catalogue.declare("to the warehouse", QueueSpec.model_validate(spec), "test")
     slow = Slow(6.5)
     await page.route("**/api/v1/queues/to*", slow)
     await page.goto(f"{place.address}#/peers/warehouse")
@@ -85,4 +85,4 @@ async def test_what_leads_to_a_peer_is_not_asked_for_twice_at_a_time(place: Scen
     await until(lambda: slow.asked > 1)
     assert slow.most == 1
     await page.unroute_all(behavior="wait")
-    await place.store.delete(queue)
+    await place.store.catalogue.delete(queue)

@@ -16,10 +16,13 @@ MOST_ROWS = 80  # in the page at a time
 
 
 async def test_a_thousand_queues(place: Scene, page: Page) -> None:
-    spec = (await place.store.find("orders")).spec
+    spec = (await place.store.catalogue.find("orders")).spec
     for first in range(0, MANY, 50):
         await asyncio.gather(
-            *(place.store.declare(f"z{number:04}", spec, "test") for number in range(first, first + 50))
+            *(
+                place.store.catalogue.declare(f"z{number:04}", spec, "test")
+                for number in range(first, first + 50)
+            )
         )
     await show(page, place.address, "queues")
     table = page.get_by_role("table", name="Queues")

@@ -19,7 +19,7 @@ PEERS = RegistryKeys().peers
 
 
 async def test_it_is_looked_at_replaced_and_deleted(place: Scene, page: Page) -> None:
-    await place.store.declare("newer", QueueSpec.model_validate({"maxLength": 7}), "test")
+    await place.store.catalogue.declare("newer", QueueSpec.model_validate({"maxLength": 7}), "test")
     kept = json.loads(place.server.call("HGET", KEY, "newer"))
     kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
     place.server.call("HSET", KEY, "newer", json.dumps(kept))

@@ -112,9 +112,9 @@ async def test_queues_that_lead_to_a_peer_are_told_with_it(place: Scene, page: P
     for name in ("far", "nearer"):
         await place.store.peers.apply(name, PeerSpec.model_validate(spec), "test")
         remote = {"remote": {"protocol": "rqp-mca", "peers": [name], "queueId": 5}}
-        await place.store.declare(f"to {name}", QueueSpec.model_validate(remote), "test")
+        await place.store.catalogue.declare(f"to {name}", QueueSpec.model_validate(remote), "test")
     to_any = {"remote": {"protocol": "rqp-mca", "queueId": 6}}
-    await place.store.declare("to whoever has it", QueueSpec.model_validate(to_any), "test")
+    await place.store.catalogue.declare("to whoever has it", QueueSpec.model_validate(to_any), "test")
     text = {"protocol": "text", "addresses": ["127.0.0.1:2"]}
     await place.store.peers.apply("chatty", PeerSpec.model_validate(text), "test")
     await show(page, place.address, "peers/far", "far")

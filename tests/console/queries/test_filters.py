@@ -50,9 +50,9 @@ class TestQueues:
         await console.declare("orders", bindings={"rqpMca": {"queueId": 7}})
         parts = await console.declare("parts", bindings={"rqpCast": {"key": 8}})
         domain = console.tools.look_at(parts.domain)
-        fence = await domain.own(parts, "who sends it", 60_000)
+        fence = await domain.claims.own(parts, "who sends it", 60_000)
         assert fence
-        assert await domain.set_condition(parts, "nobody answers", fence)
+        assert await domain.claims.set_condition(parts, "nobody answers", fence)
         await console.declare("text", bindings={"text": {"publish": "t"}})
         assert await _names(console, query) == names
 

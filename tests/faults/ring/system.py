@@ -38,7 +38,7 @@ class System:
         if self.number == INBOX_STORE:
             wanted[INBOX] = {"bindings": {"ring": {"inbox": GROUP}}}
         for name, document in wanted.items():
-            self._queues[name], _ = await self._store.declare(
+            self._queues[name], _ = await self._store.catalogue.declare(
                 name, QueueSpec.model_validate(document), "faults"
             )
 
@@ -63,7 +63,7 @@ class System:
         """Nothing is leased, and these nodes have nothing to send. False too while the store cannot be asked."""
         try:
             for name, queue in self._queues.items():
-                stats = await self._store.stats(queue)
+                stats = await self._store.listing.stats(queue)
                 if stats["in_flight"] or (name == OUTBOX and stats["ready"]):
                     return False
             return all([await self._has_sent_all(node) for node in nodes])
@@ -72,14 +72,14 @@ class System:
 
     async def _has_sent_all(self, node: str) -> bool:
         try:
-            stats = await self._store.stats(await self._store.find(f"ring/{GROUP}/{node}"))
+            stats = await self._store.listing.stats(await self._store.catalogue.find(f"ring/{GROUP}/{node}"))
         except QueueUnknown:  # it never had anything to send
             return True
         return not stats["ready"] and not stats["in_flight"]
 
     async def count(self) -> int:
         """So many messages stand in all queues. Raises StoreError."""
-        return sum([(await self._store.stats(queue))["ready"] for queue in self._queues.values()])
+        return sum([(await self._store.listing.stats(queue))["ready"] for queue in self._queues.values()])
 
     async def read(self, history: History) -> None:
         """Takes out what is left, and reads dead letters. Raises StoreError."""

@@ -33,7 +33,7 @@ class System:
             here = way.source == self.number
             spec = QueueSpec.model_validate(_leaving(way) if here else _arriving(way))
             name = f"{way}-{'out' if here else 'in'}"
-            self._queues[way], _ = await self._store.declare(name, spec, "faults")
+            self._queues[way], _ = await self._store.catalogue.declare(name, spec, "faults")
 
     async def close(self) -> None:
         await self._store.close()
@@ -48,7 +48,7 @@ class System:
         """False too while the store cannot be asked."""
         try:
             for way, queue in self._queues.items():
-                stats = await self._store.stats(queue)
+                stats = await self._store.listing.stats(queue)
                 if way.source == self.number and stats["ready"] + stats["in_flight"]:
                     return False
         except StoreError:
@@ -58,7 +58,11 @@ class System:
     async def arrived(self) -> int:
         """So many stand in the queues that others fill."""
         return sum(
-            [(await self._store.stats(q))["ready"] for w, q in self._queues.items() if w.goal == self.number]
+            [
+                (await self._store.listing.stats(q))["ready"]
+                for w, q in self._queues.items()
+                if w.goal == self.number
+            ]
         )
 
     async def read(self, books: dict[Way, Book]) -> None:

@@ -27,7 +27,7 @@ def collector(tmp_path: Path) -> Iterator[Collector]:
 async def dies(store: Server, collector: Collector) -> str:
     """A message that is traced; the id of its dead letter."""
     async with traced_store(store.url, collector.endpoint) as traced:
-        found = await traced.find("orders")
+        found = await traced.catalogue.find("orders")
         await traced.put(found, b"a pump")
         asker = await traced.asker(found)
         await asker.reject(await asker.take(found, 1), "refused")

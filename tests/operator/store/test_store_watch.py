@@ -125,12 +125,12 @@ async def test_a_replica_that_joins_later_is_promised_and_stays_so(
 ) -> None:
     """As in a Cluster whose replicas follow some seconds after it is made."""
     monkeypatch.setattr(store_watch, "PROMISES_S", 0.0)
-    assert "replicated:1" not in (await watched.store.promises()).levels()
+    assert "replicated:1" not in (await watched.store.promises.now()).levels()
     replica.call("REPLICAOF", "127.0.0.1", store.port)
     eventually(lambda: has_replicas(store, 1))
     await watched.watch.look()
-    assert "replicated:1" in (await watched.store.promises()).levels()
+    assert "replicated:1" in (await watched.store.promises.now()).levels()
     replica.call("REPLICAOF", "NO", "ONE")
     eventually(lambda: has_replicas(store, 0))
     await watched.watch.look()
-    assert "replicated:1" in (await watched.store.promises()).levels()
+    assert "replicated:1" in (await watched.store.promises.now()).levels()

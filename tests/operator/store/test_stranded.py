@@ -19,7 +19,7 @@ CLIENTS = {
 
 async def _damage(desk: Desk) -> None:
     """Whoever looks cannot read them: neither ends the looks, nor hides the others."""
-    one, other = [await desk.store.find(name) for name in DAMAGED]
+    one, other = [await desk.store.catalogue.find(name) for name in DAMAGED]
     await desk.domain.link.call("HSET", one.keys[1], "added", "many")
     await desk.domain.link.call("SET", other.keys[6], "damage")
 
@@ -39,7 +39,9 @@ def test_messages_of_a_node_that_is_gone_are_told_until_it_is_there_again(
     assert operator.metric(METRIC) == 2
 
     async def is_there_again(desk: Desk) -> None:
-        assert await desk.domain.own(await desk.store.find(LEFT), "gone.example:8085 1", 60_000)
+        assert await desk.domain.claims.own(
+            await desk.store.catalogue.find(LEFT), "gone.example:8085 1", 60_000
+        )
 
     keeper.do(is_there_again)
     eventually(lambda: operator.metric(METRIC) == 0)

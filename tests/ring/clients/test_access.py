@@ -26,7 +26,7 @@ async def test_a_queue_of_others(edge: LiveClients, client: Client, access: dict
     assert edge.refusals()["access_denied"] == 2
     (line,) = edge.log.events("refused", reason="access_denied")
     assert "queue 'orders' is not for this client: access." in line.detail  # type: ignore[attr-defined]
-    assert (await edge.tools.stats(queue))["added"] == 0
+    assert (await edge.tools.listing.stats(queue))["added"] == 0
 
 
 async def test_a_client_that_is_let_in(edge: LiveClients, client: Client) -> None:
@@ -40,15 +40,15 @@ async def test_a_document_that_changes_counts_at_once(edge: LiveClients, client:
     await edge.declare("orders")
     await client.push(b"orders", b"1", b"2")
     assert await client.pull(b"orders") == b"1"
-    handle = edge.service.store.held("orders")
+    handle = edge.service.store.catalogue.held("orders")
     assert handle is not None
     shut = QueueSpec.model_validate({"access": ELSEWHERE})
-    await edge.tools.declare("orders", shut, "test", replace=True)
+    await edge.tools.catalogue.declare("orders", shut, "test", replace=True)
     await until(lambda: handle.admission is not None)
     await client.send(push(b"orders", b"3", b"4"), pull(b"orders", 2))
     replies = await client.replies(b"orders", 4)
     assert [reply.message for reply in replies] == [WORDS.encode()] * 4
-    await edge.tools.declare("orders", QueueSpec(), "test", replace=True)
+    await edge.tools.catalogue.declare("orders", QueueSpec(), "test", replace=True)
     await until(lambda: handle.admission is None)
     assert await client.pull(b"orders") == b"2"
     assert await client.pull(b"orders") is None

@@ -145,11 +145,11 @@ class Conversations:
         """Somebody else destroys a queue and makes it anew, and this edge is the last to hear of it."""
         for name in self.model.queues:
             known = (self.prefix + name).decode()
-            held = self.edge.service.store.held(known)
-            await self.edge.tools.delete(await self.edge.tools.find(known))
+            held = self.edge.service.store.catalogue.held(known)
+            await self.edge.tools.catalogue.delete(await self.edge.tools.catalogue.find(known))
             await self.edge.declare(known, owner="edge:ring")
             if held is not None:
-                self.edge.service.store._known[known] = held
+                self.edge.service.store.catalogue._known[known] = held
             self.model.queues[name] = []
             if self.model.run is not None and self.model.run[0] == name:
                 self.model.settle()

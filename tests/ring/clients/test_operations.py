@@ -117,7 +117,7 @@ async def test_a_queue_that_exists_is_not_created_again(edge: LiveClients, clien
     for name in (b"theirs", b"mine"):
         with pytest.raises(Refused, match="queue exists already"):
             await client.create(name)
-    assert (await edge.tools.find("theirs")).spec.max_length == 7
+    assert (await edge.tools.catalogue.find("theirs")).spec.max_length == 7
     assert edge.refusals() == {"queue_exists": 2}
 
 
@@ -126,7 +126,7 @@ async def test_what_create_queue_makes_is_a_setting(make_edge: MakeEdge) -> None
     edge = await make_edge(clients={"create": {"domain": "shop", "max_length": 2, "ack_level": "memory"}})
     client = await edge.client()
     await client.create(b"q")
-    queue = await edge.tools.find("q")
+    queue = await edge.tools.catalogue.find("q")
     assert (queue.owner, queue.domain) == (OWNER, "shop")
     assert (queue.spec.max_length, queue.spec.ack_level) == (2, "memory")
     await client.push(b"q", b"1")
@@ -162,7 +162,7 @@ async def test_destroy_queue_is_for_those_that_create_queue_made(edge: LiveClien
     with pytest.raises(Refused, match=UNSERVED):
         await client.destroy(b"nobody's")
     await client.create(b"claimed")
-    await edge.tools.declare("claimed", QueueSpec(), "file", replace=True)
+    await edge.tools.catalogue.declare("claimed", QueueSpec(), "file", replace=True)
     with pytest.raises(Refused, match="not made by create_queue"):
         await client.destroy(b"claimed")
     assert edge.refusals() == {"not_owner": 2, "queue_unknown": 1}
@@ -223,19 +223,19 @@ async def test_a_paused_queue_gives_and_takes_nothing(edge: LiveClients, client:
     """5.8: which is not the same as an empty one"""
     await edge.declare("paused")
     await client.push(b"paused", b"1")
-    await edge.tools.declare("paused", QueueSpec(paused=True), "test", replace=True)
+    await edge.tools.catalogue.declare("paused", QueueSpec(paused=True), "test", replace=True)
     await until(lambda: knows_paused(edge) is True)
     for request in (push(b"paused", b"2"), pull(b"paused")):
         await client.send(request)
         assert await client.reply(b"paused") == Reply(ERROR, b"queue is paused: try again later")
-    await edge.tools.declare("paused", QueueSpec(), "test", replace=True)
+    await edge.tools.catalogue.declare("paused", QueueSpec(), "test", replace=True)
     await until(lambda: knows_paused(edge) is False)
     assert await client.messages(b"paused", 2) == [b"1", None]
 
 
 def knows_paused(edge: LiveClients) -> bool | None:
     """What the edge has heard of the queue's document."""
-    queue = edge.service.store.held("paused")
+    queue = edge.service.store.catalogue.held("paused")
     return None if queue is None else queue.spec.paused
 
 
@@ -243,10 +243,10 @@ async def test_a_reserved_queue_takes_nothing(edge: LiveClients, client: Client)
     """5.8"""
     queue = await edge.declare("q")
     domain = edge.tools.domain()
-    fence = await domain.reserve(queue, "somebody", 60_000)
+    fence = await domain.claims.reserve(queue, "somebody", 60_000)
     with pytest.raises(Refused, match="queue is reserved by another sender"):
         await client.push(b"q", b"1")
-    await domain.release_reservation(queue, "somebody", fence)
+    await domain.claims.release_reservation(queue, "somebody", fence)
     await client.push(b"q", b"2")
     assert await client.drain(b"q") == [b"2"]
 
@@ -286,12 +286,12 @@ async def test_where_a_message_came_from_is_kept(edge: LiveClients, client: Clie
     """5.2: the peer's address, not what it calls itself"""
     await client.create(b"q")
     await client.push(b"q", b"x")
-    queue = await edge.tools.find("q")
+    queue = await edge.tools.catalogue.find("q")
     domain = edge.tools.domain()
     await domain.pipe.ready()
     (delivery,) = await Asker(domain.pipe).take(queue, 1)
     assert delivery.origin == "ring 127.0.0.1"
-    domain.pipe.give_back([delivery])
+    domain.pipe.messages.give_back([delivery])
     assert ME not in delivery.stamp
 
 

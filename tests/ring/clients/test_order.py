@@ -107,10 +107,10 @@ async def test_a_queue_that_somebody_else_made_anew(edge: LiveClients, client: C
     old = await edge.declare("q")
     await client.push(b"q", b"old")
     for _ in range(10):
-        async for queue in edge.tools.queues():
-            await edge.tools.delete(queue)
+        async for queue in edge.tools.listing.queues():
+            await edge.tools.catalogue.delete(queue)
         await edge.declare("q")
-        edge.service.store._known["q"] = old  # as if no news of that had come yet
+        edge.service.store.catalogue._known["q"] = old  # as if no news of that had come yet
         # single requests, of two senders, so that each is a run: many are under way with the old queue at once
         await client.send(
             *(push(b"q", body, sender=b"till %d" % (n % 2)) for n, body in enumerate(bodies)),
@@ -128,8 +128,8 @@ async def test_a_queue_that_somebody_else_removed(edge: LiveClients, client: Cli
     """5.8: not heard of yet, and found out"""
     old = await edge.declare("q")
     await client.push(b"q", b"old")
-    await edge.tools.delete(old)
-    edge.service.store._known["q"] = old
+    await edge.tools.catalogue.delete(old)
+    edge.service.store.catalogue._known["q"] = old
     await client.send(push(b"q", b"1") + pull(b"q", 2) + push(b"q", b"2", b"3") + destroy(b"q"))
     assert await client.replies(b"q", 6) == [UNSERVED] * 6
 
@@ -138,6 +138,6 @@ async def test_a_document_that_changed_is_followed(edge: LiveClients, client: Cl
     """5.8"""
     await edge.declare("q")
     await client.push(b"q", b"1")
-    await edge.tools.declare("q", QueueSpec(max_length=1), "test", replace=True)
+    await edge.tools.catalogue.declare("q", QueueSpec(max_length=1), "test", replace=True)
     await client.send(push(b"q", b"2"))
     assert (await client.reply(b"q")).operation is ERROR

@@ -94,14 +94,14 @@ async def test_killed_again_and_again(server: Server, tmp_path: Path, chance: Ra
 async def declare(server: Server) -> None:
     """A queue whose messages come back soon."""
     store = Store(server.url, "test")
-    await store.declare("q", QueueSpec.model_validate({"visibility_timeout": "100ms"}), "test")
+    await store.catalogue.declare("q", QueueSpec.model_validate({"visibility_timeout": "100ms"}), "test")
     await store.close()
 
 
 async def nothing_leased(server: Server) -> bool:
     store = Store(server.url, "test")
     try:
-        return bool((await store.stats(await store.find("q")))["in_flight"] == 0)
+        return bool((await store.listing.stats(await store.catalogue.find("q")))["in_flight"] == 0)
     finally:
         await store.close()
 

@@ -160,7 +160,7 @@ async def test_a_name_that_is_no_text(edge: LiveClients, client: Client, tmq_edg
     await client.push(name, b"1")
     other = await tmq_edge.client()
     assert await other.dnq(await other.queue(name)) == b"1"
-    queue = await edge.tools.find(name.decode("utf-8", "surrogateescape"))
+    queue = await edge.tools.catalogue.find(name.decode("utf-8", "surrogateescape"))
     domain = edge.tools.domain()
     await domain.pipe.ready()
     assert await Asker(domain.pipe).publish(queue, [records.encode(b"2", {"a": 1})], "test") == []

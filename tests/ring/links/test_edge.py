@@ -41,7 +41,7 @@ async def led_ring(programs: list[NodeProgram]) -> None:
 
 async def queue(store: Store, name: str, **binding: int) -> Any:
     spec = QueueSpec.model_validate({"bindings": {"ring": binding}})
-    found, _ = await store.declare(name, spec, "test")
+    found, _ = await store.catalogue.declare(name, spec, "test")
     return found
 
 

@@ -93,11 +93,13 @@ class Member:
     # its store
 
     async def declare(self, name: str, owner: str = "test", **spec: Any) -> Queue:
-        queue, _ = await self.store.declare(name, QueueSpec.model_validate(spec), owner, replace=True)
+        queue, _ = await self.store.catalogue.declare(
+            name, QueueSpec.model_validate(spec), owner, replace=True
+        )
         return queue
 
     async def put(self, name: str, *bodies: bytes) -> None:
-        queue = await self.store.find(name)
+        queue = await self.store.catalogue.find(name)
         encoded = [records.encode(body) for body in bodies]
         client = KEEPER if is_internal(name) else OURSELVES
         asker = Asker(self.service.pipe(queue), client=client)
@@ -106,15 +108,15 @@ class Member:
 
     async def bodies(self, name: str) -> list[bytes]:
         """What stands in the queue and is not leased."""
-        queue = await self.store.find(name)
+        queue = await self.store.catalogue.find(name)
         found = await self.store.domain(queue.domain).peek(queue, 10_000, 64 << 20)
         return [records.decode(record).body for d in found for record in d.records()]
 
     async def stats(self, name: str) -> dict[str, Any]:
-        return await self.store.stats(await self.store.find(name))
+        return await self.store.listing.stats(await self.store.catalogue.find(name))
 
     async def dead(self, name: str) -> list[DeadLetter]:
-        queue = await self.store.find(name)
+        queue = await self.store.catalogue.find(name)
         letters = DeadLetters(self.store.look_at(queue.domain), queue)
         return [letter async for letter in letters.matching()]
 
@@ -220,4 +222,4 @@ Start = Callable[..., Awaitable[Member]]
 
 async def lose_queue(store: Store, name: str) -> None:
     """Delete the own queue of a node that runs, as a command line of an earlier version does."""
-    await store.delete(replace(await store.find(name), owner="unknown"))
+    await store.catalogue.delete(replace(await store.catalogue.find(name), owner="unknown"))

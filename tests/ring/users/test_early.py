@@ -161,7 +161,9 @@ class Mover(Hand):
     def puts(self, *payloads: bytes) -> asyncio.Future[object]:
         told: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         pipe = self.node.service.pipe(self.queue)
-        pipe.publish(Source(KEEPER), self.queue, list(map(records.encode, payloads)), "test", told.set_result)
+        pipe.messages.publish(
+            Source(KEEPER), self.queue, list(map(records.encode, payloads)), "test", told.set_result
+        )
         return told
 
     async def gather(self, server: Server) -> None:
@@ -254,7 +256,7 @@ async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
     for parcel in before[:5]:
         parcel.acknowledged()  # that makes room
     pipe = node.service.pipe(hand.queue)
-    pipe.count(Source(KEEPER), hand.queue, lambda _: hand.sends(b"2"))
+    pipe.messages.count(Source(KEEPER), hand.queue, lambda _: hand.sends(b"2"))
     await until(lambda: pipe._flight.call is not None)
     hand.sends(b"1")
     await until(lambda: not node.users._storing._puts)

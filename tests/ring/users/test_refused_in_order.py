@@ -24,7 +24,7 @@ def push(number: int, queue: bytes = b"orders") -> bytes:
 
 async def takes(node: Member) -> bool:
     """Whether the store takes messages: it finds out a few ms later."""
-    queue = await node.store.find("filler")
+    queue = await node.store.catalogue.find("filler")
     refused = await Asker(node.service.pipe(queue)).publish(queue, [records.encode(b"")], "test")
     assert all(isinstance(error, StoreFull) for _, error in refused)
     return not refused

@@ -187,7 +187,7 @@ async def test_destroy_removes_only_what_create_queue_made(start: Start, new_ser
     assert await nodes[0].destroy(b"made") == Unserved("no node serves this queue")
     refused = await nodes[0].destroy(b"declared")
     assert refused == Unserved("queue was not made by create_queue: only its operator removes it")
-    assert [queue.name async for queue in nodes[1].store.queues() if not is_internal(queue.name)] == [
+    assert [queue.name async for queue in nodes[1].store.listing.queues() if not is_internal(queue.name)] == [
         "declared"
     ]
 
@@ -209,7 +209,7 @@ async def test_a_repeated_push_is_answered_again_and_counts_once(node: Member, r
     for _ in range(3):
         assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK
     assert await node.bodies("orders") == [b"x"]
-    await node.store.delete(await node.store.find("orders"))
+    await node.store.catalogue.delete(await node.store.catalogue.find("orders"))
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK, "whatever became of the queue"
 
 
@@ -334,7 +334,7 @@ async def test_a_create_that_comes_round_makes_nothing(node: Member, ring: Succe
     )
     passed = await ring.asks(Operation.CREATE_QUEUE, b"another", 2)
     assert passed.operation is Operation.CREATE_QUEUE
-    assert [q.name async for q in node.store.queues() if not is_internal(q.name)] == ["orders"]
+    assert [q.name async for q in node.store.listing.queues() if not is_internal(q.name)] == ["orders"]
 
 
 async def test_a_repeated_destroy_removes_nothing_that_is_newer(node: Member, ring: Successor) -> None:
@@ -342,7 +342,7 @@ async def test_a_repeated_destroy_removes_nothing_that_is_newer(node: Member, ri
     assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 1)) == OK
     await node.declare("made", OWNER)
     assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 1)) == OK
-    assert await node.store.find("made")
+    assert await node.store.catalogue.find("made")
     assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 2)) == OK
 
 
@@ -352,7 +352,7 @@ async def test_a_queue_made_while_the_node_runs_is_served_and_one_that_goes_is_n
     assert (await ring.asks(Operation.PUSH, b"orders", 1)).operation is Operation.PUSH
     await node.declare("orders")
     assert answer(await ring.asks(Operation.PUSH, b"orders", 2)) == OK
-    await node.store.delete(await node.store.find("orders"))
+    await node.store.catalogue.delete(await node.store.catalogue.find("orders"))
     assert (await ring.asks(Operation.PUSH, b"orders", 3)).operation is Operation.PUSH
 
 

@@ -250,18 +250,18 @@ async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: S
     await until(lambda: len(hand.safe) == 6)
     await until(lambda: len(node.users._outgoing._ready) == 6)
     held = node.users.departures.take(3)
-    queue = await node.store.find(node.users.queue_name)
+    queue = await node.store.catalogue.find(node.users.queue_name)
     domain = node.store.domain()
-    await domain.disown(queue, node.users._ownership._owner, await fence_of(node))
-    newer = await domain.own(queue, "another", 60_000)
+    await domain.claims.disown(queue, node.users._ownership._owner, await fence_of(node))
+    newer = await domain.claims.own(queue, "another", 60_000)
     assert newer is not None
-    await domain.reclaim(queue, newer)
+    await domain.claims.reclaim(queue, newer)
     await until(lambda: node.users.is_anothers)
     assert node.users.departures.take(10) == []
     for parcel in held:
         parcel.acknowledged()
     assert [body async for body in ready(node)] == numbered(6)
-    assert await domain.disown(queue, "another", newer)
+    assert await domain.claims.disown(queue, "another", newer)
     await until(lambda: len(node.users._outgoing._ready) == 6)
     assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(6)
 
@@ -303,12 +303,12 @@ async def test_a_paused_outgoing_queue_is_trouble(start: Start, server: Server) 
     """An operator may do that: nothing is safe, and nothing is lost."""
     node = await start(server, b"a")
     spec = QueueSpec(max_deliveries=0, paused=True)
-    await node.store.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
+    await node.store.catalogue.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     hand = Hand(node)
     hand.sends(b"x")
     await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
     spec = QueueSpec(max_deliveries=0)
-    await node.store.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
+    await node.store.catalogue.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     await until(lambda: hand.safe == [b"x"])
 
 
@@ -351,7 +351,7 @@ async def test_a_leased_outbox_message_is_moved_once(start: Start, server: Serve
 async def test_an_outbox_in_another_domain_is_served_too(start: Start, server: Server) -> None:
     node = await start(server, b"a")
     await node.declare("out", bindings=OUTBOX, domain="elsewhere")
-    queue = await node.store.find("out")
+    queue = await node.store.catalogue.find("out")
     await node.store.domain("elsewhere").pipe.ready()
     assert await Asker(node.service.pipe(queue)).publish(queue, [b"\0\0\0\1x"], "test") == []
     await until(lambda: node.users._outgoing._ready)

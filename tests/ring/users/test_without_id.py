@@ -22,7 +22,7 @@ PULL = Frame(Operation.PULL, b"original", b"orders", b"", NO_ID)
 async def keep_replies(node: Member, is_kept: bool = True) -> None:
     """Whether what waits for the successor is paused: then no reply is safe."""
     spec = QueueSpec(max_deliveries=0, paused=is_kept)
-    await node.store.declare(node.users.queue_name, spec, OWNER, replace=True, internal=True)
+    await node.store.catalogue.declare(node.users.queue_name, spec, OWNER, replace=True, internal=True)
 
 
 async def standing(node: Member) -> tuple[int, int, int]:

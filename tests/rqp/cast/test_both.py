@@ -110,7 +110,9 @@ async def test_a_queue_that_is_full_there_keeps_its_messages_here(
     await until(lambda: has(there, goal, 1))
     await until(lambda: unanswered(there, "unavailable") >= 2)
     await there.declare("elsewhere")
-    await there.tools.declare(goal.name, goal.spec.model_copy(update={"max_length": 2}), "test", replace=True)
+    await there.tools.catalogue.declare(
+        goal.name, goal.spec.model_copy(update={"max_length": 2}), "test", replace=True
+    )
     await until(lambda: has(there, goal, 2))
     await until(lambda: here.is_empty(out))
     assert failed(here, "failure") == 0
@@ -176,7 +178,7 @@ async def test_a_transmission_queue_that_is_deleted_in_the_middle(
     await edge.put(doomed, b"gone")
     approval = await receiver.chosen(8)
     await receiver.data()
-    await edge.tools.delete(doomed)
+    await edge.tools.catalogue.delete(doomed)
     await receiver.confirm(approval, Result.SUCCESS)
     await edge.put(other, b"hello")
     assert await receiver.receive() == b"hello"

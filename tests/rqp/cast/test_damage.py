@@ -173,7 +173,7 @@ async def test_a_queue_that_is_removed_in_the_middle(
     queue = await keyed(edge)
     dead = await edge.declare("DEAD.LETTER.Q")
     offer = await chosen(hands, quality)
-    await edge.tools.delete(queue)
+    await edge.tools.catalogue.delete(queue)
     await hands.data(offer, b"hello")
     await until(lambda: ended(edge, "gone") == 1)
     await ends(hands, quality, Result.FAILURE)
@@ -186,7 +186,7 @@ async def test_a_zombie_without_dead_letters_is_ignored(machines: Machines, hand
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await chosen(hands)
-    await edge.tools.delete(queue)
+    await edge.tools.catalogue.delete(queue)
     await hands.data(offer, b"hello")
     assert (await hands.end()).result is Result.FAILURE
     assert edge.value("penstock_rqp_cast_unburied_total", reason="zombie") == 1

@@ -24,7 +24,7 @@ async def put_as(edge: LiveEdge, queue: Queue, holder: str, body: bytes) -> None
     """Puts a message in as the one that has the queue reserved."""
     done = asyncio.get_running_loop().create_future()
     pipe = edge.tools.domain(queue.domain).pipe
-    pipe.publish(Source(OURSELVES), queue, [encode_record(body)], "test", done.set_result, holder)
+    pipe.messages.publish(Source(OURSELVES), queue, [encode_record(body)], "test", done.set_result, holder)
     assert await done == []
 
 

@@ -262,9 +262,9 @@ async def test_a_queue_that_is_paused_is_not_sent(machines: Machines, receiver: 
     await edge.put(queue, b"one")
     assert await receiver.receive() == b"one"
     paused = queue.spec.model_copy(update={"paused": True})
-    await edge.tools.declare(queue.name, paused, "test", replace=True)
+    await edge.tools.catalogue.declare(queue.name, paused, "test", replace=True)
     await until(lambda: edge.value("penstock_rqp_owned_queues", protocol="rqp-cast") == 0)
-    await edge.tools.declare(queue.name, queue.spec, "test", replace=True)
+    await edge.tools.catalogue.declare(queue.name, queue.spec, "test", replace=True)
     await edge.put(queue, b"two")
     assert await receiver.receive() == b"two"
 

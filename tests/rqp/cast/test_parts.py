@@ -21,7 +21,7 @@ from services.rqp.cast.sending.stock import IDS_AT_ONCE, Ids
 from services.rqp.cast.settings import CastSettings
 from services.store import Store
 from services.store.model.clock import Clock, now
-from services.store.pipeline.verbs import NOTE
+from services.store.pipeline.messages import NOTE
 from tests.live import until
 from tests.rqp.cast.hands import HandReceiver
 from tests.rqp.cast.machines import Machines

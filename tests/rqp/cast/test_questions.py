@@ -34,7 +34,7 @@ async def test_a_key_that_is_given_to_another_queue(machines: Machines, hands: H
     edge = await machines.receiver()
     first = await keyed(edge, "first")
     assert await hands.send(b"1", id=1) is Result.SUCCESS
-    await edge.tools.delete(first)
+    await edge.tools.catalogue.delete(first)
     second = await keyed(edge, "second")
     assert await hands.send(b"2", id=2) is Result.SUCCESS
     assert await edge.bodies(second) == [b"2"]
@@ -288,9 +288,9 @@ async def test_a_flood_for_strange_keys_does_not_wait_for_the_store(
     store = edge.service.store
 
     async def lacks() -> bool:
-        strange = (store.numbered("rqp-cast", 1000 + number) for number in range(numbers.BUSY))
+        strange = (store.catalogue.numbered("rqp-cast", 1000 + number) for number in range(numbers.BUSY))
         await asyncio.gather(*strange, return_exceptions=True)
-        return store.numbers.lacks("rqp-cast", 8)
+        return store.catalogue.numbers.lacks("rqp-cast", 8)
 
     await until(lacks)
     with HandSender(machines.net) as hands:

@@ -136,13 +136,13 @@ async def test_the_reservation_is_looked_at_again_by_the_insertion(
     await hands.approve(offer)
     domain = edge.tools.look_at(queue.domain)
     holder = (await edge.stats(queue))["reserved_by"]
-    fence = await domain.reserve(queue, holder, 30_000)
-    await domain.release_reservation(queue, holder, fence)
-    await domain.reserve(queue, "somebody else", 30_000)
+    fence = await domain.claims.reserve(queue, holder, 30_000)
+    await domain.claims.release_reservation(queue, holder, fence)
+    await domain.claims.reserve(queue, "somebody else", 30_000)
     await hands.data(offer, b"hello")
     assert (await hands.end()).result is Result.FAILURE
     assert await edge.bodies(queue) == []
-    await domain.release_reservation(queue, "somebody else", fence + 1)
+    await domain.claims.release_reservation(queue, "somebody else", fence + 1)
 
 
 async def test_a_confirmation_that_cannot_be_sent_changes_nothing(

@@ -41,7 +41,7 @@ async def test_a_queue_that_is_freed_by_another_becomes_available(edge: LiveEdge
     queue = await edge.numbered("orders", 1, maxLength=1)
     await client.put(1, b"hello")
     assert not await client.is_available(1, END)
-    assert await edge.tools.delete(queue) == 1
+    assert await edge.tools.catalogue.delete(queue) == 1
     assert not await client.is_available(1, END)
     await edge.numbered("orders", 1)
     assert await client.is_available(1, END)

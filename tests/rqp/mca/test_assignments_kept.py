@@ -10,6 +10,7 @@ import pytest
 
 from protos.rqp_mca import encode_queue_request
 from services.store import Queue
+from services.store.pipeline.claims import Claims
 from services.store.pipeline.domain import Domain
 from tests.live import until
 from tests.rqp.conftest import Start
@@ -80,7 +81,7 @@ async def test_what_is_assigned_after_the_connection_ended_is_freed(
 ) -> None:
     """The store may take longer than the connection lasts."""
     queue = await edge.numbered("orders", 1)
-    reserve = Domain.reserve
+    reserve = Claims.reserve
     asked, let_go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def reserve_late(self: Domain, *named: Any) -> int:
@@ -90,7 +91,7 @@ async def test_what_is_assigned_after_the_connection_ended_is_freed(
         done.set()
         return fence
 
-    monkeypatch.setattr(Domain, "reserve", reserve_late)
+    monkeypatch.setattr(Claims, "reserve", reserve_late)
     await client.send(encode_queue_request(client.profile, 1))
     await asked.wait()
     client.reset()

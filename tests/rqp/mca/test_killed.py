@@ -73,9 +73,11 @@ class Systems:
     async def __aenter__(self) -> Systems:
         remote = {"protocol": "rqp-mca", "queueId": 7}
         spec = {"remote": remote, "visibilityTimeout": "200ms"}
-        away, _ = await self.near_tools.declare("away", QueueSpec.model_validate(spec), "test")
+        away, _ = await self.near_tools.catalogue.declare("away", QueueSpec.model_validate(spec), "test")
         bindings = {"bindings": {"rqpMca": {"queueId": 7}}}
-        arrived, _ = await self.far_tools.declare("arrived", QueueSpec.model_validate(bindings), "test")
+        arrived, _ = await self.far_tools.catalogue.declare(
+            "arrived", QueueSpec.model_validate(bindings), "test"
+        )
         self.queues = away, arrived
         for make in self._makes:
             self.programs.append(await self._stack.enter_async_context(make()))
@@ -117,7 +119,7 @@ class Systems:
             await asyncio.sleep(0.01)
 
     async def is_done(self) -> bool:
-        stats = await self.near_tools.stats(self.queues[0])
+        stats = await self.near_tools.listing.stats(self.queues[0])
         return bool(stats["ready"] == 0 and stats["in_flight"] == 0)
 
     async def arrived(self) -> list[bytes]:

@@ -10,6 +10,7 @@ import pytest
 
 from services.store import Queue, StoreUnavailable
 from services.store.model.errors import OutcomeUnknown
+from services.store.pipeline.claims import Claims
 from services.store.pipeline.domain import Domain
 from tests.live import until
 from tests.rqp.live import LiveEdge
@@ -66,7 +67,7 @@ async def test_what_many_may_hold_by_the_time_it_is_assigned(
 ) -> None:
     """`exclusive: false` is said while the store is asked: it is kept for nobody."""
     queue = await edge.numbered("orders", 1)
-    reserve, asked, let_go = Domain.reserve, asyncio.Event(), asyncio.Event()
+    reserve, asked, let_go = Claims.reserve, asyncio.Event(), asyncio.Event()
 
     async def reserve_late(self: Domain, *named: Any) -> int:
         fence = await reserve(self, *named)
@@ -74,12 +75,12 @@ async def test_what_many_may_hold_by_the_time_it_is_assigned(
         await let_go.wait()
         return fence
 
-    monkeypatch.setattr(Domain, "reserve", reserve_late)
+    monkeypatch.setattr(Claims, "reserve", reserve_late)
     requested = asyncio.ensure_future(client.request(1))
     await asked.wait()
     assert await reserved_by(edge, queue)
     await edge.replace_numbered("orders", 1, exclusive=False)
-    known = await edge.service.store.numbered("rqp-mca", 1)
+    known = await edge.service.store.catalogue.numbered("rqp-mca", 1)
     await until(lambda: not known.spec.bindings.rqp_mca.exclusive)
     let_go.set()
     await requested
@@ -92,20 +93,20 @@ async def test_one_that_cannot_be_freed_keeps_no_other(
     one, two = await edge.numbered("one", 1), await edge.numbered("two", 2)
     await client.request(1)
     await client.request(2)
-    release = Domain.release_reservation
+    release = Claims.release_reservation
 
     async def fail_first(self: Domain, queue: Queue, *named: Any) -> bool:
         if queue.qid == one.qid:
             raise StoreUnavailable
         return await release(self, queue, *named)
 
-    monkeypatch.setattr(Domain, "release_reservation", fail_first)
+    monkeypatch.setattr(Claims, "release_reservation", fail_first)
     client.fin()
     assert await client.rest() == b""
     assert (await reserved_by(edge, one)).startswith("mca rqp-")
     assert await reserved_by(edge, two) == ""
     monkeypatch.undo()
-    await edge.tools.domain().release_reservation(one, await reserved_by(edge, one), 1)
+    await edge.tools.domain().claims.release_reservation(one, await reserved_by(edge, one), 1)
 
 
 async def test_a_renewal_that_comes_after_the_end_is_freed_too(
@@ -114,7 +115,7 @@ async def test_a_renewal_that_comes_after_the_end_is_freed_too(
     """The two are asked of the store on different connections."""
     queue = await edge.numbered("orders", 1)
     await client.request(1)
-    reserve, let_go = Domain.reserve, asyncio.Event()
+    reserve, let_go = Claims.reserve, asyncio.Event()
     late: list[int] = []
 
     async def reserve_late(self: Domain, *named: Any) -> int:
@@ -122,7 +123,7 @@ async def test_a_renewal_that_comes_after_the_end_is_freed_too(
         late.append(await reserve(self, *named))
         return late[-1]
 
-    monkeypatch.setattr(Domain, "reserve", reserve_late)
+    monkeypatch.setattr(Claims, "reserve", reserve_late)
     await client.put(1, b"hello")
     client.fin()
     assert await client.rest() == b""
@@ -152,15 +153,15 @@ async def test_an_assignment_whose_answer_was_lost_is_freed(
     """The store had granted it, and the connection never learns that."""
     queue = await edge.numbered("orders", 1)
     await edge.numbered("end", END)
-    reserve = Domain.reserve
+    reserve = Claims.reserve
     was_granted = []
 
     async def lose(self: Domain, *args: Any) -> int:
-        monkeypatch.setattr(Domain, "reserve", reserve)
+        monkeypatch.setattr(Claims, "reserve", reserve)
         was_granted.append(await reserve(self, *args))
         raise OutcomeUnknown
 
-    monkeypatch.setattr(Domain, "reserve", lose)
+    monkeypatch.setattr(Claims, "reserve", lose)
     asking = asyncio.create_task(client.request(1))
     await until(lambda: was_granted)
 

@@ -65,7 +65,7 @@ async def test_unreliable_that_no_dead_letters_take_is_lost_and_counted(
     await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE))
     await until(lambda: waiting)
     server.kill9()
-    await until(edge.service.store.domain("main").pipe.refuses)
+    await until(edge.service.store.domain("main").pipe.gate.refuses)
     let_go()
     await until(lambda: lost(edge) == 2)
     assert len(edge.log.events("rqp_message_lost")) == 2
@@ -89,7 +89,7 @@ async def test_a_number_that_is_another_queues_by_now(server: Server, start: Sta
             assert await client.is_available(7, 8)
         await client.put(7, name.encode())
         server.call("HSET", RegistryKeys().numbers, "rqp-mca 7", name)
-        await edge.tools.delete(queue)
+        await edge.tools.catalogue.delete(queue)
     assert await edge.bodies(other) == [b"asked", b"put", b"put unreliable"]
     assert lost(edge) == 1
 

@@ -13,6 +13,7 @@ from services.rqp.mca import feed
 from services.rqp.mca.feed import Feed
 from services.store import Queue
 from services.store.pipeline.async_client import Asker
+from services.store.pipeline.claims import Claims
 from services.store.pipeline.domain import Domain
 from services.store.timeouts import StoreWaits
 from tests.live import until
@@ -40,14 +41,14 @@ async def test_who_cannot_renew_stops_before_another_may_own(
     await first.put(queue, b"one")
     call = await peer.reserved()
     assert await call.body() == b"one"
-    own = Domain.own
+    own = Claims.own
 
     async def hang(self: Domain, queue: Queue, owner: str, ttl_ms: int) -> int | None:
         if owner.startswith(first.service.name):
             await asyncio.Event().wait()
         return await own(self, queue, owner, ttl_ms)
 
-    monkeypatch.setattr(Domain, "own", hang)
+    monkeypatch.setattr(Claims, "own", hang)
     second = await start(server, **settings)
     await until(lambda: owned(second))
     assert owned(first) == 0

@@ -97,7 +97,7 @@ async def test_a_number_that_moves_to_another_queue(edge: LiveEdge, client: Clie
     """2.1: the number means the queue that has it now, also where it was known by another."""
     old = await edge.numbered("old", 7)
     await client.put(7, b"one")
-    await edge.tools.delete(old)
+    await edge.tools.catalogue.delete(old)
     new = await edge.numbered("new", 7)
 
     async def arrives_in_new() -> bool:

@@ -176,7 +176,7 @@ async def test_reliable_for_a_queue_that_goes_meanwhile(edge: LiveEdge, client: 
     """The queue is removed between two messages of one connection."""
     queue = await edge.numbered("orders", 7)
     await client.put(7, b"one")
-    await edge.tools.delete(queue)
+    await edge.tools.catalogue.delete(queue)
     await client.send(client.data(7, b"two"))
     assert await client.rest() == b""
     assert edge.refusals() == {"queue_unknown": 1}

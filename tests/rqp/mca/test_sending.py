@@ -92,7 +92,7 @@ async def test_attributes_stay_behind(server: Server, start: Start, peer: McaPee
     queue = await edge.remote("away")
     records = [encode(b"bare"), encode(b"dressed", {"tag": "x"}), encode(b"")]
     done: list[object] = []
-    edge.tools.domain("main").pipe.publish(Source(OURSELVES), queue, records, "test", done.append)
+    edge.tools.domain("main").pipe.messages.publish(Source(OURSELVES), queue, records, "test", done.append)
     await until(lambda: done == [[]])
     call = await peer.reserved()
     assert await call.bodies(3) == [b"bare", b"dressed", b""]

@@ -30,10 +30,10 @@ async def busy(desk: Desk, name: str, domain: str) -> Queue:
         two, rest = rest.cut(2)
         await own.release([two])
         await own.reject([rest.cut(1)[0]])
-        await own.domain.reserve(queue, "me", 60_000)
-        fence = await own.domain.own(queue, "ü", 60_000)
+        await own.domain.claims.reserve(queue, "me", 60_000)
+        fence = await own.domain.claims.own(queue, "ü", 60_000)
         assert fence
-        await own.domain.set_condition(queue, "bad ü", fence)
+        await own.domain.claims.set_condition(queue, "bad ü", fence)
         await own.release([rest.cut(1)[1]])
     return queue
 
@@ -41,7 +41,7 @@ async def busy(desk: Desk, name: str, domain: str) -> Queue:
 async def test_they_are_as_each_is_asked_alone(desk: Desk) -> None:
     """In two domains; also of queues that nobody ever used."""
     queues = [await busy(desk, "one", "main"), await busy(desk, "two", "elsewhere"), await desk.queue("none")]
-    told = (await desk.store.stats_of(queues)).told
+    told = (await desk.store.listing.stats_of(queues)).told
     assert list(told) != []
     for queue in queues:
         alone = await desk.stats(queue)
@@ -57,15 +57,15 @@ async def test_they_are_as_each_is_asked_alone(desk: Desk) -> None:
 async def test_one_that_is_gone_is_left_out(desk: Desk) -> None:
     """Whoever lists the queues and asks then is never refused for one that was deleted in between."""
     queues = [await desk.queue(f"q{number}") for number in range(3)]
-    await desk.store.delete(queues[1])
-    assert list((await desk.store.stats_of(queues)).told) == ["q0", "q2"]
-    assert (await desk.store.stats_of([])).told == {}
+    await desk.store.catalogue.delete(queues[1])
+    assert list((await desk.store.listing.stats_of(queues)).told) == ["q0", "q2"]
+    assert (await desk.store.listing.stats_of([])).told == {}
 
 
 async def test_more_than_one_call_takes(desk: Desk) -> None:
     queues = [await desk.queue(f"q{number}") for number in range(2 * LOOKED_AT + 1)]
     await desk.put(queues[-1], b"x")
-    told = (await desk.store.stats_of(iter(queues))).told
+    told = (await desk.store.listing.stats_of(iter(queues))).told
     assert list(told) == [queue.name for queue in queues]
     assert [figures["ready"] for figures in told.values()] == [0] * 2 * LOOKED_AT + [1]
 
@@ -78,18 +78,20 @@ async def test_the_oldest_may_have_been_moved_out_of_the_stream(desk: Desk) -> N
     assert await desk.domain.tidy(queue, straggler_ms=0) is not None
 
     async def has_aged() -> bool:
-        told = (await desk.store.stats_of([queue])).told
+        told = (await desk.store.listing.stats_of([queue])).told
         return int(told["orders"]["oldest_age_ms"]) > 0
 
     await until(has_aged)
-    assert exact((await desk.store.stats_of([queue])).told["orders"]) == exact(await desk.stats(queue))
+    assert exact((await desk.store.listing.stats_of([queue])).told["orders"]) == exact(
+        await desk.stats(queue)
+    )
 
 
 async def test_store_that_is_away_is_the_reason_of_each_queue(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         queue = await desk.queue()
         own_server.kill9()
-        looked = await desk.store.stats_of([queue])
+        looked = await desk.store.listing.stats_of([queue])
         assert (looked.told, [type(error) for error in looked.unread.values()]) == ({}, [StoreUnavailable])
 
 
@@ -99,7 +101,7 @@ async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptur
     for key in (queues[1].keys[6], queues[2].keys[1]):
         await desk.domain.link.call("SET", key, "damage")
     for _ in range(2):
-        looked = await desk.store.stats_of(queues)
+        looked = await desk.store.listing.stats_of(queues)
         assert list(looked.told) == ["q0", "q3"]
         assert {name: type(error) for name, error in looked.unread.items()} == {
             "q1": StoreFault,
@@ -108,17 +110,17 @@ async def test_a_damaged_one_hides_no_other(desk: Desk, caplog: pytest.LogCaptur
         assert "WRONGTYPE" in str(looked.unread["q1"])
     told = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
     assert sorted(name for record in told for name in record.__dict__["queues"]) == ["q1", "q2"]
-    found = await standings(desk.store)
+    found = await standings(desk.store.registry, desk.store.listing)
     assert (found.read.keys(), set(found.unread)) == ({"q0", "q3"}, {"q1", "q2"})
 
 
 async def test_counters_that_are_no_numbers(desk: Desk) -> None:
     one, other = await desk.queue("one"), await desk.queue("other")
     await desk.domain.link.call("HSET", one.keys[1], "added", "many")
-    looked = await desk.store.stats_of([one, other])
+    looked = await desk.store.listing.stats_of([one, other])
     assert (list(looked.told), list(looked.unread)) == (["other"], ["one"])
     with pytest.raises(StoreFault, match="queue 'one' is damaged in the store"):
-        await desk.store.stats(one)
+        await desk.store.listing.stats(one)
 
 
 @pytest.mark.parametrize("place", range(1, 8))
@@ -127,8 +129,8 @@ async def test_a_damaged_one_can_be_deleted(desk: Desk, place: int) -> None:
     queue = await busy(desk, "q", "main")
     await desk.domain.link.call("SET", queue.keys[place], "damage")
     with pytest.raises(QueueNotEmpty):
-        await desk.store.delete(queue, if_empty=True)
-    await desk.store.delete(queue)
+        await desk.store.catalogue.delete(queue, if_empty=True)
+    await desk.store.catalogue.delete(queue)
     assert not [key for key in queue.keys[2:] if await desk.domain.link.call("EXISTS", key)]
     assert await desk.queue("q")
 
@@ -136,4 +138,4 @@ async def test_a_damaged_one_can_be_deleted(desk: Desk, place: int) -> None:
 async def test_one_without_a_number_of_messages_can_be_deleted(desk: Desk) -> None:
     queue = await desk.queue("q")
     await desk.domain.link.call("HSET", queue.keys[1], "len", "many")
-    assert await desk.store.delete(queue) == 0
+    assert await desk.store.catalogue.delete(queue) == 0

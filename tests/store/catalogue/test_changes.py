@@ -20,8 +20,8 @@ async def test_what_was_let_go_is_never_told_as_kept(own_server: Server) -> None
         queue = await desk.queue()
         own_server.call("ACL", "SETUSER", "default", "-publish")  # it tells nobody, which is what comes last
         with pytest.raises(OutcomeUnknown):
-            await desk.store.release(Listed(queue.name, queue.qid, "test"))
-        assert (await desk.store.find(queue.name)).owner == "released test"
+            await desk.store.catalogue.release(Listed(queue.name, queue.qid, "test"))
+        assert (await desk.store.catalogue.find(queue.name)).owner == "released test"
 
 
 async def test_a_peer_is_changed_if_it_is_still_what_was_seen(desk: Desk) -> None:
@@ -46,14 +46,16 @@ async def test_a_peer_is_changed_if_it_is_still_what_was_seen(desk: Desk) -> Non
 async def test_a_queue_is_deleted_if_nobody_declared_it_meanwhile(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
-    declared = await desk.store.declared(queue)
-    await desk.store.declare(queue.name, QueueSpec(ack_level="memory", paused=True), "another", replace=True)
+    declared = await desk.store.catalogue.declared(queue)
+    await desk.store.catalogue.declare(
+        queue.name, QueueSpec(ack_level="memory", paused=True), "another", replace=True
+    )
     with pytest.raises(QueueChanged):
-        await desk.store.delete(queue, declared=declared)
-    assert (await desk.store.stats(queue))["ready"] == 1
-    assert await desk.store.delete(queue, declared=await desk.store.declared(queue)) == 1
+        await desk.store.catalogue.delete(queue, declared=declared)
+    assert (await desk.store.listing.stats(queue))["ready"] == 1
+    assert await desk.store.catalogue.delete(queue, declared=await desk.store.catalogue.declared(queue)) == 1
     with pytest.raises(QueueChanged):  # it is gone
-        await desk.store.delete(queue, declared=declared)
+        await desk.store.catalogue.delete(queue, declared=declared)
 
 
 async def test_a_queue_that_was_deleted_by_half_is_deleted(desk: Desk) -> None:
@@ -61,5 +63,5 @@ async def test_a_queue_that_was_deleted_by_half_is_deleted(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.store.look_at(queue.domain).delete(queue, "Delete")
     assert await desk.store.registry.document(queue.name) is not None
-    assert await desk.store.delete(queue, declared=await desk.store.declared(queue)) == 0
+    assert await desk.store.catalogue.delete(queue, declared=await desk.store.catalogue.declared(queue)) == 0
     assert await desk.store.registry.document(queue.name) is None

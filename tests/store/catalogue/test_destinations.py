@@ -16,14 +16,14 @@ def away(number: int, *peers: str, protocol: str = "rqp-mca") -> dict[str, Any]:
 
 
 async def change(desk: Desk, name: str, **spec: Any) -> None:
-    await desk.store.declare(name, QueueSpec(**spec), "test", replace=True)
+    await desk.store.catalogue.declare(name, QueueSpec(**spec), "test", replace=True)
 
 
 async def refused_to(desk: Desk, name: str, spec: dict[str, Any]) -> str:
     with pytest.raises(NumberTaken) as caught:
         await desk.queue(name, **spec)
     with pytest.raises(QueueUnknown):
-        await desk.store.find(name)
+        await desk.store.catalogue.find(name)
     return str(caught.value)
 
 
@@ -49,7 +49,7 @@ async def test_a_queue_for_all_peers_is_one_for_each(desk: Desk) -> None:
         said = await refused_to(desk, "again", away(7, *peers))
         assert said.startswith("queue 'everywhere' leads to rqp-mca 7 at every peer already")
     await desk.queue("of another number", **away(77, "west"))
-    await desk.store.delete(everywhere)
+    await desk.store.catalogue.delete(everywhere)
     await desk.queue("west", **away(7, "west"))
     assert "at peer west already" in await refused_to(desk, "again", away(7))
 
@@ -62,8 +62,8 @@ async def test_a_destination_is_free_again_when_its_queue_changes_or_goes(desk: 
     with pytest.raises(NumberTaken):
         await change(desk, "west", **away(7))
     left = QueueSpec(**away(7, "south"), ack_level="fsync")
-    assert (await desk.store.find("west")).spec == left, "nothing of it was done"
-    await desk.store.delete(queue)
+    assert (await desk.store.catalogue.find("west")).spec == left, "nothing of it was done"
+    await desk.store.catalogue.delete(queue)
     await change(desk, "new", **away(7))
     assert await desk.store.registry.numbers() == {"to rqp-mca 7 at *": "new"}
     await change(desk, "new")
@@ -79,9 +79,12 @@ async def test_documents_of_before_there_were_destinations_read_and_get_them(des
         old = json.dumps({"qid": queue.qid, "domain": "main", "owner": "test", "spec": spec})
         await desk.domain.link.call("HSET", keys.queues, queue.name, old)
         await desk.domain.link.call("SADD", keys.remotes, queue.name)
-    assert sorted(queue.name for queue in await desk.store.leading_to("rqp-mca", 7)) == ["one", "two"]
+    assert sorted(queue.name for queue in await desk.store.catalogue.leading_to("rqp-mca", 7)) == [
+        "one",
+        "two",
+    ]
     await change(desk, "one", **away(7, "west"))
     with pytest.raises(NumberTaken, match="queue 'one' leads to rqp-mca 7 at peer west"):
         await change(desk, "two", **away(7, "west"))
-    await desk.store.delete(queues[1])
+    await desk.store.catalogue.delete(queues[1])
     assert await desk.store.registry.numbers() == {"to rqp-mca 7 at west": "one"}

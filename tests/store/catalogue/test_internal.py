@@ -17,44 +17,46 @@ CLIENTS = [OURSELVES, *(Client(edge) for edge in ("tmq", "ring", "rqp", "pubsub"
 
 @pytest.mark.parametrize("replace", [False, True])
 async def test_nobody_declares_one_by_name(desk: Desk, replace: bool) -> None:
-    await desk.store.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
+    await desk.store.catalogue.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
     for name in (NAME, "ring/1/other:8085", "ring/"):
         with pytest.raises(NameReserved, match="names that begin with ring/"):
-            await desk.store.declare(name, QueueSpec(ack_level="memory"), "cli", replace=replace)
+            await desk.store.catalogue.declare(name, QueueSpec(ack_level="memory"), "cli", replace=replace)
 
 
 async def test_it_is_neither_deleted_nor_emptied_while_its_node_runs(desk: Desk) -> None:
-    await desk.store.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
-    queue, _ = await desk.store.find_leniently(NAME)
+    await desk.store.catalogue.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
+    queue, _ = await desk.store.catalogue.find_leniently(NAME)
     domain = desk.store.look_at(queue.domain)
-    fence = await domain.own(queue, f"{NAME} its node", 60_000)
+    fence = await domain.claims.own(queue, f"{NAME} its node", 60_000)
     assert fence
     emptying = Emptying(domain, queue, "run")
     for work in (
-        lambda: desk.store.delete(queue),
-        lambda: desk.store.delete(queue, if_empty=True),
+        lambda: desk.store.catalogue.delete(queue),
+        lambda: desk.store.catalogue.delete(queue, if_empty=True),
         lambda: ready(domain, queue),
         emptying.step,
     ):
         with pytest.raises(NameReserved, match="its ring node is running; stop the node"):
             await work()
-    assert await domain.disown(queue, f"{NAME} its node", fence)
+    assert await domain.claims.disown(queue, f"{NAME} its node", fence)
     assert (await emptying.step()).is_done
-    assert await desk.store.delete(queue) == 0
+    assert await desk.store.catalogue.delete(queue) == 0
 
 
 @pytest.mark.parametrize("verb", VERBS)
 async def test_only_its_keeper_uses_one(desk: Desk, verb: str) -> None:
-    queue, _ = await desk.store.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
-    queue = await desk.store.find(NAME)
+    queue, _ = await desk.store.catalogue.declare(
+        NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True
+    )
+    queue = await desk.store.catalogue.find(NAME)
     for client in CLIENTS:
         assert isinstance(await ask(desk, verb, client, queue), AccessDenied)
     assert not isinstance(await ask(desk, verb, KEEPER, queue), AccessDenied)
 
 
 async def test_no_dead_letter_is_redriven_into_one(desk: Desk) -> None:
-    source, _ = await desk.store.declare("orders", QueueSpec(ack_level="memory"), "cli")
-    await desk.store.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
+    source, _ = await desk.store.catalogue.declare("orders", QueueSpec(ack_level="memory"), "cli")
+    await desk.store.catalogue.declare(NAME, QueueSpec(ack_level="memory"), "edge:ring", internal=True)
     letters = DeadLetters(desk.store.look_at("main"), source)
     with pytest.raises(AccessDenied):
-        letters.check_target(await desk.store.find(NAME))
+        letters.check_target(await desk.store.catalogue.find(NAME))

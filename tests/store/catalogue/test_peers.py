@@ -253,7 +253,7 @@ async def test_whoever_watches_is_told_and_queues_are_not_mistaken_for_peers(des
         peers: list[str] = []
         queues: list[str] = []
         end = edge.store.peers.watch(peers.append)
-        edge.store.watch(queues.append)
+        edge.store.catalogue.watch(queues.append)
         await until(lambda: EVERYTHING in peers)
         await desk.store.peers.apply("shop", MCA, "cli")
         await desk.store.peers.delete("shop")

@@ -21,30 +21,30 @@ from tests.store.desk import Desk, bodies, numbered, until
 
 
 async def names(desk: Desk) -> list[str]:
-    return sorted([queue.name async for queue in desk.store.queues()])
+    return sorted([queue.name async for queue in desk.store.listing.queues()])
 
 
 async def test_a_declared_queue_is_found_by_everybody(desk: Desk) -> None:
     queue = await desk.queue(max_length=7)
     async with desk.another() as other:
-        found = await other.store.find("orders")
+        found = await other.store.catalogue.find("orders")
         assert (found.qid, found.spec, found.owner) == (queue.qid, queue.spec, "test")
         assert await names(other) == ["orders"]
 
 
 async def test_queues_by_how_their_names_begin(desk: Desk) -> None:
     for name in ("rings/7/a", "rings/7/b", "rings", "*x", "[a]", "orders"):
-        await desk.store.declare(name, QueueSpec(), "test")
+        await desk.store.catalogue.declare(name, QueueSpec(), "test")
     for beginning, found in {"rings/": 2, "rings": 3, "*": 1, "[a": 1, "": 6, "?": 0}.items():
-        assert len([queue async for queue in desk.store.queues(beginning)]) == found, beginning
+        assert len([queue async for queue in desk.store.listing.queues(beginning)]) == found, beginning
 
 
 async def test_a_name_is_declared_once(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
     with pytest.raises(QueueExists):
-        await desk.store.declare("orders", QueueSpec(max_length=5), "other")
-    found = await desk.store.find("orders")
+        await desk.store.catalogue.declare("orders", QueueSpec(max_length=5), "other")
+    found = await desk.store.catalogue.find("orders")
     assert (found.spec, found.owner) == (queue.spec, "test")
     assert await desk.count(found) == 1
 
@@ -52,23 +52,23 @@ async def test_a_name_is_declared_once(desk: Desk) -> None:
 @pytest.mark.parametrize("name", ["a", "\u00e4" * 127, "\udcff\udc80", "a b:{c}", "x" * 255, '"\\', "\0"])
 async def test_names_are_any_octets(desk: Desk, name: str) -> None:
     """tmq.md 2.1"""
-    queue, new = await desk.store.declare(name, QueueSpec(), "test")
+    queue, new = await desk.store.catalogue.declare(name, QueueSpec(), "test")
     assert new
     await desk.put(queue, b"x")
     async with desk.another() as other:
-        found = await other.store.find(name)
+        found = await other.store.catalogue.find(name)
         assert found.name == name
         assert bodies(await other.take(found)) == [b"x"]
     assert await names(desk) == [name]
-    assert await desk.store.delete(found) == 1
+    assert await desk.store.catalogue.delete(found) == 1
     with pytest.raises(QueueUnknown):
-        await desk.store.find(name)
+        await desk.store.catalogue.find(name)
 
 
 async def test_many_processes_declare_the_same_queue_at_once(desk: Desk) -> None:
     others = [desk.another() for _ in range(4)]
     answers = await asyncio.gather(
-        *(other.store.declare("orders", QueueSpec(domain="new"), "test") for other in others),
+        *(other.store.catalogue.declare("orders", QueueSpec(domain="new"), "test") for other in others),
         return_exceptions=True,
     )
     assert sorted(type(a).__name__ for a in answers) == ["QueueExists"] * 3 + ["tuple"]
@@ -79,10 +79,12 @@ async def test_many_processes_declare_the_same_queue_at_once(desk: Desk) -> None
 async def test_applying_a_document_again_changes_the_limits_and_keeps_the_messages(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
-    again, new = await desk.store.declare("orders", QueueSpec(max_length=3), "operator", replace=True)
+    again, new = await desk.store.catalogue.declare(
+        "orders", QueueSpec(max_length=3), "operator", replace=True
+    )
     assert (again.qid, new) == (queue.qid, False)
     assert len(await desk.publish(again, b"x")) == 1
-    assert (await desk.store.find("orders")).owner == "operator"
+    assert (await desk.store.catalogue.find("orders")).owner == "operator"
     assert await desk.drain(again) == numbered(3)
 
 
@@ -90,13 +92,15 @@ async def test_a_queue_stays_in_its_domain(desk: Desk) -> None:
     """What cannot be kept is refused, not ignored: another domain is another shard."""
     queue = await desk.queue()
     with pytest.raises(DomainMismatch, match="main"):
-        await desk.store.declare("orders", QueueSpec(domain="other", max_length=5), "test", replace=True)
-    assert (await desk.store.find("orders")).spec == queue.spec
+        await desk.store.catalogue.declare(
+            "orders", QueueSpec(domain="other", max_length=5), "test", replace=True
+        )
+    assert (await desk.store.catalogue.find("orders")).spec == queue.spec
 
 
 async def test_an_ack_level_that_this_store_cannot_keep_is_refused(desk: Desk) -> None:
     with pytest.raises(AckLevelRefused, match="needs 1 replicas, this store has 0"):
-        await desk.store.declare("orders", QueueSpec(ack_level="replicated:1"), "test")
+        await desk.store.catalogue.declare("orders", QueueSpec(ack_level="replicated:1"), "test")
     assert await names(desk) == []
 
 
@@ -105,21 +109,21 @@ async def test_a_deleted_queue_is_gone_with_everything(desk: Desk) -> None:
     await desk.put(queue, *numbered(40))
     got = await desk.take(queue, 20)
     await desk.reject(got[:1])
-    assert await desk.store.delete(queue) == 20
+    assert await desk.store.catalogue.delete(queue) == 20
     assert await names(desk) == []
-    for ask in (desk.stats(queue), desk.store.find("orders"), desk.domain.peek(queue, 1)):
+    for ask in (desk.stats(queue), desk.store.catalogue.find("orders"), desk.domain.peek(queue, 1)):
         with pytest.raises(QueueUnknown):
             await ask
     with pytest.raises(QueueUnknown):
-        await desk.domain.reserve(queue, "x", 1000)
+        await desk.domain.claims.reserve(queue, "x", 1000)
     assert await desk.domain.tidy(queue) is None
-    assert await desk.store.delete(queue) == 0
+    assert await desk.store.catalogue.delete(queue) == 0
 
 
 async def test_a_deleted_queue_leaves_no_keys_behind_for_long(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     for key in queue.keys:
         assert await desk.domain.link.call("PTTL", key) != -1, key
 
@@ -128,16 +132,16 @@ async def test_a_queue_that_may_only_be_deleted_empty(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
     with pytest.raises(QueueNotEmpty, match="holds 1 messages"):
-        await desk.store.delete(queue, if_empty=True)
+        await desk.store.catalogue.delete(queue, if_empty=True)
     held = await desk.take(queue)
     with pytest.raises(QueueNotEmpty):
-        await desk.store.delete(queue, if_empty=True)
+        await desk.store.catalogue.delete(queue, if_empty=True)
     await desk.reject(held)
     with pytest.raises(QueueNotEmpty, match="or dead letters"):
-        await desk.store.delete(queue, if_empty=True)
+        await desk.store.catalogue.delete(queue, if_empty=True)
     ids = [d.id async for d in desk.dead(queue).matching()]
     await desk.dead(queue).purge(ids)
-    await desk.store.delete(queue, if_empty=True)
+    await desk.store.catalogue.delete(queue, if_empty=True)
 
 
 async def test_an_id_is_never_given_out_again(desk: Desk) -> None:
@@ -148,7 +152,7 @@ async def test_an_id_is_never_given_out_again(desk: Desk) -> None:
         assert queue.qid not in seen
         seen.add(queue.qid)
         await desk.put(queue, b"a")
-        await desk.store.delete(queue)
+        await desk.store.catalogue.delete(queue)
     newer = await desk.queue()
     assert await desk.count(newer) == 0
     with pytest.raises(QueueUnknown):
@@ -169,13 +173,13 @@ async def test_a_create_between_the_two_steps_of_a_delete_makes_a_queue_of_its_o
     await desk.put(old, b"a")
     await desk.domain.function("delete", [*old.keys, *desk.domain.keys.bindings], old.qid, "Delete")
     with pytest.raises(QueueUnknown):
-        await desk.store.find("orders")
+        await desk.store.catalogue.find("orders")
     async with desk.another() as other:
         new = await other.queue()
         await other.put(new, b"b")
     assert new.qid != old.qid
     await desk.store.registry.forget(old)
-    assert (await desk.store.find("orders")).qid == new.qid
+    assert (await desk.store.catalogue.find("orders")).qid == new.qid
     with pytest.raises(QueueUnknown):
         await desk.count(old)
 
@@ -184,8 +188,8 @@ async def test_deletes_and_creates_that_cross_leave_a_queue_or_none(desk: Desk) 
     async def churn(other: Desk) -> None:
         for _ in range(15):
             try:
-                queue, _ = await other.store.declare("orders", QueueSpec(), "test")
-                await other.store.delete(queue)
+                queue, _ = await other.store.catalogue.declare("orders", QueueSpec(), "test")
+                await other.store.catalogue.delete(queue)
             except (QueueExists, QueueUnknown):
                 continue
 
@@ -201,8 +205,8 @@ async def test_deletes_and_creates_that_cross_leave_a_queue_or_none(desk: Desk) 
 async def test_who_died_between_the_two_steps_of_a_create_is_helped_out(desk: Desk) -> None:
     claimed, _, _ = await desk.store.registry.claim("orders", "test", QueueSpec(), replace=False)
     with pytest.raises(QueueUnknown, match="is being deleted"):
-        await desk.store.find("orders")
-    queue, new = await desk.store.declare("orders", QueueSpec(), "test")
+        await desk.store.catalogue.find("orders")
+    queue, new = await desk.store.catalogue.declare("orders", QueueSpec(), "test")
     assert new
     assert queue.qid == claimed.qid
     await desk.put(queue, b"a")
@@ -241,20 +245,22 @@ async def test_handles_follow_changes_made_elsewhere(desk: Desk) -> None:
     await desk.queue()
     async with desk.another() as edge:
         edge.store.look_after()
-        handle = await edge.store.find("orders")
+        handle = await edge.store.catalogue.find("orders")
 
         async def changed() -> bool:
-            await desk.store.declare("orders", QueueSpec(delivery="at-most-once"), "operator", replace=True)
+            await desk.store.catalogue.declare(
+                "orders", QueueSpec(delivery="at-most-once"), "operator", replace=True
+            )
             return handle.at_most_once
 
         await until(changed)
-        assert edge.store.known() == [handle]
-        queue = await desk.store.find("orders")
-        await desk.store.delete(queue)
+        assert edge.store.catalogue.known() == [handle]
+        queue = await desk.store.catalogue.find("orders")
+        await desk.store.catalogue.delete(queue)
 
         async def forgotten() -> bool:
             await desk.store.registry.tell("orders")
-            return edge.store.held("orders") is None
+            return edge.store.catalogue.held("orders") is None
 
         await until(forgotten)
 
@@ -280,12 +286,12 @@ async def test_a_queue_in_a_domain_that_lost_its_data_is_not_gone(desk: Desk) ->
     far = await desk.queue("far", domain="other", remote=remote)
     await desk.store.domain("other").link.call("DEL", *far.keys, DomainKeys("other").epoch)
     async with desk.another() as another:
-        assert (await another.store.find("near")).name == "near"
+        assert (await another.store.catalogue.find("near")).name == "near"
         with pytest.raises(
             DatasetLost, match="domain 'other' was set up and is empty now: restore its shard"
         ):
-            await another.store.find("far")
-        assert await another.store.remotes() == []
+            await another.store.catalogue.find("far")
+        assert await another.store.catalogue.remotes() == []
 
 
 async def test_a_queue_is_let_go_by_whoever_has_it(desk: Desk) -> None:
@@ -294,30 +300,32 @@ async def test_a_queue_is_let_go_by_whoever_has_it(desk: Desk) -> None:
     await desk.put(queue, b"a")
     before = Listed(queue.name, queue.qid, "test")
     assert [one async for one in desk.store.registry.listed()] == [before]
-    assert not await desk.store.release(replace(before, owner="another"))
-    assert not await desk.store.release(replace(before, qid="q0"))
-    assert await desk.store.release(before)
-    assert not await desk.store.release(before)
-    found = await desk.store.find("orders")
+    assert not await desk.store.catalogue.release(replace(before, owner="another"))
+    assert not await desk.store.catalogue.release(replace(before, qid="q0"))
+    assert await desk.store.catalogue.release(before)
+    assert not await desk.store.catalogue.release(before)
+    found = await desk.store.catalogue.find("orders")
     spec = QueueSpec(max_length=7, ack_level="fsync")
     assert (found.owner, found.spec, await desk.count(found)) == ("released test", spec, 1)
 
 
 async def test_a_document_is_replaced_only_if_it_is_the_one_that_was_seen(desk: Desk) -> None:
     store = desk.store
-    await store.declare("orders", QueueSpec(ack_level="memory"), "test")
+    await store.catalogue.declare("orders", QueueSpec(ack_level="memory"), "test")
     seen = await store.registry.document("orders")
     assert seen is not None
-    await store.declare(
+    await store.catalogue.declare(
         "orders", QueueSpec(ack_level="memory", max_length=5), "test", replace=True, seen=seen
     )
-    assert (await store.find("orders")).spec.max_length == 5
+    assert (await store.catalogue.find("orders")).spec.max_length == 5
     with pytest.raises(QueueChanged):
-        await store.declare(
+        await store.catalogue.declare(
             "orders", QueueSpec(ack_level="memory", max_length=6), "test", replace=True, seen=seen
         )
-    assert (await store.find("orders")).spec.max_length == 5
-    await store.delete(await store.find("orders"))
+    assert (await store.catalogue.find("orders")).spec.max_length == 5
+    await store.catalogue.delete(await store.catalogue.find("orders"))
     with pytest.raises(QueueChanged):
-        await store.declare("orders", QueueSpec(ack_level="memory"), "test", replace=True, seen=seen)
+        await store.catalogue.declare(
+            "orders", QueueSpec(ack_level="memory"), "test", replace=True, seen=seen
+        )
     assert await store.registry.document("orders") is None

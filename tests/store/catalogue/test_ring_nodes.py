@@ -9,8 +9,8 @@ import pytest
 from services.store import QueueSpec, Source
 from services.store.catalogue.ring_nodes import KEEP_MS
 from services.store.model.errors import NotInitialised, StoreFault
+from services.store.model.identities import NO_ID
 from services.store.model.internal import KEEPER
-from services.store.model.requests import NO_ID
 from services.store.model.spec import check_name
 from tests.servers import Server
 from tests.store.desk import Desk, until
@@ -107,9 +107,9 @@ async def test_what_is_no_id_has_no_reply(desk: Desk, request_: bytes) -> None:
 async def test_a_node_has_a_queue_of_its_own_name(desk: Desk, node: str) -> None:
     """ring.md 2.2, 4.5: what it is to send waits there. A node's name has at most 237 octets in requests (5.3)."""
     name = check_name(f"ring/65535/{node}")
-    queue, _ = await desk.store.declare(name, QueueSpec(), "edge:ring", internal=True)
+    queue, _ = await desk.store.catalogue.declare(name, QueueSpec(), "edge:ring", internal=True)
     desk.source = Source(KEEPER)
     await desk.put(queue, b"x")
-    found = await desk.another().store.find(name)
+    found = await desk.another().store.catalogue.find(name)
     assert (found.qid, found.owner) == (queue.qid, "edge:ring")
     assert await desk.drain(found) == [b"x"]

@@ -29,22 +29,22 @@ async def test_all_others_are_listed(desk: Desk, server: Server, caplog: pytest.
     await desk.queue("near", remote={**REMOTE, "queueId": 8})
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            assert [queue.name async for queue in desk.store.queues()] == ["near"]
+            assert [queue.name async for queue in desk.store.listing.queues()] == ["near"]
     assert sorted(vars(line)["queue"] for line in caplog.records) == ["broken", "far"]
     told: dict[str, str] = {}
-    assert [queue.name async for queue in desk.store.queues(unreadable=told.__setitem__)] == ["near"]
+    assert [queue.name async for queue in desk.store.listing.queues(unreadable=told.__setitem__)] == ["near"]
     assert "colour: Extra inputs" in told["far"]
     assert sorted([one.name async for one in desk.store.registry.listed()]) == ["far", "near"]
-    assert [queue.name for queue in await desk.store.remotes()] == ["near"]
+    assert [queue.name for queue in await desk.store.catalogue.remotes()] == ["near"]
 
 
 async def test_whether_what_is_in_it_can_be_reached(desk: Desk, server: Server) -> None:
     spoil(server, await desk.queue("far"))
-    found, why = await desk.store.find_leniently("far")
+    found, why = await desk.store.catalogue.find_leniently("far")
     assert (found.spec, "colour" in why) == (QueueSpec(ack_level="fsync"), True)
     for name, is_known in (("far", True), ("broken", False)):
         with pytest.raises(QueueUnreadable) as caught:
-            await desk.store.find(name)
+            await desk.store.catalogue.find(name)
         assert caught.value.is_known is is_known
 
 
@@ -53,12 +53,14 @@ async def test_news_of_others_are_heard(desk: Desk, server: Server) -> None:
     desk.store.look_after()
     for name in ("far", "near"):
         await desk.queue(name)
-    far, near = await desk.store.find("far"), await desk.store.find("near")
+    far, near = await desk.store.catalogue.find("far"), await desk.store.catalogue.find("near")
     heard: list[str] = []
-    desk.store.watch(heard.append)
+    desk.store.catalogue.watch(heard.append)
     spoil(server, far)
     await desk.store.registry.tell("far")
     await until(lambda: "far" in heard)
-    await desk.store.declare("near", QueueSpec(ack_level="memory", paused=True), "test", replace=True)
+    await desk.store.catalogue.declare(
+        "near", QueueSpec(ack_level="memory", paused=True), "test", replace=True
+    )
     await until(lambda: near.spec.paused)
     assert not far.spec.paused

@@ -31,7 +31,7 @@ async def test_the_oldest_go_when_there_are_too_many(desk: Desk) -> None:
     stats = await desk.stats(queue)
     assert (stats["dead"], stats["dead_trimmed"], stats["dead_letters"]) == (8, 3, 5)
     assert stats["dead_overflowed"] == 3
-    assert (await standings(desk.store)).read[queue.name].dead_overflowed == 3
+    assert (await standings(desk.store.registry, desk.store.listing)).read[queue.name].dead_overflowed == 3
 
 
 async def test_they_are_kept_for_as_long_as_the_document_says(desk: Desk) -> None:
@@ -134,7 +134,7 @@ async def test_a_redrive_stops_where_its_target_does(
     queue = await desk.queue()
     await desk.put(queue, *numbered(4))
     await desk.reject(await desk.take(queue))
-    target, _ = await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
+    target, _ = await desk.store.catalogue.declare("orders", QueueSpec(**spec), "test", replace=True)
     ids = [d.id async for d in desk.dead(queue).matching()]
     told = await desk.dead(queue).redrive(ids, target)
     assert (told.moved, told.missing, type(told.stopped)) == (moved, 0, why)
@@ -229,11 +229,11 @@ async def _all_match(letters: DeadLetters, wanted: Filter) -> bool:
 
 async def test_no_redrive_across_domains_or_into_nothing(desk: Desk) -> None:
     queue = await desk.queue()
-    far, _ = await desk.store.declare("far", QueueSpec(domain="other"), "test")
+    far, _ = await desk.store.catalogue.declare("far", QueueSpec(domain="other"), "test")
     with pytest.raises(DomainMismatch):
         await desk.dead(queue).redrive(["1-1"], far)
     near = await desk.queue("near")
-    await desk.store.delete(near)
+    await desk.store.catalogue.delete(near)
     with pytest.raises(QueueUnknown):
         await desk.dead(queue).redrive(["1-1"], near)
 

@@ -10,6 +10,7 @@ import pytest
 from services.store import Part, Queue, QueueSpec, StoreError
 from services.store.deadletters.delivery_tracking import Ending, Fate, Watch
 from services.store.model.errors import MessageTooLarge, OutcomeUnknown, QueueFull, QueuePaused, QueueUnknown
+from services.store.model.identities import DeliveryToken
 from tests.servers import Client
 from tests.store.desk import Desk, bodies, encode, numbered, until
 from tests.store.lane import Lane, begin
@@ -159,7 +160,7 @@ async def test_what_is_refused_is_not_watched(
 ) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
-    await desk.store.declare("orders", QueueSpec.model_validate(spec), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec.model_validate(spec), "test", replace=True)
     with pytest.raises(wanted):
         await watching(desk, queue)
     assert await watched_fields(desk, queue) == (0, 0)
@@ -175,7 +176,7 @@ async def test_a_queue_that_is_gone_and_a_fate_that_is_forgotten(desk: Desk) -> 
     await desk.drain(queue)
     assert await desk.domain.link.call("KEYS", desk.domain.keys.fate("*")) == [], "nobody asks any more"
     assert await watched_fields(desk, queue) == (0, 0)
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
         await watching(desk, queue)
 
@@ -210,7 +211,7 @@ def test_a_call_that_is_repeated_puts_it_in_once(client: Client) -> None:
     begin(client, queue)
     lane, told = Lane(client, "test-1"), Answers()
     (record,) = encode(b"watched")
-    lane.publish_watched(lane.source, "t", queue, record, "test 1", 60_000, told)
+    lane.idempotent.publish(lane.source, DeliveryToken("t", 60_000), queue, record, "test 1", told)
     replies = lane.send()
     assert lane.again() == replies
     assert client.call("XLEN", queue.keys[0]) == 1

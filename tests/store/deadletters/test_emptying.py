@@ -31,7 +31,7 @@ async def test_all_that_is_ready_goes_and_is_counted(desk: Desk) -> None:
     stats = await desk.stats(queue)
     assert (stats["ready"], stats["in_flight"], stats["bytes"], stats["oldest_age_ms"]) == (0, 0, 0, 0)
     assert (stats["emptied"], stats["acked"], stats["dead"], stats["purged"]) == (2500, 0, 0, 0)
-    assert (await standings(desk.store)).read[queue.name].emptied == 2500
+    assert (await standings(desk.store.registry, desk.store.listing)).read[queue.name].emptied == 2500
     assert await desk.reconcile(queue) == CONSISTENT
     assert await desk.domain.link.call("XLEN", queue.keys[0]) == 0
 
@@ -251,14 +251,16 @@ async def test_dead_letters_and_a_pause_are_none_of_its_business(desk: Desk) -> 
     queue = await desk.queue()
     await desk.put(queue, *numbered(2))
     await desk.bury(queue, records.encode(b"dead"), "refused")
-    await desk.store.declare(queue.name, queue.spec.model_copy(update={"paused": True}), "test", replace=True)
+    await desk.store.catalogue.declare(
+        queue.name, queue.spec.model_copy(update={"paused": True}), "test", replace=True
+    )
     assert (await emptied(desk, queue))[-1].messages == 2
     assert await desk.dead(queue).count() == 1
 
 
 async def test_a_deleted_queue_is_unknown(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
         await emptied(desk, queue)
     with pytest.raises(QueueUnknown):

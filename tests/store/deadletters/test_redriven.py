@@ -79,17 +79,17 @@ def test_a_take_of_it_is_told_again_as_it_was(client: Client) -> None:
     queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     lane, got = Lane(client, "one"), Answers()
-    lane.bury(lane.source, queue, *encode(b"x"), "t", "refused", "", Answers())
+    lane.messages.bury(lane.source, queue, *encode(b"x"), "t", "refused", "", Answers())
     lane.send()
     (letter,) = client.call("XRANGE", queue.keys[6], "-", "+")
     assert lane.function("redrive", [*queue.keys, *queue.keys], "", letter[0]) == [1, 0, b""]
-    lane.take(lane.source, queue, 1, got)
+    lane.messages.take(lane.source, queue, 1, got)
     first = lane.send()
     assert lane.again() == first
     ((delivery,),) = got
     assert delivery.history == b""
-    lane.release(lane.source, [delivery], failed=False, to_end=True)
-    lane.take(lane.source, queue, 1, got)
+    lane.messages.release(lane.source, [delivery], failed=False, to_end=True)
+    lane.messages.take(lane.source, queue, 1, got)
     second = lane.send()
     assert lane.again() == second
     assert got[1][0].acquired == 2

@@ -60,7 +60,7 @@ async def test_what_is_no_legal_message_shows_escaped(book: Logbook, desk: Desk,
 async def test_attributes_do_not_show(book: Logbook, desk: Desk, queue: Queue) -> None:
     made = [records.encode(body, {"k": "v" * 300, "n": body}) for body in (b"one", b"t\nwo", b"")]
     future, done = desk._answer()
-    desk.pipe.publish(desk.source, queue, made, "t", done)
+    desk.pipe.messages.publish(desk.source, queue, made, "t", done)
     assert await future == []
     assert await book.lines() == [b"out one", rb"out t\nwo", b"out "]
 
@@ -103,7 +103,7 @@ def test_every_body_shows_as_the_rule_says(client: Client) -> None:
     @settings(max_examples=150, suppress_health_check=list(HealthCheck))
     def check(some: list[bytes]) -> None:
         client.call("DEL", lane.keys.log[0])
-        lane.publish(lane.source, queue, encode(*some), "t", Answers())
+        lane.messages.publish(lane.source, queue, encode(*some), "t", Answers())
         lane.send()
         entries = client.call("XRANGE", lane.keys.log[0], "-", "+")
         found = b"".join(fields[11] for _, fields in entries)

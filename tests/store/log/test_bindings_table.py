@@ -49,7 +49,7 @@ async def test_every_change_is_another_version(book: Logbook, desk: Desk) -> Non
     assert await declared()
     assert not await declared()
     assert await declared(bindings={"text": {"subscribe": ["a"]}})
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     assert await changed()
     assert (await book.log.subscriptions()).queues == ()
 
@@ -62,7 +62,7 @@ async def test_sends_made_by_an_older_table_are_refused(book: Logbook, desk: Des
     with pytest.raises(BindingsChanged):
         await book.send(b"a 1", to=(queue,))
     await book.look()
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(BindingsChanged):
         await book.send(b"b 1", to=(queue,))
     book.known = old

@@ -11,7 +11,6 @@ from services.store.log.log import START, Place
 from services.store.model.errors import AckLevelLost, BindingsChanged, OutcomeUnknown, StoreEvicts, StoreFull
 from services.store.model.operations import Send
 from services.store.pipeline.encoding import LOG_ENTRY
-from services.store.pipeline.verbs import Verbs
 from tests.proxy import Proxy
 from tests.servers import Client, Server
 from tests.store.desk import Desk, encode, until
@@ -215,7 +214,7 @@ async def test_a_send_whose_reply_is_lost_is_stored_once(own_server: Server) -> 
 
 def ask(lane: Lane, send: Send) -> None:
     """The verb: a Lane's own `send` makes the call."""
-    Verbs.send(lane, lane.source, send, 0)
+    lane.log.send(lane.source, send, 0)
 
 
 def test_a_call_made_again_appends_nothing(client: Client) -> None:
@@ -231,7 +230,7 @@ def test_a_call_made_again_appends_nothing(client: Client) -> None:
     ask(lane, Send(block(b"b 3"), 1, [(queue, copy)], "o", version, told))
     ask(lane, Send(block(b"b 4"), 1, [(queue, copy)], "o", version, told))
     ask(lane, Send(block(b"c 5"), 1, [], "o", "other", told))
-    lane.head(lane.source, told)
+    lane.log.head(lane.source, told)
     answer = lane.send()
     kept = [client.call("XRANGE", lane.keys.log[0], "-", "+"), client.call("HGETALL", lane.keys.log[1])]
     assert lane.again() == lane.again() == answer

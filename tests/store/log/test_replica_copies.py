@@ -72,7 +72,7 @@ async def test_a_queue_that_cannot_take_its_copy_stops_no_link(
 
 async def test_a_reserved_queue_stops_no_link(book: Logbook, desk: Desk) -> None:
     queue = await book.bound("held", "t")
-    assert await desk.domain.reserve(queue, "somebody", 60_000)
+    assert await desk.domain.claims.reserve(queue, "somebody", 60_000)
     assert await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")])) == (1, 0)
     assert await dead(desk, queue) == [("refused", b"1")]
 
@@ -140,4 +140,4 @@ async def test_a_damaged_queue_stops_no_link_and_harms_no_other(
     assert await book.lines() == [*lines(4), b"t 5"]
     assert await desk.drain(good) == [b"0", b"1", b"2"]
     assert await book.counter("copies_lost") == 3
-    assert await copies_lost(desk.store) == 3
+    assert await copies_lost(desk.store.domains) == 3

@@ -86,7 +86,7 @@ def limited(client: Client, limits: str, count: int) -> tuple[int, int]:
     client.call("HSET", queue.keys[1], "limits", limits)
     lane = Lane(client, "one")
     told = Answers()
-    lane.publish(lane.source, queue, encode(*[b"x"] * count), "t", told)
+    lane.messages.publish(lane.source, queue, encode(*[b"x"] * count), "t", told)
     lane.send()
     return len(told[0]), sum(
         int(fields[1]) for _, fields in client.call("XRANGE", lane.keys.log[0], "-", "+")

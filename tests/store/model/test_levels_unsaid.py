@@ -80,16 +80,20 @@ def test_advice_names_a_level_that_the_store_keeps() -> None:
 async def test_document_without_level_becomes_replicated_under_sentinel(replicated: Replicated) -> None:
     """Also one that an older version stored, which meant fsync by leaving it out."""
     async with Desk(replicated.url) as desk:
-        queue, _ = await desk.store.declare("orders", QueueSpec(), "test", replace=True)
-        assert queue.spec.ack_level == (await desk.store.find("orders")).spec.ack_level == "replicated:1"
+        queue, _ = await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
+        assert (
+            queue.spec.ack_level
+            == (await desk.store.catalogue.find("orders")).spec.ack_level
+            == "replicated:1"
+        )
         keys = desk.store.registry.keys
         old = json.loads(await desk.domain.link.call("HGET", keys.queues, "orders"))
         await desk.domain.link.call("HSET", keys.queues, "orders", json.dumps({**old, "spec": "{}"}))
         async with desk.another() as other:
-            found = await other.store.find("orders")
+            found = await other.store.catalogue.find("orders")
             assert (found.spec.ack_level, found.unkept) == ("fsync", True)
-            await other.store.declare("orders", QueueSpec(), "test", replace=True)
-            found = await other.store.find("orders")
+            await other.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
+            found = await other.store.catalogue.find("orders")
             assert (found.spec.ack_level, found.unkept) == ("replicated:1", False)
 
 
@@ -113,16 +117,16 @@ async def test_only_new_queues_are_refused_while_replicas_are_away(replicated: R
             store = desk.store
             await store.initialise()  # as an operator does after a failover
             with pytest.raises(AckLevelRefused, match=r"this store has 0 now: add .* wait .* or use memory"):
-                await store.declare("after", QueueSpec(), "test", replace=True)
+                await store.catalogue.declare("after", QueueSpec(), "test", replace=True)
             for level in ("", "replicated:1"):
                 paused = QueueSpec(ack_level=level, paused=True)
-                changed, _ = await store.declare("before", paused, "test", replace=True)
+                changed, _ = await store.catalogue.declare("before", paused, "test", replace=True)
                 assert changed.spec == before.spec.model_copy(update={"paused": True})
-            lax, _ = await store.declare("lax", QueueSpec(ack_level="memory"), "test")
+            lax, _ = await store.catalogue.declare("lax", QueueSpec(ack_level="memory"), "test")
             assert lax.spec.ack_level == "memory"
         finally:
             for node in others:
                 node.restart()
         await until(lambda: replicated.replicas(primary))
-        again, _ = await store.declare("after", QueueSpec(), "test")
+        again, _ = await store.catalogue.declare("after", QueueSpec(), "test")
         assert again.spec.ack_level == "replicated:1"

@@ -81,30 +81,30 @@ async def test_a_group_has_one_inbox_and_one_outbox(desk: Desk) -> None:
     with pytest.raises(NumberTaken, match="queue 'out' is the inbox of ring group 8"):
         await desk.queue("second", **ring(inbox=8, outbox=9))
     with pytest.raises(QueueUnknown):
-        await desk.store.find("second")
+        await desk.store.catalogue.find("second")
     async with desk.another() as other:
-        assert (await other.store.numbered(INBOX, 7)).qid == inbox.qid
-        assert (await other.store.numbered(OUTBOX, 7)).qid == outbox.qid
-        assert (await other.store.numbered(INBOX, 8)).qid == outbox.qid
+        assert (await other.store.catalogue.numbered(INBOX, 7)).qid == inbox.qid
+        assert (await other.store.catalogue.numbered(OUTBOX, 7)).qid == outbox.qid
+        assert (await other.store.catalogue.numbered(INBOX, 8)).qid == outbox.qid
         with pytest.raises(QueueUnknown, match="ring-outbox 8"):
-            await other.store.numbered(OUTBOX, 8)
+            await other.store.catalogue.numbered(OUTBOX, 8)
 
 
 async def test_it_is_free_again_when_the_document_changes_or_goes(desk: Desk) -> None:
     queue = await desk.queue("in", **ring(inbox=7))
-    await desk.store.declare("in", QueueSpec(**ring(outbox=7)), "test", replace=True)
+    await desk.store.catalogue.declare("in", QueueSpec(**ring(outbox=7)), "test", replace=True)
     heir = await desk.queue("heir", **ring(inbox=7))
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     await desk.queue("out", **ring(outbox=7))
     assert await desk.store.registry.numbers() == {"ring-inbox 7": "heir", "ring-outbox 7": "out"}
-    await desk.store.delete(heir)
+    await desk.store.catalogue.delete(heir)
     assert await desk.store.registry.numbers() == {"ring-outbox 7": "out"}
 
 
 async def test_of_many_who_claim_it_at_once_one_gets_it(desk: Desk) -> None:
     others = [desk.another() for _ in range(4)]
     claims = (
-        other.store.declare(f"q{index}", QueueSpec(**ring(inbox=7)), "test")
+        other.store.catalogue.declare(f"q{index}", QueueSpec(**ring(inbox=7)), "test")
         for index, other in enumerate(others)
     )
     answers = await asyncio.gather(*claims, return_exceptions=True)

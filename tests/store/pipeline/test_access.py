@@ -16,8 +16,11 @@ from services.store import OURSELVES, Client, Part, Queue, QueueSpec, Source, St
 from services.store.model.access import Access
 from services.store.model.client import Admission, admission
 from services.store.model.errors import AccessDenied
+from services.store.model.identities import DeliveryToken, JournalNumber, RequestId, TransactionId
 from services.store.model.requests import Nothing
-from services.store.pipeline.verbs import Verbs
+from services.store.pipeline.idempotent import Idempotent
+from services.store.pipeline.log_verbs import LogVerbs
+from services.store.pipeline.messages import Messages
 from tests.store.desk import Desk, bodies, encode, until
 
 SHOP = Client("tmq", "10.0.0.7", frozenset({"shop", "shop.example.org"}))
@@ -96,28 +99,29 @@ Ask = Callable[[Any, Source, Queue, Callable[..., None]], None]
 RECORD = encode(b"x")[0]
 ID = b"\1" * 16
 VERBS: dict[str, Ask] = {
-    "publish": lambda pipe, source, queue, done: pipe.publish(source, queue, [RECORD], "test", done),
-    "take": lambda pipe, source, queue, done: pipe.take(source, queue, 1, done),
-    "count": lambda pipe, source, queue, done: pipe.count(source, queue, done),
-    "bury": lambda pipe, source, queue, done: pipe.bury(source, queue, RECORD, "test", "refused", "", done),
-    "commit": lambda pipe, source, queue, done: pipe.commit(
+    "publish": lambda pipe, source, queue, done: pipe.messages.publish(source, queue, [RECORD], "test", done),
+    "take": lambda pipe, source, queue, done: pipe.messages.take(source, queue, 1, done),
+    "count": lambda pipe, source, queue, done: pipe.messages.count(source, queue, done),
+    "bury": lambda pipe, source, queue, done: pipe.messages.bury(
+        source, queue, RECORD, "test", "refused", "", done
+    ),
+    "commit": lambda pipe, source, queue, done: pipe.idempotent.commit(
         source, "one", [Part(queue, [], [RECORD], "test")], done
     ),
-    "publish_once": lambda pipe, source, queue, done: pipe.publish_once(
-        source, "two", queue, RECORD, "test", "", "", 1000, done
-    ),
-    "publish_numbered": lambda pipe, source, queue, done: pipe.publish_numbered(
-        source, "journal", 1, queue, RECORD, "test", done
-    ),
-    "publish_watched": lambda pipe, source, queue, done: pipe.publish_watched(
-        source, "token", queue, RECORD, "test", 1000, done
-    ),
-    "push_once": lambda pipe, source, queue, done: pipe.push_once(
-        source, ID, queue, RECORD, "test", 1000, done
-    ),
-    "pull_once": lambda pipe, source, queue, done: pipe.pull_once(source, ID, queue, 1000, 1000, done),
+    **{
+        f"publish once: {type(identity).__name__}": lambda pipe, source, queue, done, identity=identity: (
+            pipe.idempotent.publish(source, identity, queue, RECORD, "test", done)
+        )
+        for identity in (
+            TransactionId("two", 1000),
+            JournalNumber("journal", 1),
+            DeliveryToken("token", 1000),
+            RequestId(ID, 1000),
+        )
+    },
+    "pull": lambda pipe, source, queue, done: pipe.idempotent.pull(source, ID, queue, 1000, 1000, done),
 }
-ENDS_A_DELIVERY = {"settle", "release", "reject", "note", "settle_once"}  # whoever has it was let in
+ENDS_A_DELIVERY = {"settle", "release", "reject", "note"}  # whoever has it was let in
 OF_THE_LOG = {"send", "head"}  # it is no queue; those that subscribe let the text service, or are refused
 
 
@@ -125,10 +129,12 @@ def test_no_verb_is_forgotten() -> None:
     """A new one stands here: it asks, or it is said why it need not."""
     asked_for = {
         name
-        for name, verb in inspect.getmembers(Verbs, inspect.isfunction)
+        for verbs in (Messages, Idempotent, LogVerbs)
+        for name, verb in inspect.getmembers(verbs, inspect.isfunction)
         if not name.startswith("_") and "source" in inspect.signature(verb).parameters
     }
-    assert asked_for == {*VERBS, *ENDS_A_DELIVERY, *OF_THE_LOG}
+    asking = {name.partition(" ")[0] for name in VERBS}
+    assert asked_for == asking | ENDS_A_DELIVERY | OF_THE_LOG
 
 
 async def ask(desk: Desk, verb: str, client: Client, queue: Queue) -> Any:
@@ -157,11 +163,11 @@ async def test_the_administrator_is_free(desk: Desk, verb: str) -> None:
     queue = await desk.queue(access={"edges": ["nobody"]})
     told = await ask(desk, verb, OURSELVES, queue)
     assert not isinstance(told, StoreError)
-    assert verb != "pull_once" or told is Nothing.EMPTY
+    assert verb != "pull" or told is Nothing.EMPTY
 
 
 async def change(desk: Desk, **spec: Any) -> None:
-    await desk.store.declare("orders", QueueSpec(**spec), "operator", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(**spec), "operator", replace=True)
 
 
 async def test_a_document_that_changes_counts_for_who_is_connected(desk: Desk) -> None:
@@ -169,7 +175,7 @@ async def test_a_document_that_changes_counts_for_who_is_connected(desk: Desk) -
     await desk.put(queue, b"1", b"2")
     async with desk.another() as edge:
         edge.store.look_after()
-        handle, source = await edge.store.find("orders"), Source(STRANGER)
+        handle, source = await edge.store.catalogue.find("orders"), Source(STRANGER)
         (taken,) = await edge.take(handle, 1, source=source)
         await change(desk, access=ONLY_SHOP)
         await until(lambda: handle.admission is not None)
@@ -188,19 +194,19 @@ async def test_a_handle_that_was_forgotten_still_follows(desk: Desk) -> None:
     await desk.queue()
     async with desk.another() as edge:
         edge.store.look_after()
-        handle = await edge.store.find("orders")
-        edge.store.forget_all()
+        handle = await edge.store.catalogue.find("orders")
+        edge.store.catalogue.forget_all()
         await change(desk, access=ONLY_SHOP)
         await until(lambda: handle.admission is not None)
         assert isinstance(handle.refusal(STRANGER), AccessDenied)
-        assert await edge.store.find("orders") is handle
+        assert await edge.store.catalogue.find("orders") is handle
 
 
 async def test_handles_that_nobody_has_are_kept_by_nobody(desk: Desk) -> None:
     for name in map(str, range(10)):
         await desk.queue(name)
-        await desk.store.find(name)
-    assert len(desk.store.known()) == 10
-    desk.store.forget_all()
+        await desk.store.catalogue.find(name)
+    assert len(desk.store.catalogue.known()) == 10
+    desk.store.catalogue.forget_all()
     gc.collect()
-    assert len(desk.store.known()) <= 1  # the last one that was asked for
+    assert len(desk.store.catalogue.known()) <= 1  # the last one that was asked for

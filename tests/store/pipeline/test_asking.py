@@ -10,6 +10,7 @@ import pytest
 
 from services.store import Outcome, Part, Queue, QueueSpec
 from services.store.model.errors import BatchDiffers, QueueFull, QueueUnknown
+from services.store.model.identities import JournalNumber, TransactionId
 from services.store.pipeline.async_client import Asker
 from services.store.processes.queue_notifications import Wake
 from tests.servers import Server
@@ -27,7 +28,7 @@ async def test_what_is_asked_is_answered_or_raised(desk: Desk) -> None:
     await asker.settle(await asker.take(queue, 1))
     await asker.commit("t", [Part(queue, [], encode(b"4"), "test")])
     assert bodies(await asker.take(queue, 10)) == [b"2", b"4"]
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
         await asker.take(queue, 1)
 
@@ -36,13 +37,18 @@ async def test_what_agents_ask(desk: Desk) -> None:
     """Notes, moves to the end, dead letters, and what is put in once (rqp_cast.md 4.2, 5.4; sysv.md)."""
     queue, asker = await desk.queue(), Asker(desk.pipe)
     (record,) = encode(b"1")
-    assert await asker.publish_once("cast 1", queue, record, "test", digest="a") is Outcome.STORED
-    assert await asker.publish_once("cast 1", queue, record, "test", digest="a") is Outcome.AGAIN
+    assert (
+        await asker.publish_once(TransactionId("cast 1", 60_000, "a"), queue, record, "test")
+        is Outcome.STORED
+    )
+    assert (
+        await asker.publish_once(TransactionId("cast 1", 60_000, "a"), queue, record, "test") is Outcome.AGAIN
+    )
     with pytest.raises(BatchDiffers):
-        await asker.publish_once("cast 1", queue, record, "test", digest="b")
+        await asker.publish_once(TransactionId("cast 1", 60_000, "b"), queue, record, "test")
     await asker.publish(queue, encode(b"2"), "test")
-    assert await asker.publish_numbered("host", 1, queue, *encode(b"3"), "test") is Outcome.STORED
-    assert await asker.publish_numbered("host", 1, queue, *encode(b"3"), "test") is Outcome.AGAIN
+    assert await asker.publish_once(JournalNumber("host", 1), queue, *encode(b"3"), "test") is Outcome.STORED
+    assert await asker.publish_once(JournalNumber("host", 1), queue, *encode(b"3"), "test") is Outcome.AGAIN
     (first,) = await asker.take(queue, 1)
     await asker.note(first, "id=1")
     await asker.release([first], failed=True, to_end=True, error="nobody answers")
@@ -75,7 +81,7 @@ async def test_what_came_in_the_turn_of_the_cancellation_goes_back(
     """A signal and the answer may be read from their sockets together: the task never sees what it has got."""
     queue, asker = await desk.queue(), Asker(desk.pipe)
     await desk.put(queue, b"x")
-    take = desk.pipe.take
+    take = desk.pipe.messages.take
 
     def cancelled_at_the_answer(source: Any, queue: Queue, want: int, done: Callable[..., None]) -> None:
         def answered(got: Any, more: bool) -> None:
@@ -84,7 +90,7 @@ async def test_what_came_in_the_turn_of_the_cancellation_goes_back(
 
         take(source, queue, want, answered)
 
-    monkeypatch.setattr(desk.pipe, "take", cancelled_at_the_answer)
+    monkeypatch.setattr(desk.pipe.messages, "take", cancelled_at_the_answer)
     asking = asyncio.create_task(asker.take(queue, 1))
     with pytest.raises(asyncio.CancelledError):
         await asking
@@ -121,7 +127,7 @@ async def test_waiting_is_bounded_by_the_poll_and_by_its_time(desk: Desk) -> Non
 
 async def test_waiting_survives_the_store(own_server: Server) -> None:
     async with Desk(own_server) as desk:
-        queue, _ = await desk.store.declare("orders", QueueSpec(), "test")
+        queue, _ = await desk.store.catalogue.declare("orders", QueueSpec(), "test")
         async with Wake(desk.store.connector, queue.domain) as wake:
             own_server.kill9()
             await wake.wait(queue, 60.0)

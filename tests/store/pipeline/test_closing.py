@@ -8,7 +8,7 @@ from tests.store.desk import Desk, bodies
 async def test_what_a_closed_session_still_held_goes_back(desk: Desk) -> None:
     queue = await desk.queue()
     async with desk.another(edge="leaving") as leaving:
-        theirs = await leaving.store.find("orders")
+        theirs = await leaving.store.catalogue.find("orders")
         await desk.put(queue, b"1", b"2", b"3")
         first, rest = (await leaving.take(theirs))[0].cut(1)
         await leaving.settle([first])

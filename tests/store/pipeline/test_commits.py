@@ -87,11 +87,11 @@ async def test_the_same_identifier_is_applied_once(two: Two) -> None:
 
 
 async def test_a_refused_identifier_may_be_tried_again(two: Two) -> None:
-    await two.desk.store.declare("two", QueueSpec(max_length=5), "test", replace=True)
+    await two.desk.store.catalogue.declare("two", QueueSpec(max_length=5), "test", replace=True)
     parts = [two.parts()[0], Part(two.two, [], encode(b"c", b"d"), "tmq 1")]
     with pytest.raises(QueueFull):
         await two.desk.commit("t1", *parts)
-    await two.desk.store.declare("two", QueueSpec(max_length=7), "test", replace=True)
+    await two.desk.store.catalogue.declare("two", QueueSpec(max_length=7), "test", replace=True)
     await two.desk.commit("t1", *parts)
     assert [s["added"] for s in await two.looks()] == [7, 7]
 
@@ -112,7 +112,7 @@ async def test_the_same_message_twice_dooms_all(two: Two) -> None:
 
 
 async def test_a_deleted_queue_dooms_all(two: Two) -> None:
-    await two.desk.store.delete(two.two)
+    await two.desk.store.catalogue.delete(two.two)
     before = (await two.desk.stats(two.one))["in_flight"]
     with pytest.raises(QueueUnknown):
         await two.desk.commit("t1", *two.parts())
@@ -135,29 +135,29 @@ async def test_a_deleted_queue_dooms_all(two: Two) -> None:
 async def test_a_queue_that_takes_nothing_dooms_all(
     two: Two, spec: dict[str, object], wanted: type[StoreError]
 ) -> None:
-    await two.desk.store.declare("two", QueueSpec(**spec), "test", replace=True)
+    await two.desk.store.catalogue.declare("two", QueueSpec(**spec), "test", replace=True)
     await doomed(two, wanted, two.parts())
 
 
 async def test_a_reserved_queue_dooms_all(two: Two) -> None:
-    await two.desk.domain.reserve(two.two, "mca 7", 60_000)
+    await two.desk.domain.claims.reserve(two.two, "mca 7", 60_000)
     await doomed(two, QueueReserved, two.parts())
 
 
 async def test_a_paused_queue_may_still_be_settled(two: Two) -> None:
-    await two.desk.store.declare("two", QueueSpec(paused=True), "test", replace=True)
+    await two.desk.store.catalogue.declare("two", QueueSpec(paused=True), "test", replace=True)
     await two.desk.commit("t1", two.parts()[0], Part(two.two, two.held_two, [], "tmq 1"))
     assert [s["acked"] for s in await two.looks()] == [3, 3]
 
 
 async def test_what_a_transaction_takes_out_makes_room_for_what_it_puts_in(two: Two) -> None:
-    await two.desk.store.declare("one", QueueSpec(max_length=5, max_bytes=29), "test", replace=True)
+    await two.desk.store.catalogue.declare("one", QueueSpec(max_length=5, max_bytes=29), "test", replace=True)
     await two.desk.commit("t1", Part(two.one, two.held_one, encode(b"1", b"2", b"3" * 13), "tmq 1"))
     assert await two.desk.drain(two.one) == [*numbered(2, 3), b"1", b"2", b"3" * 13]
 
 
 async def test_all_parts_for_a_queue_count_together(two: Two) -> None:
-    await two.desk.store.declare("one", QueueSpec(max_length=6), "test", replace=True)
+    await two.desk.store.catalogue.declare("one", QueueSpec(max_length=6), "test", replace=True)
     await doomed(two, QueueFull, [Part(two.one, [], encode(b"x"), "t"), Part(two.one, [], encode(b"y"), "t")])
     await two.desk.commit(
         "t2", Part(two.one, [], encode(b"x"), "t"), Part(two.one, two.held_one[:0], [], "t")
@@ -166,7 +166,7 @@ async def test_all_parts_for_a_queue_count_together(two: Two) -> None:
 
 async def test_the_oldest_make_way_for_a_commit(two: Two) -> None:
     spec = QueueSpec(max_length=5, overflow="dead_letter_oldest")
-    await two.desk.store.declare("one", spec, "test", replace=True)
+    await two.desk.store.catalogue.declare("one", spec, "test", replace=True)
     await two.desk.commit("t1", Part(two.one, two.held_one[:1], encode(b"x", b"y", b"z"), "t"))
     assert bodies(await two.desk.domain.peek(two.one, 10)) == [b"x", b"y", b"z"]
     assert [d.body async for d in two.desk.dead(two.one).matching()] == numbered(2, 3)
@@ -204,7 +204,7 @@ async def test_ten_thousand_messages_in_one_commit(desk: Desk) -> None:
 
 async def test_queues_of_two_domains_cannot_be_committed_together(two: Two) -> None:
     """tmq.md 5.5"""
-    other, _ = await two.desk.store.declare("far", QueueSpec(domain="other"), "test")
+    other, _ = await two.desk.store.catalogue.declare("far", QueueSpec(domain="other"), "test")
     with pytest.raises(DomainMismatch):
         await two.desk.commit("t1", *two.parts(), Part(other, [], encode(b"x"), "t"))
 

@@ -12,7 +12,7 @@ OLD = QueueSpec(message_ttl="1ms")
 
 async def age(desk: Desk, queue: Queue) -> None:
     """Everything in the queue is too old from now on, and what comes later will be."""
-    await desk.store.declare(queue.name, OLD, "test", replace=True)
+    await desk.store.catalogue.declare(queue.name, OLD, "test", replace=True)
     start = await desk.store.now_ms()
 
     async def passed() -> bool:
@@ -57,7 +57,7 @@ async def test_a_take_goes_on_behind_what_is_too_old(desk: Desk) -> None:
     await age(desk, queue)
     answers = []
     for _ in range(3):
-        desk.pipe.take(desk.source, queue, 10, lambda got, more: answers.append((got, more)))
+        desk.pipe.messages.take(desk.source, queue, 10, lambda got, more: answers.append((got, more)))
         await desk.count(queue)
     assert answers[0] == ([], True)
     assert answers[-1] == ([], False)
@@ -108,7 +108,7 @@ async def test_old_ones_between_young_ones(desk: Desk) -> None:
     await desk.put(queue, b"young 2")
     await desk.release(old[1:], to_end=True)
     await desk.put(queue, b"young 3")
-    await desk.store.declare(queue.name, QueueSpec(message_ttl="400ms"), "test", replace=True)
+    await desk.store.catalogue.declare(queue.name, QueueSpec(message_ttl="400ms"), "test", replace=True)
     got = await desk.take(queue)
     assert bodies(got) == [b"young 1", b"young 2", b"young 3"]
     assert sorted(await expired(desk, queue)) == numbered(3)

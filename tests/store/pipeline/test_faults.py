@@ -207,7 +207,7 @@ async def test_while_it_is_away_everybody_is_refused_at_once_and_settles_are_kep
         with pytest.raises(StoreUnavailable):
             await desk.publish(queue, b"x")
         assert time.monotonic() - start < 5
-        await until(lambda: desk.pipe.refuses() is not None)
+        await until(lambda: desk.pipe.gate.refuses() is not None)
         start = time.monotonic()
         for ask in (desk.publish(queue, b"y"), desk.take(queue), desk.count(queue)):
             with pytest.raises(StoreUnavailable):

@@ -175,7 +175,7 @@ async def test_a_deleted_queues_leases_are_void(desk: Desk, ending: Ending) -> N
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     got = await desk.take(queue)
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
         await ending(desk, got)
     newer = await desk.queue()

@@ -91,7 +91,7 @@ async def test_of_runs_in_later_calls(desk: Desk) -> None:
 
 async def test_behind_what_no_queue_took(desk: Desk) -> None:
     gone, queue = await desk.queue("gone"), await desk.queue()
-    await desk.store.delete(gone)
+    await desk.store.catalogue.delete(gone)
     sender = Sender(desk)
     asked = [sender.put(gone, b"1"), sender.put(queue, b"2")]
     assert [await verdict(answer) for answer in asked] == [{0: QueueUnknown}, {0: BehindRefused}]
@@ -155,10 +155,10 @@ async def test_a_source_leaves_no_gaps_whatever_is_refused(desk: Desk) -> None:
                     await desk.count(queue)  # what was asked is done
                 case 2:
                     paused = QueueSpec(max_bytes=20_000, paused=rng.random() < 0.3)
-                    await desk.store.declare(queue.name, paused, "test", replace=True)
+                    await desk.store.catalogue.declare(queue.name, paused, "test", replace=True)
         outcomes = await asyncio.gather(*answers, return_exceptions=True)
         assert all(isinstance(told, list | BehindRefused) for told in outcomes)
-        await desk.store.declare(queue.name, QueueSpec(), "test", replace=True)
+        await desk.store.catalogue.declare(queue.name, QueueSpec(), "test", replace=True)
         found = [body[: len(sent[senders[0]][0])] for body in taken + await desk.drain(queue)]
         for sender in senders:
             mine = [body for body in found if body in sent[sender]]

@@ -139,7 +139,7 @@ async def test_how_all_queues_stand(desk: Desk) -> None:
     await work(desk, one)
     await desk.publish(two, b"x")
     await desk.take(two, 1)
-    found = (await standings(desk.store)).read
+    found = (await standings(desk.store.registry, desk.store.listing)).read
     assert found.keys() == {one.name, two.name}
     told = found[one.name]
     assert (told.ready, told.in_flight, told.dead, told.died) == (1, 0, 1, 1)
@@ -160,7 +160,10 @@ async def test_how_much_of_its_bounds_a_queue_has_used(desk: Desk) -> None:
     for queue in queues[:4]:
         await desk.put(queue, b"0123456789", b"0123456789", b"0123456789")
     await desk.take(queues[0], 2)
-    found = {name: told.used for name, told in (await standings(desk.store)).read.items()}
+    found = {
+        name: told.used
+        for name, told in (await standings(desk.store.registry, desk.store.listing)).read.items()
+    }
     assert found["long"] == 3 / 4
     assert found["large"] == (await desk.stats(queues[1]))["bytes"] / 40 > 3 / 100
     assert (found["free"], found["rolling"], found["empty"]) == (0, 0, 0)
@@ -176,7 +179,7 @@ async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
     kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
     await registry.link.call("HSET", registry.keys.queues, newer.name, json.dumps(kept))
     await registry.link.call("HSET", registry.keys.queues, "broken", "{")
-    found = await standings(desk.store)
+    found = await standings(desk.store.registry, desk.store.listing)
     assert (found.read.keys(), set(found.unread)) == ({readable.name, newer.name}, {"broken"})
     assert found.read[newer.name].ready == 1
 

@@ -78,7 +78,7 @@ class StoreMachine(Modelled):
         answers: list[Any] = []
         self.serial += 1
         identifier = f"t{self.serial}"
-        lane.commit(lane.source, identifier, parts, answers.append)
+        lane.idempotent.commit(lane.source, identifier, parts, answers.append)
         self.send(lane)
         if full or spoilt is not None:
             assert isinstance(answers[0], QueueFull | LeaseLost)
@@ -92,7 +92,7 @@ class StoreMachine(Modelled):
             self.models[queue].settle(h.body for h in mine)
             self.models[queue].publish(new[queue])
         if rnd.random() < 0.5:  # under the same identifier once more: done already
-            lane.commit(lane.source, identifier, parts, expect(None))
+            lane.idempotent.commit(lane.source, identifier, parts, expect(None))
             self.send(lane)
 
     def spoil(self, rnd: random.Random, chosen: dict[int, list[Held]]) -> Held | None:
@@ -112,13 +112,13 @@ class StoreMachine(Modelled):
             owner, h = rnd.choice(candidates)
             how = rnd.randrange(4)
             if how == 0:
-                owner.settle(owner.source, [h.delivery], expect(LeaseLost))
+                owner.messages.settle(owner.source, [h.delivery], expect(LeaseLost))
             elif how == 1:
-                owner.release(owner.source, [h.delivery], failed=True, done=expect(LeaseLost))
+                owner.messages.release(owner.source, [h.delivery], failed=True, done=expect(LeaseLost))
             elif how == 2:
-                owner.note(owner.source, h.delivery, "late", expect(LeaseLost))
+                owner.messages.note(owner.source, h.delivery, "late", expect(LeaseLost))
             else:
-                owner.reject(owner.source, [h.delivery], "refused", "", expect(LeaseLost))
+                owner.messages.reject(owner.source, [h.delivery], "refused", "", expect(LeaseLost))
             self.send(owner)
             self.fenced[h.queue] += 1
 
@@ -129,7 +129,7 @@ class StoreMachine(Modelled):
         lane.die()
         sweeper = self.lanes[(number + 1) % len(self.lanes)]
         assert sweeper.fence() == [lane.session]
-        lane.count(lane.source, self.queues[0], expect(0))
+        lane.messages.count(lane.source, self.queues[0], expect(0))
         with pytest.raises(ResponseError, match=r"^SESSION"):
             lane.send()
         back, dead, _ = sweeper.sweep(lane.session, self.queues)

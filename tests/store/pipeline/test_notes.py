@@ -113,10 +113,10 @@ async def test_upkeep_loses_no_note(desk: Desk) -> None:
     await desk.note(new, NOTE)
     await desk.release([old], to_end=True)
     await desk.release([new], to_end=True)
-    await desk.store.declare("orders", QueueSpec(message_ttl="250ms"), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(message_ttl="250ms"), "test", replace=True)
     await desk.domain.tidy(queue)
     assert (await desk.stats(queue))["expired"] == 1
-    await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
     (again,) = await desk.take(queue)
     assert (again.note, again.acquired, bodies([again])) == (NOTE, 2, [b"new"])
 
@@ -135,7 +135,7 @@ async def test_whoever_has_lost_the_lease_notes_nothing(desk: Desk) -> None:
     assert (await desk.stats(queue))["fenced"] == 2
     (again,) = await desk.take(queue, 1)
     assert again.note == "theirs"
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown):
         await desk.note(again, "late")
 
@@ -172,7 +172,7 @@ def test_what_a_dead_process_held_keeps_its_note(client: Client) -> None:
     lane, queue = begun(client)
     got = take(lane, queue)
     told = Answers()
-    lane.note(lane.source, got[1], NOTE, told)
+    lane.messages.note(lane.source, got[1], NOTE, told)
     assert lane.send() == lane.again() == [[1, 0]]
     assert told == [None]
     lane.die()
@@ -188,7 +188,7 @@ def test_what_a_dead_process_held_keeps_its_note(client: Client) -> None:
 def test_records_of_before_there_were_notes_are_still_read(client: Client) -> None:
     """What a message was returned with may look like a note."""
     lane, queue = begun(client)
-    lane.release(lane.source, take(lane, queue), failed=True, error=";not a note")
+    lane.messages.release(lane.source, take(lane, queue), failed=True, error=";not a note")
     lane.send()
     kept = {position: client.call("HGET", queue.keys[4], position) for position in (b"32", b"33", b"34")}
     for position, record in kept.items():

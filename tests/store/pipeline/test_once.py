@@ -16,6 +16,7 @@ from services.store.model.errors import (
     QueueUnknown,
     ReservationLost,
 )
+from services.store.model.identities import JournalNumber, TransactionId
 from tests.servers import Client
 from tests.store.desk import Desk, bodies, encode, numbered, until
 from tests.store.pipeline.test_notes import begun
@@ -61,19 +62,19 @@ async def test_only_the_holder_puts_in_and_a_duplicate_needs_no_reservation(desk
     queue = await desk.queue()
     with pytest.raises(ReservationLost):
         await desk.publish_once("cast 1", queue, b"a", holder="cast 7")
-    fence = await desk.domain.reserve(queue, "cast 7", 60_000)
+    fence = await desk.domain.claims.reserve(queue, "cast 7", 60_000)
     for holder, wanted in (("", QueueReserved), ("?cast 8", QueueReserved), ("cast 8", ReservationLost)):
         with pytest.raises(wanted):
             await desk.publish_once("cast 1", queue, b"a", holder=holder)
     assert await desk.publish_once("cast 1", queue, b"a", holder="cast 7") is STORED
     assert await desk.publish_once("cast 2", queue, b"b", holder="?cast 7") is STORED
-    await desk.domain.release_reservation(queue, "cast 7", fence)
+    await desk.domain.claims.release_reservation(queue, "cast 7", fence)
     assert await desk.publish_once("cast 1", queue, b"a", holder="cast 7") is AGAIN
 
 
 async def test_a_part_of_a_commit_may_have_a_holder(desk: Desk) -> None:
     queue, other = await desk.queue(), await desk.queue("other")
-    await desk.domain.reserve(queue, "cast 7", 60_000)
+    await desk.domain.claims.reserve(queue, "cast 7", 60_000)
     with pytest.raises(QueueReserved):
         await desk.commit("t1", Part(queue, [], encode(b"a"), "t"), Part(other, [], encode(b"b"), "t"))
     await desk.commit("t1", Part(queue, [], encode(b"a"), "t", "cast 7"), Part(other, [], encode(b"b"), "t"))
@@ -94,12 +95,12 @@ async def test_what_is_refused_may_be_tried_again(
     """Neither the identifier nor the number counts as applied."""
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
-    await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(**spec), "test", replace=True)
     with pytest.raises(wanted):
         await desk.publish_once("cast 1", queue, b"once")
     with pytest.raises(wanted):
         await desk.numbering("a", 1, queue, b"numbered")
-    await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
     assert await desk.publish_once("cast 1", queue, b"once") is STORED
     assert await desk.numbering("a", 1, queue, b"numbered") is STORED
     assert await desk.drain(queue) == [b"in the way", b"once", b"numbered"]
@@ -129,7 +130,7 @@ async def test_a_journal_is_remembered_for_ever(desk: Desk) -> None:
     await desk.numbering("host 1", 7, queue, b"x")
     key = desk.domain.keys.journal("host 1")
     assert await desk.domain.link.call("PTTL", key) == -1
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     assert await desk.numbering("host 1", 7, queue, b"x") is AGAIN, "whatever became of the queue"
     with pytest.raises(QueueUnknown):
         await desk.numbering("host 1", 8, queue, b"x")
@@ -169,7 +170,7 @@ async def test_what_is_no_number_of_a_journal_is_refused(desk: Desk, number: int
 
 async def test_a_reserved_queue_takes_nothing_from_a_journal(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "mca 7", 60_000)
+    await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     with pytest.raises(QueueReserved):
         await desk.numbering("a", 1, queue, b"x")
 
@@ -179,14 +180,14 @@ def test_a_lost_answer_is_given_again(client: Client) -> None:
     lane, queue = begun(client)
     told = Answers()
     (record,) = encode(b"x")
-    lane.publish_once(lane.source, "cast 1", queue, record, "t", "", "", 60_000, told)
-    lane.publish_numbered(lane.source, "a", 1, queue, record, "t", told)
+    lane.idempotent.publish(lane.source, TransactionId("cast 1", 60_000), queue, record, "t", told)
+    lane.idempotent.publish(lane.source, JournalNumber("a", 1), queue, record, "t", told)
     assert lane.send() == lane.again() == [[b"DONE"], [b"DONE"]]
-    lane.publish_once(lane.source, "cast 1", queue, record, "t", "", "", 60_000, told)
-    lane.publish_numbered(lane.source, "a", 1, queue, record, "t", told)
+    lane.idempotent.publish(lane.source, TransactionId("cast 1", 60_000), queue, record, "t", told)
+    lane.idempotent.publish(lane.source, JournalNumber("a", 1), queue, record, "t", told)
     assert lane.send() == [[b"AGAIN"], [b"AGAIN"]]
     assert told == [STORED, STORED, AGAIN, AGAIN]
-    lane.count(lane.source, queue, told)
+    lane.messages.count(lane.source, queue, told)
     lane.send()
     assert told[-1] == 5
 
@@ -196,7 +197,7 @@ async def test_attributes_and_order_with_what_the_connection_asked_before(desk: 
     answers: list[Any] = []
     record = records.encode(b"1", {"type": 3})
     first = desk.publishing(queue, b"0")
-    desk.pipe.publish_numbered(desk.source, "a", 1, queue, record, "sysv", answers.append)
+    desk.pipe.idempotent.publish(desk.source, JournalNumber("a", 1), queue, record, "sysv", answers.append)
     last = desk.publishing(queue, b"2")
     assert (await first, await last, answers) == ([], [], [STORED])
     got = await desk.take(queue)

@@ -53,11 +53,11 @@ async def test_answers_come_in_the_order_of_the_questions(desk: Desk) -> None:
     for i in range(50):
         kind = i % 3
         if kind == 0:
-            desk.pipe.publish(desk.source, queue, encode(b"x"), "t", lambda _e, i=i: order.append(i))
+            desk.pipe.messages.publish(desk.source, queue, encode(b"x"), "t", lambda _e, i=i: order.append(i))
         elif kind == 1:
-            desk.pipe.take(desk.source, queue, 1, lambda _d, _m, i=i: order.append(i))
+            desk.pipe.messages.take(desk.source, queue, 1, lambda _d, _m, i=i: order.append(i))
         else:
-            desk.pipe.count(desk.source, queue, lambda _n, i=i: order.append(i))
+            desk.pipe.messages.count(desk.source, queue, lambda _n, i=i: order.append(i))
     await desk.count(queue)
     assert order == list(range(50))
 
@@ -139,11 +139,11 @@ async def test_a_callback_that_fails_harms_nobody_else(desk: Desk, caplog: pytes
         raise RuntimeError("a bug")
 
     first = desk.publishing(queue, b"a", source=Source(OURSELVES))
-    desk.pipe.publish(Source(OURSELVES), queue, encode(b"b"), "t", fails)
+    desk.pipe.messages.publish(Source(OURSELVES), queue, encode(b"b"), "t", fails)
     second = desk.publishing(queue, b"c", source=Source(OURSELVES))
-    desk.pipe.take(Source(OURSELVES), queue, 1, fails)
+    desk.pipe.messages.take(Source(OURSELVES), queue, 1, fails)
     third = desk.taking(queue, 1, source=Source(OURSELVES))
-    desk.pipe.count(Source(OURSELVES), queue, fails)
+    desk.pipe.messages.count(Source(OURSELVES), queue, fails)
     fourth = desk.counting(queue)
     async with asyncio.timeout(5):
         assert (await first, await second) == ([], [])

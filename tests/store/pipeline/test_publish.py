@@ -98,19 +98,19 @@ async def test_a_paused_queue_takes_nothing_in_and_gives_nothing_out(desk: Desk)
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     held = await desk.take(queue, 1)
-    await desk.store.declare("orders", QueueSpec(paused=True), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(paused=True), "test", replace=True)
     assert refused(await desk.publish(queue, b"x")) == ([0], {QueuePaused})
     assert desk.refusals["queue_paused"] == 1
     assert await desk.take(queue) == []
     await desk.settle(held)
     assert await desk.count(queue) == 2
-    await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
     assert await desk.drain(queue) == numbered(2, 1)
 
 
 async def test_a_deleted_queue_is_unknown(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     assert refused(await desk.publish(queue, b"x", b"y")) == ([0, 1], {QueueUnknown})
     for ask in (desk.take(queue), desk.count(queue), desk.bury(queue, b"\0\0\0\0", "refused")):
         with pytest.raises(QueueUnknown):
@@ -184,7 +184,7 @@ async def test_what_was_found_not_to_be_kept_is_not_promised_either(desk: Desk, 
     queue = await desk.queue()
     async with desk.another() as edge:
         edge.store.look_after()
-        handle = await edge.store.find("orders")
+        handle = await edge.store.catalogue.find("orders")
         await edge.put(handle, b"kept")
         with server.configured(appendfsync="everysec"):
             await desk.store.initialise()
@@ -194,7 +194,7 @@ async def test_what_was_found_not_to_be_kept_is_not_promised_either(desk: Desk, 
             with pytest.raises(AckLevelLost):
                 await edge.commit("t", Part(handle, [], encode(b"y"), "t"))
             assert await edge.drain(handle) == [b"kept"]
-            assert (await desk.store.find("orders")).unkept
+            assert (await desk.store.catalogue.find("orders")).unkept
         await desk.store.initialise()
         await until(lambda: not handle.unkept)
         await edge.put(handle, b"z")

@@ -37,14 +37,14 @@ class Answers(list[Any]):
 
 def put(lane: Lane, queue: Queue, *messages: bytes) -> None:
     told = Answers()
-    lane.publish(lane.source, queue, encode(*messages), "t", told)
+    lane.messages.publish(lane.source, queue, encode(*messages), "t", told)
     lane.send()
     assert told == [[]]
 
 
 def take(lane: Lane, queue: Queue, want: int = 1000) -> list[Delivery]:
     told = Answers()
-    lane.take(lane.source, queue, want, told)
+    lane.messages.take(lane.source, queue, want, told)
     lane.send()
     return singles(told[0])
 
@@ -66,14 +66,14 @@ def test_every_operation_answers_the_same_again(lane: Lane, queue: Queue) -> Non
     put(lane, queue, *numbered(100))
     got = take(lane, queue, 50)
     told = Answers()
-    lane.settle(lane.source, got[:10], told)
-    lane.release(lane.source, got[10:20], failed=True, done=told)
-    lane.reject(lane.source, got[20:22], "refused", "no", told)
-    lane.bury(lane.source, queue, encode(b"x")[0], "t", "injured", "", told)
-    lane.publish(lane.source, queue, encode(*numbered(5)), "t", told)
-    lane.take(lane.source, queue, 30, told)
-    lane.count(lane.source, queue, told)
-    lane.commit(lane.source, "t1", [Part(queue, got[22:30], encode(b"y"), "t")], told)
+    lane.messages.settle(lane.source, got[:10], told)
+    lane.messages.release(lane.source, got[10:20], failed=True, done=told)
+    lane.messages.reject(lane.source, got[20:22], "refused", "no", told)
+    lane.messages.bury(lane.source, queue, encode(b"x")[0], "t", "injured", "", told)
+    lane.messages.publish(lane.source, queue, encode(*numbered(5)), "t", told)
+    lane.messages.take(lane.source, queue, 30, told)
+    lane.messages.count(lane.source, queue, told)
+    lane.idempotent.commit(lane.source, "t1", [Part(queue, got[22:30], encode(b"y"), "t")], told)
     repeated(lane, queue, lane.send())
     assert len(told) == 8
     assert counters(lane, queue)[b"acked"] == b"18"
@@ -86,10 +86,10 @@ def test_a_take_gives_the_same_messages_again(lane: Lane, queue: Queue, want: in
     put(lane, queue, *numbered(100))
     got = take(lane, queue, 20)
     told = Answers()
-    lane.release(lane.source, [got[3], got[17]], failed=True, done=told)
-    lane.release(lane.source, [got[9]], failed=True, to_end=True, done=told)
+    lane.messages.release(lane.source, [got[3], got[17]], failed=True, done=told)
+    lane.messages.release(lane.source, [got[9]], failed=True, to_end=True, done=told)
     lane.send()
-    lane.take(lane.source, queue, want, told)
+    lane.messages.take(lane.source, queue, want, told)
     answer = lane.send()
     repeated(lane, queue, answer)
     assert len(bodies(told[-1])) == min(want, 83)
@@ -98,8 +98,8 @@ def test_a_take_gives_the_same_messages_again(lane: Lane, queue: Queue, want: in
 def test_a_take_of_what_was_at_the_end_gives_its_counts_again(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(3))
     told = Answers()
-    lane.release(lane.source, take(lane, queue), failed=True, to_end=True, done=told)
-    lane.take(lane.source, queue, 10, told)
+    lane.messages.release(lane.source, take(lane, queue), failed=True, to_end=True, done=told)
+    lane.messages.take(lane.source, queue, 10, told)
     repeated(lane, queue, lane.send())
     assert [(d.acquired, d.failed) for d in told[1]] == [(2, 1)] * 3
 
@@ -108,12 +108,12 @@ def test_others_may_work_between_a_call_and_its_repetition(lane: Lane, queue: Qu
     put(lane, queue, *numbered(64))
     other = Lane(client, "two")
     told = Answers()
-    lane.take(lane.source, queue, 20, told)
+    lane.messages.take(lane.source, queue, 20, told)
     answer = lane.send()
     theirs = take(other, queue, 30)
-    other.settle(other.source, theirs[:25], told)
-    other.release(other.source, theirs[25:], failed=False, done=told)
-    other.publish(other.source, queue, encode(b"more"), "t", told)
+    other.messages.settle(other.source, theirs[:25], told)
+    other.messages.release(other.source, theirs[25:], failed=False, done=told)
+    other.messages.publish(other.source, queue, encode(b"more"), "t", told)
     other.send()
     repeated(lane, queue, answer)
 
@@ -126,9 +126,9 @@ def test_a_take_is_repeated_whole_when_its_neighbours_were_thinned_out(
     other = Lane(client, "two")
     theirs = take(other, queue, 28)
     told = Answers()
-    lane.take(lane.source, queue, 10, told)
+    lane.messages.take(lane.source, queue, 10, told)
     answer = lane.send()
-    other.settle(other.source, theirs, told)
+    other.messages.settle(other.source, theirs, told)
     other.send()
     lane.function("upkeep", queue.keys, -1000, 500, 0)
     assert client.call("HLEN", queue.keys[7]) == 1
@@ -140,9 +140,9 @@ def test_refusals_are_repeated_too(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(490))
     got = take(lane, queue, 1)
     told = Answers()
-    lane.publish(lane.source, queue, encode(*numbered(50)), "t", told)
-    lane.settle(lane.source, got, told)
-    lane.settle(lane.source, got, told)
+    lane.messages.publish(lane.source, queue, encode(*numbered(50)), "t", told)
+    lane.messages.settle(lane.source, got, told)
+    lane.messages.settle(lane.source, got, told)
     answer = lane.send()
     repeated(lane, queue, answer)
     assert {type(why) for _, why in told[0]} == {QueueFull}
@@ -152,7 +152,7 @@ def test_refusals_are_repeated_too(lane: Lane, queue: Queue) -> None:
 def test_the_deadline_passed_and_nothing_is_done(lane: Lane, queue: Queue) -> None:
     """tmq.md 7.2: failed, so nothing of it is stored later."""
     told = Answers()
-    lane.publish(lane.source, queue, encode(b"x"), "t", told)
+    lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
     with pytest.raises(ResponseError, match=r"^LATE"):
         lane.send(deadline_ms=1)
     for _ in range(2):
@@ -167,7 +167,7 @@ def test_a_repetition_is_answered_after_its_deadline(lane: Lane, queue: Queue) -
     seconds, micros = lane.client.call("TIME")
     now = int(seconds) * 1000 + int(micros) // 1000
     told = Answers()
-    lane.publish(lane.source, queue, encode(b"x"), "t", told)
+    lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
     answer = lane.send(deadline_ms=now + 200)
     while (at := lane.client.call("TIME")) and int(at[0]) * 1000 + int(at[1]) // 1000 <= now + 200:
         pass
@@ -178,7 +178,7 @@ def test_a_gap_is_refused(lane: Lane, queue: Queue) -> None:
     put(lane, queue, b"a")
     lane.sequence += 1
     told = Answers()
-    lane.publish(lane.source, queue, encode(b"x"), "t", told)
+    lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
     with pytest.raises(ResponseError, match=r"^GAP 1"):
         lane.send()
     assert told == []
@@ -203,8 +203,8 @@ def test_a_swept_sessions_last_call_is_still_answered_but_gives_nothing_out(
     other = Lane(client, "two")
     put(lane, queue, *numbered(10))
     told = Answers()
-    lane.publish(lane.source, queue, encode(b"x"), "t", told)
-    lane.take(lane.source, queue, 5, told)
+    lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
+    lane.messages.take(lane.source, queue, 5, told)
     lane.send()
     lane.die()
     assert other.fence() == ["one"]
@@ -213,7 +213,7 @@ def test_a_swept_sessions_last_call_is_still_answered_but_gives_nothing_out(
     assert len(fenced[1]) > 1
     assert other.sweep("one", [queue]) == (5, 0, 0)
     assert lane.again() == [1, [0]]
-    lane.count(lane.source, queue, told)
+    lane.messages.count(lane.source, queue, told)
     with pytest.raises(ResponseError, match=r"^SESSION"):
         lane.send()
     assert bodies(take(other, queue)) == [*numbered(10), b"x"]
@@ -222,7 +222,7 @@ def test_a_swept_sessions_last_call_is_still_answered_but_gives_nothing_out(
 def test_a_deleted_queue_does_not_keep_a_repetition_from_being_answered(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(3))
     told = Answers()
-    lane.take(lane.source, queue, 2, told)
+    lane.messages.take(lane.source, queue, 2, told)
     lane.send()
     lane.function("delete", [*queue.keys, *lane.keys.bindings], queue.qid, "Delete")
     assert lane.again() == [[0]]
@@ -231,8 +231,8 @@ def test_a_deleted_queue_does_not_keep_a_repetition_from_being_answered(lane: La
 def test_another_generation_answers_what_an_earlier_one_did(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(40))
     told = Answers()
-    lane.publish(lane.source, queue, encode(*numbered(40, 40)), "t", told)
-    lane.take(lane.source, queue, 50, told)
+    lane.messages.publish(lane.source, queue, encode(*numbered(40, 40)), "t", told)
+    lane.messages.take(lane.source, queue, 50, told)
     answer = lane.send()
     lane.client.call("SET", lane.keys.epoch, "dataset.2")
     with pytest.raises(ResponseError, match=r"^EPOCH dataset.2"):
@@ -241,7 +241,7 @@ def test_another_generation_answers_what_an_earlier_one_did(lane: Lane, queue: Q
     lane.command = tuple("dataset.2" if word == old else word for word in lane.command)
     repeated(lane, queue, answer)
     put(lane, queue, b"new")
-    lane.settle(lane.source, told[1], told)
+    lane.messages.settle(lane.source, told[1], told)
     lane.send()
     assert bodies(take(lane, queue)) == [*numbered(30, 50), b"new"]
 

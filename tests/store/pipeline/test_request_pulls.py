@@ -39,7 +39,7 @@ async def test_what_is_told_again_is_the_same_delivery(desk: Desk, node: Node) -
     """With its attributes, counts, note and time; of an entry of many, and of what was returned."""
     queue = await desk.queue()
     record = records.encode(b"body", {"type": 3})
-    desk.pipe.publish(desk.source, queue, [*encode(b"first"), record], "test 1", lambda _: None)
+    desk.pipe.messages.publish(desk.source, queue, [*encode(b"first"), record], "test 1", lambda _: None)
     got = await desk.take(queue)
     await desk.settle([got[0].cut(1)[0]])
     (held,) = [got[0].cut(1)[1]]
@@ -88,9 +88,9 @@ async def test_what_has_expired_is_looked_past(desk: Desk, node: Node) -> None:
     queue = await desk.queue(message_ttl="300ms")
     await desk.put(queue, *numbered(2100))
     await asyncio.sleep(0.35)
-    await desk.store.declare("orders", QueueSpec(message_ttl="60s"), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(message_ttl="60s"), "test", replace=True)
     await desk.put(queue, b"young")
-    await desk.store.declare("orders", QueueSpec(message_ttl="300ms"), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(message_ttl="300ms"), "test", replace=True)
     told = await node.pull(A, queue)
     if told is Nothing.EMPTY:  # the machine was slow: the young one is old by now, too
         assert (await desk.stats(queue))["expired"] == 2101
@@ -104,7 +104,7 @@ async def test_a_message_that_is_too_large_stays_where_it_is(desk: Desk, node: N
     queue = await desk.queue(max_deliveries=1)
     record = records.encode(b"x" * 1000, {"much": "y" * 500})
     assert await desk.publish(queue, b"z" * 1001) == []
-    desk.pipe.publish(desk.source, queue, [record], "t", lambda _: None)
+    desk.pipe.messages.publish(desk.source, queue, [record], "t", lambda _: None)
     for _ in range(2):
         with pytest.raises(MessageTooLarge):
             await node.pull(A, queue, largest=1000)
@@ -139,7 +139,7 @@ async def test_a_queue_made_anew_has_nothing_of_the_old_ones(desk: Desk, node: N
     queue = await desk.queue()
     await desk.put(queue, b"x")
     await node.pull(A, queue)
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     newer = await desk.queue()
     await desk.put(newer, b"y", b"z")
     await desk.take(newer, 1)  # leased under the numbers that the old one's had

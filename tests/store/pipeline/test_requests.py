@@ -18,7 +18,8 @@ from services.store.model.errors import (
     QueueUnknown,
     StoreFull,
 )
-from services.store.model.requests import NO_ID, Settlement
+from services.store.model.identities import NO_ID
+from services.store.model.requests import Settlement
 from tests.servers import Server
 from tests.store.desk import Desk, until
 from tests.store.requesting import KEEP_MS, Node, given, kept, request_id
@@ -45,7 +46,7 @@ async def test_a_push_counts_once_whoever_repeats_it(desk: Desk, node: Node) -> 
 
 
 async def reserve(desk: Desk, queue: Queue) -> None:
-    await desk.domain.reserve(queue, "mca 7", 60_000)
+    await desk.domain.claims.reserve(queue, "mca 7", 60_000)
 
 
 async def nothing(_: Desk, __: Queue) -> None:
@@ -73,12 +74,14 @@ async def test_what_was_refused_is_refused_again(
     """The ERROR is on its way round the ring already: the push must not be done after it."""
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
-    changed, _ = await desk.store.declare("orders", QueueSpec.model_validate(spec), "test", replace=True)
+    changed, _ = await desk.store.catalogue.declare(
+        "orders", QueueSpec.model_validate(spec), "test", replace=True
+    )
     await first(desk, changed)
     with pytest.raises(wanted):
         await node.push(A, queue, b"refused")
     assert await kept(desk, A) == f"push {why}".encode()
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     queue = await desk.queue()
     with pytest.raises(wanted):
         await node.push(A, queue, b"refused")
@@ -90,7 +93,7 @@ async def test_what_was_refused_is_refused_again(
 async def test_a_queue_that_is_gone_is_not_remembered(desk: Desk, node: Node) -> None:
     """ring.md 5.3: then another node serves it, or this one again."""
     queue = await desk.queue()
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     for told in (node.push(A, queue, b"x"), node.pull(B, queue)):
         with pytest.raises(QueueUnknown):
             await told
@@ -101,7 +104,7 @@ async def test_a_queue_that_is_gone_is_not_remembered(desk: Desk, node: Node) ->
 async def test_it_was_done_also_if_the_queue_is_gone_since(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     await node.push(A, queue, b"x")
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     assert await node.push(A, queue, b"x") is AGAIN
 
 

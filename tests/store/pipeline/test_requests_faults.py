@@ -10,6 +10,7 @@ from redis.exceptions import ResponseError
 
 from services.store import OURSELVES, Outcome, Part, PipeSettings, Queue, QueueSpec, Source
 from services.store.model.errors import LeaseLost, OutcomeUnknown, QueueFull, StoreUnavailable
+from services.store.model.identities import RequestId
 from services.store.model.requests import Nothing, Pulled, Settlement
 from tests.proxy import Proxy
 from tests.servers import Client, Server
@@ -34,11 +35,11 @@ def lane(client: Client, queue: Queue) -> Lane:
 
 
 def push(lane: Lane, request: bytes, queue: Queue, body: bytes, told: Answers) -> None:
-    lane.push_once(lane.source, request, queue, *encode(body), "t", KEEP_MS, told)
+    lane.idempotent.publish(lane.source, RequestId(request, KEEP_MS), queue, *encode(body), "t", told)
 
 
 def pull(lane: Lane, request: bytes, queue: Queue, told: Answers) -> None:
-    lane.pull_once(lane.source, request, queue, LARGEST, KEEP_MS, told)
+    lane.idempotent.pull(lane.source, request, queue, LARGEST, KEEP_MS, told)
 
 
 # the same call, because its answer was lost
@@ -51,7 +52,7 @@ def test_every_request_answers_the_same_again(lane: Lane, queue: Queue) -> None:
     push(lane, A, queue, b"2", told)
     pull(lane, B, queue, told)
     pull(lane, B, queue, told)
-    lane.settle_once(lane.source, C, queue, told)
+    lane.idempotent.settle(lane.source, C, queue, told)
     push(lane, D, queue, b"3", told)
     push(lane, request_id(5), queue, b"4", told)
     repeated(lane, queue, lane.send())
@@ -59,7 +60,7 @@ def test_every_request_answers_the_same_again(lane: Lane, queue: Queue) -> None:
     assert [(one.again, bodies([one.delivery])) for one in told[1:3]] == [(False, [b"0"]), (True, [b"0"])]
     assert told[3:5] == [Settlement.UNKNOWN, Outcome.STORED]
     assert isinstance(told[5], QueueFull)
-    lane.settle_once(lane.source, B, queue, told)
+    lane.idempotent.settle(lane.source, B, queue, told)
     repeated(lane, queue, lane.send())
     assert told[-1] is Settlement.SETTLED
 
@@ -104,7 +105,7 @@ def test_a_settlement_of_anothers_lease_takes_two_calls(lane: Lane, queue: Queue
     put(lane, queue, b"0")
     pull(lane, A, queue, told)
     lane.send()
-    other.settle_once(other.source, A, queue, told)
+    other.idempotent.settle(other.source, A, queue, told)
     assert other.send() == [[b"HELD", b"one"]]
     assert len(told) == 1
     assert lane.keys.lots("one") not in other.command
@@ -122,12 +123,12 @@ def test_to_read_anothers_lease_again_gives_no_right_to_it(lane: Lane, queue: Qu
     pull(lane, A, queue, told)
     lane.send()
     pull(other, A, queue, told)
-    other.release(Source(OURSELVES), [told[0].delivery], failed=False, done=told)
+    other.messages.release(Source(OURSELVES), [told[0].delivery], failed=False, done=told)
     other.send()
     assert isinstance(told[1], LeaseLost), "settles come before"
     pull(other, A, queue, told)
     after = Part(queue, [told[0].delivery], [], "t")
-    other.commit(other.source, "t1", [after], told)
+    other.idempotent.commit(other.source, "t1", [after], told)
     other.send()
     assert (told[2].again, told[3].again, type(told[4])) == (True, True, LeaseLost)
 
@@ -264,7 +265,7 @@ async def test_what_is_asked_of_a_store_that_is_away_is_refused(own_server: Serv
     async with Desk(own_server, pipe=HASTY) as desk:
         queue, node = await desk.queue(), Node(desk)
         own_server.kill9()
-        await until(lambda: desk.pipe.refuses() is not None)
+        await until(lambda: desk.pipe.gate.refuses() is not None)
         for asked in (node.push(A, queue, b"x"), node.pull(B, queue), node.settle(C, queue)):
             with pytest.raises(StoreUnavailable):
                 await asyncio.wait_for(asked, 10)

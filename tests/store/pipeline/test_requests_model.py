@@ -15,6 +15,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from services.store import Outcome
 from services.store.model.errors import MessageTooLarge, QueueFull
+from services.store.model.identities import RequestId
 from services.store.model.requests import Nothing, Pulled, Settlement
 from tests.servers import Server
 from tests.store.desk import bodies, encode
@@ -47,7 +48,7 @@ class RequestMachine(StoreMachine):
     def ask(self, lane: Lane, verb: str, *args: Any) -> Any:
         """What the verb tells; it may take two calls."""
         told: list[Any] = []
-        getattr(lane, verb)(lane.source, *args, told.append)
+        getattr(lane.idempotent, verb)(lane.source, *args, told.append)
         while lane.waiting:
             self.send(lane)
         (answer,) = told
@@ -64,7 +65,9 @@ class RequestMachine(StoreMachine):
         lane, request = self.lanes[number], self.new_id()
         (body,) = self.fresh(rnd, 1)
         fit = self.models[queue].publish([body])
-        told = self.ask(lane, "push_once", request, self.queues[queue], *encode(body), "ring", KEEP_MS)
+        told = self.ask(
+            lane, "publish", RequestId(request, KEEP_MS), self.queues[queue], *encode(body), "ring"
+        )
         assert told is Outcome.STORED if fit else isinstance(told, QueueFull)
         self.pushes[request] = Known(queue, told)
 
@@ -73,8 +76,8 @@ class RequestMachine(StoreMachine):
         if not self.pushes:
             return
         request, known = rnd.choice(list(self.pushes.items()))
-        args = (self.queues[known.queue], *encode(b"never"), "ring", KEEP_MS)
-        told = self.ask(self.lanes[number], "push_once", request, *args)
+        args = (self.queues[known.queue], *encode(b"never"), "ring")
+        told = self.ask(self.lanes[number], "publish", RequestId(request, KEEP_MS), *args)
         assert told is Outcome.AGAIN if known.told is Outcome.STORED else isinstance(told, QueueFull)
 
     @rule(number=sessions, queue=queues, rnd=randoms)
@@ -82,7 +85,7 @@ class RequestMachine(StoreMachine):
         lane, request, model = self.lanes[number], self.new_id(), self.models[queue]
         largest = rnd.choice((10, 2000))
         taken = model.take(lane.session, 1)
-        told = self.ask(lane, "pull_once", request, self.queues[queue], largest, KEEP_MS)
+        told = self.ask(lane, "pull", request, self.queues[queue], largest, KEEP_MS)
         known = self.pulls[request] = Known(queue, told)
         if not taken:
             assert told is Nothing.EMPTY
@@ -111,7 +114,7 @@ class RequestMachine(StoreMachine):
         if not self.pulls:
             return
         request, known = rnd.choice(list(self.pulls.items()))
-        told = self.ask(self.lanes[number], "pull_once", request, self.queues[known.queue], 2000, KEEP_MS)
+        told = self.ask(self.lanes[number], "pull", request, self.queues[known.queue], 2000, KEEP_MS)
         if known.held is None:
             assert told is known.told or type(told) is type(known.told)
         elif self.is_leased(known):
@@ -128,7 +131,7 @@ class RequestMachine(StoreMachine):
             return
         request, known = rnd.choice(list(self.pulls.items()))
         leased = self.is_leased(known)
-        told = self.ask(self.lanes[number], "settle_once", request, self.queues[known.queue])
+        told = self.ask(self.lanes[number], "settle", request, self.queues[known.queue])
         if known.held is None:
             assert told is Settlement.UNKNOWN
         elif not leased:

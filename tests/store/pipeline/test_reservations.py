@@ -20,14 +20,14 @@ from tests.store.pipeline.test_publish import refused
 
 async def test_only_the_holder_of_a_reservation_may_publish(desk: Desk) -> None:
     queue = await desk.queue()
-    fence = await desk.domain.reserve(queue, "mca 7", 60_000)
+    fence = await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     assert fence == 1
     assert refused(await desk.publish(queue, b"x")) == ([0], {QueueReserved})
     assert refused(await desk.publish(queue, b"x", holder="mca 8")) == ([0], {ReservationLost})
     assert await desk.publish(queue, b"x", holder="mca 7") == []
-    assert not await desk.domain.release_reservation(queue, "mca 8", fence)
-    assert not await desk.domain.release_reservation(queue, "mca 7", fence + 1)
-    assert await desk.domain.release_reservation(queue, "mca 7", fence)
+    assert not await desk.domain.claims.release_reservation(queue, "mca 8", fence)
+    assert not await desk.domain.claims.release_reservation(queue, "mca 7", fence + 1)
+    assert await desk.domain.claims.release_reservation(queue, "mca 7", fence)
     assert refused(await desk.publish(queue, b"x", holder="mca 7")) == ([0], {ReservationLost})
     assert await desk.publish(queue, b"y") == []
     assert desk.refusals == {"queue_reserved": 1, "reservation_lost": 2}
@@ -37,19 +37,19 @@ async def test_who_needs_no_reservation_is_kept_out_by_others_only(desk: Desk) -
     """rqp_mca.md 2.3: `exclusive: false`, and MSG_DATA for a queue that nobody holds."""
     queue = await desk.queue()
     assert await desk.publish(queue, b"x", holder="?mca 7") == []
-    await desk.domain.reserve(queue, "mca 7", 60_000)
+    await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     assert await desk.publish(queue, b"x", holder="?mca 7") == []
     assert refused(await desk.publish(queue, b"x", holder="?mca 8")) == ([0], {QueueReserved})
 
 
 async def test_whoever_comes_second_is_told_by_whom_and_for_how_long(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "mca edge 7", 60_000)
+    await desk.domain.claims.reserve(queue, "mca edge 7", 60_000)
     told = r"queue 'orders' is reserved by mca edge 7 for (60\.0|59\.\d) s more"
     with pytest.raises(QueueReserved, match=told):
-        await desk.domain.reserve(queue, "mca 8", 60_000)
+        await desk.domain.claims.reserve(queue, "mca 8", 60_000)
     with pytest.raises(QueueReserved, match=told):
-        await desk.domain.available(queue, "mca 8")
+        await desk.domain.claims.available(queue, "mca 8")
     stats = await desk.stats(queue)
     assert stats["reserved_by"] == "mca edge 7"
     assert 50_000 < stats["reserved_for_ms"] <= 60_000
@@ -57,47 +57,47 @@ async def test_whoever_comes_second_is_told_by_whom_and_for_how_long(desk: Desk)
 
 async def test_renewing_keeps_the_fence_number(desk: Desk) -> None:
     queue = await desk.queue()
-    assert [await desk.domain.reserve(queue, "mca 7", ms) for ms in (60_000, 90_000, 1)] == [1, 1, 1]
+    assert [await desk.domain.claims.reserve(queue, "mca 7", ms) for ms in (60_000, 90_000, 1)] == [1, 1, 1]
 
     async def free() -> bool:
         return (await desk.stats(queue))["reserved_by"] == ""
 
     await until(free)
-    assert await desk.domain.reserve(queue, "mca 7", 60_000) == 2, (
+    assert await desk.domain.claims.reserve(queue, "mca 7", 60_000) == 2, (
         "too late: others may have had it meanwhile"
     )
 
 
 async def test_a_reservation_runs_out_and_the_next_has_another_number(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "mca 7", 1)
+    await desk.domain.claims.reserve(queue, "mca 7", 1)
 
     async def second() -> int:
         try:
-            return await desk.domain.reserve(queue, "mca 8", 60_000)
+            return await desk.domain.claims.reserve(queue, "mca 8", 60_000)
         except QueueReserved:
             return 0
 
     assert await until(second) == 2
-    assert not await desk.domain.release_reservation(queue, "mca 7", 1)
+    assert not await desk.domain.claims.release_reservation(queue, "mca 7", 1)
     assert refused(await desk.publish(queue, b"x", holder="mca 7")) == ([0], {ReservationLost})
 
 
 async def test_a_reservation_whose_answer_was_lost_is_freed_by_its_holder(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "mca 7", 60_000)
-    assert not await desk.domain.release_reservation(queue, "mca 8", 0)
-    assert await desk.domain.release_reservation(queue, "mca 7", 0)
-    assert await desk.domain.reserve(queue, "mca 8", 60_000) == 2
+    await desk.domain.claims.reserve(queue, "mca 7", 60_000)
+    assert not await desk.domain.claims.release_reservation(queue, "mca 8", 0)
+    assert await desk.domain.claims.release_reservation(queue, "mca 7", 0)
+    assert await desk.domain.claims.reserve(queue, "mca 8", 60_000) == 2
 
 
 async def test_all_processes_agree(desk: Desk) -> None:
     """rqp_mca.md 2.3: a lease in the store, so that all servers agree on it."""
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "mca 7", 60_000)
+    await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     async with desk.another() as other:
         with pytest.raises(QueueReserved):
-            await other.domain.reserve(queue, "mca 8", 60_000)
+            await other.domain.claims.reserve(queue, "mca 8", 60_000)
         assert await other.publish(queue, b"x", holder="mca 7") == []
 
 
@@ -120,12 +120,12 @@ async def test_whether_a_queue_is_available(
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     await desk.take(queue, 2)
-    await desk.store.declare("orders", QueueSpec(**spec), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(**spec), "test", replace=True)
     if wanted is None:
-        await desk.domain.available(queue, "mca 7")
+        await desk.domain.claims.available(queue, "mca 7")
     else:
         with pytest.raises(wanted):
-            await desk.domain.available(queue, "mca 7")
+            await desk.domain.claims.available(queue, "mca 7")
 
 
 async def test_what_is_leased_makes_no_room(desk: Desk) -> None:
@@ -133,29 +133,29 @@ async def test_what_is_leased_makes_no_room(desk: Desk) -> None:
     await desk.put(queue, *numbered(3))
     await desk.take(queue, 3)
     with pytest.raises(QueueFull):
-        await desk.domain.available(queue, "mca 7")
+        await desk.domain.claims.available(queue, "mca 7")
 
 
 async def test_a_paused_queue_is_reserved_for_nobody(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.domain.reserve(queue, "mca 7", 60_000)
-    await desk.domain.available(queue, "mca 7")
-    await desk.store.declare("orders", QueueSpec(paused=True), "test", replace=True)
+    await desk.domain.claims.reserve(queue, "mca 7", 60_000)
+    await desk.domain.claims.available(queue, "mca 7")
+    await desk.store.catalogue.declare("orders", QueueSpec(paused=True), "test", replace=True)
     with pytest.raises(QueuePaused):
-        await desk.domain.reserve(queue, "mca 8", 60_000)
-    assert await desk.domain.reserve(queue, "mca 7", 60_000) == 1, "whoever has it keeps it"
-    assert await desk.domain.release_reservation(queue, "mca 7", 1)
+        await desk.domain.claims.reserve(queue, "mca 8", 60_000)
+    assert await desk.domain.claims.reserve(queue, "mca 7", 60_000) == 1, "whoever has it keeps it"
+    assert await desk.domain.claims.release_reservation(queue, "mca 7", 1)
     with pytest.raises(QueuePaused):
-        await desk.domain.reserve(queue, "mca 7", 60_000)
+        await desk.domain.claims.reserve(queue, "mca 7", 60_000)
 
 
 async def test_a_queue_that_is_gone_is_neither_available_nor_reserved(desk: Desk) -> None:
     queue = await desk.queue()
-    await desk.store.delete(queue)
+    await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown, match="'orders'"):
-        await desk.domain.available(queue, "mca 7")
+        await desk.domain.claims.available(queue, "mca 7")
     with pytest.raises(QueueUnknown, match="'orders'"):
-        await desk.domain.reserve(queue, "mca 7", 60_000)
+        await desk.domain.claims.reserve(queue, "mca 7", 60_000)
 
 
 async def test_no_queue_is_available_where_the_store_takes_nothing(desk: Desk, server: Server) -> None:
@@ -163,7 +163,7 @@ async def test_no_queue_is_available_where_the_store_takes_nothing(desk: Desk, s
 
     async def refusal() -> type[StoreError] | None:
         try:
-            await desk.domain.available(queue, "mca 7")
+            await desk.domain.claims.available(queue, "mca 7")
         except StoreError as error:
             return type(error)
         return None
@@ -176,21 +176,21 @@ async def test_no_queue_is_available_where_the_store_takes_nothing(desk: Desk, s
 async def test_names_that_mean_something_else_hold_nothing(desk: Desk, name: str) -> None:
     queue = await desk.queue()
     with pytest.raises(ValueError, match="cannot hold a reservation"):
-        await desk.domain.reserve(queue, name, 60_000)
+        await desk.domain.claims.reserve(queue, name, 60_000)
 
 
 async def test_a_question_that_another_process_has_answered_gets_no_second_reservation(desk: Desk) -> None:
     """rqp_cast.md 3.2: whoever has it answered itself knows that; others, askers and newer questions are not meant."""
     queue, domain = await desk.queue(), desk.domain
-    fence = await domain.reserve(queue, "cast a 1", 60_000, Asked("1.2.3.4", 50, "cast a "))
-    assert await domain.release_reservation(queue, "cast a 1", fence, "1.2.3.4")
+    fence = await domain.claims.reserve(queue, "cast a 1", 60_000, Asked("1.2.3.4", 50, "cast a "))
+    assert await domain.claims.release_reservation(queue, "cast a 1", fence, "1.2.3.4")
     with pytest.raises(QueueServed, match="cast a 1 has had queue 'orders' for this question"):
-        await domain.reserve(queue, "cast b 1", 60_000, Asked("1.2.3.4", 60_000, "cast b "))
+        await domain.claims.reserve(queue, "cast b 1", 60_000, Asked("1.2.3.4", 60_000, "cast b "))
     for holder, asked in (
         ("cast a 2", Asked("1.2.3.4", 60_000, "cast a ")),
         ("cast b 2", Asked("1.2.3.5", 60_000, "cast b ")),
         ("cast b 3", Asked("1.2.3.4", -1, "cast b ")),
         ("mca 7", None),
     ):
-        fence = await domain.reserve(queue, holder, 60_000, asked)
-        assert await domain.release_reservation(queue, holder, fence)
+        fence = await domain.claims.reserve(queue, holder, 60_000, asked)
+        assert await domain.claims.release_reservation(queue, holder, fence)

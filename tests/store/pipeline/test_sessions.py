@@ -52,8 +52,8 @@ async def test_a_silent_sessions_messages_go_back_to_their_places_as_failed(desk
     await desk.put(queue, *numbered(100))
     got = take(mute, queue, 50)
     told = Answers()
-    mute.settle(mute.source, got[:5], told)
-    mute.release(mute.source, got[5:8], failed=False, done=told)
+    mute.messages.settle(mute.source, got[:5], told)
+    mute.messages.release(mute.source, got[5:8], failed=False, done=told)
     mute.send()
     assert len(take(mute, queue, 1)) == 1
     await until(lambda: swept(desk, "mute"))
@@ -82,7 +82,7 @@ async def test_a_fenced_session_can_do_nothing_any_more(desk: Desk, mute: Lane) 
 
     await until(fenced)
     told = Answers()
-    mute.settle(mute.source, got, told)
+    mute.messages.settle(mute.source, got, told)
     with pytest.raises(ResponseError, match=r"^SESSION"):
         mute.send()
     with pytest.raises(ResponseError, match=r"^SESSION"):
@@ -121,7 +121,7 @@ async def test_every_queue_has_its_own_visibility_timeout(desk: Desk, mute: Lane
     assert await desk.store.now_ms() >= start + 900
     assert await desk.count(late) == 0
     assert not await swept(desk, "mute")
-    await desk.store.declare("late", QueueSpec(visibility_timeout="1s"), "test", replace=True)
+    await desk.store.catalogue.declare("late", QueueSpec(visibility_timeout="1s"), "test", replace=True)
     await until(lambda: swept(desk, "mute"))
     assert await desk.count(late) == 2
 
@@ -156,7 +156,7 @@ async def test_a_queue_deleted_meanwhile_does_not_hold_up_the_others(desk: Desk,
     for queue in (gone, kept):
         await desk.put(queue, *numbered(2))
         take(mute, queue)
-    await desk.store.delete(gone)
+    await desk.store.catalogue.delete(gone)
     await until(lambda: swept(desk, "mute"))
     assert await desk.count(kept) == 2
 
@@ -266,6 +266,6 @@ async def test_work_alone_is_no_heartbeat_but_looking_after_runs_by_itself(desk:
 
     await until(back)
     told = Answers()
-    mute.publish(mute.source, queue, encode(b"x"), "t", told)
+    mute.messages.publish(mute.source, queue, encode(b"x"), "t", told)
     with pytest.raises(ResponseError, match=r"^SESSION"):
         mute.send()

@@ -18,7 +18,7 @@ def queue(client: Client) -> Queue:
 
 def taken(lane: Lane, queue: Queue, want: int = 1000) -> list[Delivery]:
     found: list[Delivery] = []
-    lane.take(
+    lane.messages.take(
         lane.source, queue, want, lambda got, _more: found.extend(one for d in got for one in singles(d))
     )
     lane.send()
@@ -27,9 +27,9 @@ def taken(lane: Lane, queue: Queue, want: int = 1000) -> list[Delivery]:
 
 def leave_stragglers(lane: Lane, queue: Queue, *kept: int, count: int = 96) -> list[Delivery]:
     """Publishes `count` messages, settles all but those kept, and lets the upkeep move what is left."""
-    lane.publish(lane.source, queue, encode(*numbered(count)), "t", expect([]))
+    lane.messages.publish(lane.source, queue, encode(*numbered(count)), "t", expect([]))
     got = taken(lane, queue, count)
-    lane.settle(lane.source, [d for i, d in enumerate(got) if i not in kept], expect(None))
+    lane.messages.settle(lane.source, [d for i, d in enumerate(got) if i not in kept], expect(None))
     lane.send()
     lane.function("upkeep", queue.keys, -1000, 500, 0)
     return [got[i] for i in kept]
@@ -50,10 +50,10 @@ def test_moved_messages_are_settled_returned_rejected_and_taken_like_others(
 ) -> None:
     lane, other = Lane(client, "one"), Lane(client, "other")
     held = leave_stragglers(lane, queue, 0, 5, 31, 32, 40, 95)
-    lane.settle(lane.source, [held[0]], expect(None))
-    lane.release(lane.source, held[1:3], failed=True, done=expect(None))
-    lane.release(lane.source, [held[3]], failed=False, to_end=True, done=expect(None))
-    lane.reject(lane.source, [held[4]], "refused", "", expect(None))
+    lane.messages.settle(lane.source, [held[0]], expect(None))
+    lane.messages.release(lane.source, held[1:3], failed=True, done=expect(None))
+    lane.messages.release(lane.source, [held[3]], failed=False, to_end=True, done=expect(None))
+    lane.messages.reject(lane.source, [held[4]], "refused", "", expect(None))
     lane.send()
     again = taken(other, queue)
     assert [(bodies([d]), d.acquired, d.failed) for d in again] == [
@@ -61,9 +61,9 @@ def test_moved_messages_are_settled_returned_rejected_and_taken_like_others(
         ([b"m00031"], 2, 1),
         ([b"m00032"], 2, 0),
     ]
-    other.settle(other.source, again, expect(None))
+    other.messages.settle(other.source, again, expect(None))
     other.send()
-    lane.settle(lane.source, [held[5]], expect(None))
+    lane.messages.settle(lane.source, [held[5]], expect(None))
     lane.send()
     assert left_over(client, queue) == []
 
@@ -71,10 +71,10 @@ def test_moved_messages_are_settled_returned_rejected_and_taken_like_others(
 def test_returned_ones_move_too(client: Client, queue: Queue) -> None:
     """They wait to be taken; what is settled around them need not."""
     lane = Lane(client, "one")
-    lane.publish(lane.source, queue, encode(*numbered(32)), "t", expect([]))
+    lane.messages.publish(lane.source, queue, encode(*numbered(32)), "t", expect([]))
     got = taken(lane, queue)
-    lane.release(lane.source, got[7:9], failed=False, done=expect(None))
-    lane.settle(lane.source, [*got[:7], *got[9:]], expect(None))
+    lane.messages.release(lane.source, got[7:9], failed=False, done=expect(None))
+    lane.messages.settle(lane.source, [*got[:7], *got[9:]], expect(None))
     lane.send()
     lane.function("upkeep", queue.keys, -1000, 500, 0)
     assert client.call("XLEN", queue.keys[0]) == 0
@@ -82,16 +82,16 @@ def test_returned_ones_move_too(client: Client, queue: Queue) -> None:
     assert peeked[5::8] == encode(b"m00007", b"m00008")
     again = taken(lane, queue)
     assert bodies(again) == [b"m00007", b"m00008"]
-    lane.settle(lane.source, again, expect(None))
+    lane.messages.settle(lane.source, again, expect(None))
     lane.send()
     assert left_over(client, queue) == []
 
 
 def test_young_entries_and_mostly_full_ones_stay(client: Client, queue: Queue) -> None:
     lane = Lane(client, "one")
-    lane.publish(lane.source, queue, encode(*numbered(64)), "t", expect([]))
+    lane.messages.publish(lane.source, queue, encode(*numbered(64)), "t", expect([]))
     got = taken(lane, queue)
-    lane.settle(lane.source, [*got[:15], *got[32:60]], expect(None))
+    lane.messages.settle(lane.source, [*got[:15], *got[32:60]], expect(None))
     lane.send()
     lane.function("upkeep", queue.keys, 60_000, 500, 0)
     assert client.call("HLEN", queue.keys[7]) == 0
@@ -101,8 +101,8 @@ def test_young_entries_and_mostly_full_ones_stay(client: Client, queue: Queue) -
 
 def test_an_entry_that_is_not_all_taken_stays(client: Client, queue: Queue) -> None:
     lane = Lane(client, "one")
-    lane.publish(lane.source, queue, encode(*numbered(32)), "t", expect([]))
-    lane.settle(lane.source, taken(lane, queue, 30), expect(None))
+    lane.messages.publish(lane.source, queue, encode(*numbered(32)), "t", expect([]))
+    lane.messages.settle(lane.source, taken(lane, queue, 30), expect(None))
     lane.send()
     lane.function("upkeep", queue.keys, -1000, 500, 0)
     assert client.call("HLEN", queue.keys[7]) == 0
@@ -114,9 +114,9 @@ def test_however_many_there_are_all_are_moved_in_time(client: Client, queue: Que
     lane = Lane(client, "one")
     entries = 1500
     for _ in range(entries // 30):
-        lane.publish(lane.source, queue, encode(*numbered(960)), "t", expect([]))
+        lane.messages.publish(lane.source, queue, encode(*numbered(960)), "t", expect([]))
         got = taken(lane, queue, 960)
-        lane.settle(lane.source, [d for i, d in enumerate(got) if i % 32], expect(None))
+        lane.messages.settle(lane.source, [d for i, d in enumerate(got) if i % 32], expect(None))
         lane.send()
     steps = 0
     while client.call("HLEN", queue.keys[7]) < entries:

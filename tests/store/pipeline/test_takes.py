@@ -73,11 +73,11 @@ async def test_a_take_of_large_messages_says_that_there_is_more(desk: Desk) -> N
     for _ in range(6):
         await desk.put(queue, b"x" * size)
     answers = []
-    desk.pipe.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
-    desk.pipe.take(Source(OURSELVES), queue, 1, lambda got, more: answers.append((len(got), more)))
+    desk.pipe.messages.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
+    desk.pipe.messages.take(Source(OURSELVES), queue, 1, lambda got, more: answers.append((len(got), more)))
     await desk.count(queue)
     assert answers == [(4, True), (0, True)]
-    desk.pipe.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
+    desk.pipe.messages.take(desk.source, queue, 6, lambda got, more: answers.append((len(got), more)))
     await desk.count(queue)
     assert answers[-1] == (2, False)
 
@@ -165,7 +165,7 @@ async def test_a_take_is_what_it_was_when_it_was_asked_for(desk: Desk, first: st
     """tmq.md 6.1: the document changes while the store works on it; whoever gets it is told which it was."""
     queue = await desk.queue(delivery=first)
     await desk.put(queue, b"x")
-    handle = await desk.store.find("orders")
+    handle = await desk.store.catalogue.find("orders")
     taking = desk.taking(handle)
     other = "at-least-once" if first == "at-most-once" else "at-most-once"
     handle.follow(QueueSpec(delivery=other, ack_level="fsync"), handle.owner)
@@ -178,11 +178,11 @@ async def test_a_take_is_what_it_was_when_it_was_asked_for(desk: Desk, first: st
 async def test_a_handle_follows_its_document(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
-    handle = await desk.store.find("orders")
-    await desk.store.declare("orders", QueueSpec(delivery="at-most-once"), "test", replace=True)
-    assert (await desk.store.find("orders")) is handle
+    handle = await desk.store.catalogue.find("orders")
+    await desk.store.catalogue.declare("orders", QueueSpec(delivery="at-most-once"), "test", replace=True)
+    assert (await desk.store.catalogue.find("orders")) is handle
     assert handle.at_most_once
-    await desk.store.declare("orders", QueueSpec(delivery="at-most-once"), "file", replace=True)
-    assert (await desk.store.find("orders")).owner == handle.owner == "file"
+    await desk.store.catalogue.declare("orders", QueueSpec(delivery="at-most-once"), "file", replace=True)
+    assert (await desk.store.catalogue.find("orders")).owner == handle.owner == "file"
     await desk.take(handle)
     assert (await desk.stats(queue))["acked"] == 1

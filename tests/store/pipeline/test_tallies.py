@@ -18,6 +18,7 @@ from services.store.model.buckets import CLASSES, PUT_S
 from services.store.model.client import OURSELVES
 from services.store.model.clock import Clock, now
 from services.store.model.errors import StoreError
+from services.store.model.identities import RequestId
 from services.store.model.operations import Send
 from services.store.pipeline.tallies import Tally
 from tests.servers import Server
@@ -99,11 +100,15 @@ async def ring(desk: Desk, queue: Queue, request: bytes) -> None:
     told: list[Any] = []
     source, other, third = Source(OURSELVES), b"p" + request[1:], b"l" + request[1:]
     for _ in range(2):
-        desk.pipe.push_once(source, request, queue, *encode(b"pushed"), "t", 60_000, told.append)
-        desk.pipe.pull_once(source, other, queue, 1000, 60_000, told.append)
-        desk.pipe.settle_once(source, other, queue, told.append)
-    desk.pipe.push_once(source, b"q" + request[1:], queue, *encode(b"pushed"), "t", 60_000, told.append)
-    desk.pipe.pull_once(source, third, queue, -1, 60_000, told.append)
+        desk.pipe.idempotent.publish(
+            source, RequestId(request, 60_000), queue, *encode(b"pushed"), "t", told.append
+        )
+        desk.pipe.idempotent.pull(source, other, queue, 1000, 60_000, told.append)
+        desk.pipe.idempotent.settle(source, other, queue, told.append)
+    desk.pipe.idempotent.publish(
+        source, RequestId(b"q" + request[1:], 60_000), queue, *encode(b"pushed"), "t", told.append
+    )
+    desk.pipe.idempotent.pull(source, third, queue, -1, 60_000, told.append)
     await until(lambda: len(told) == 8)
 
 
@@ -132,9 +137,9 @@ async def test_what_an_owner_takes_back_counts(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     await desk.take(queue, 3)
-    fence = await desk.domain.own(queue, "me", 60_000)
+    fence = await desk.domain.claims.own(queue, "me", 60_000)
     assert fence is not None
-    assert await desk.domain.reclaim(queue, fence) == 3
+    assert await desk.domain.claims.reclaim(queue, fence) == 3
     assert (await agree(desk, queue))["orders"].returned == 3
 
 

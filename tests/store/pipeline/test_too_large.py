@@ -50,7 +50,7 @@ async def test_the_body_counts_and_not_what_is_said_beside_it(desk: Desk) -> Non
     queue = await transmission(desk)
     answers: list[Any] = []
     run = [records.encode(b"x" * size, {"key": "value" * 50}) for size in (10, 11)]
-    desk.pipe.publish(desk.source, queue, run, "test", answers.append)
+    desk.pipe.messages.publish(desk.source, queue, run, "test", answers.append)
     await desk.count(queue)
     assert [(index, type(why)) for index, why in answers[0]] == [(1, LARGE)]
 
@@ -78,7 +78,7 @@ async def test_redriving_stops_at_what_is_too_large(desk: Desk) -> None:
     for body in (b"x", b"x" * 11):
         await desk.bury(queue, records.encode(body), "refused")
     remote = {"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 10}
-    await desk.store.declare("orders", QueueSpec(remote=remote), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(remote=remote), "test", replace=True)
     ids = [letter.id async for letter in desk.dead(queue).matching()]
     done = await desk.dead(queue).redrive(ids)
     assert (done.moved, type(done.stopped)) == (1, LARGE)
@@ -89,7 +89,7 @@ async def test_messages_that_were_there_before_stay(desk: Desk) -> None:
     queue = await transmission(desk, 20)
     await desk.put(queue, b"x" * 20)
     remote = {"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 10}
-    await desk.store.declare("orders", QueueSpec(remote=remote), "test", replace=True)
+    await desk.store.catalogue.declare("orders", QueueSpec(remote=remote), "test", replace=True)
     got = await desk.take(queue)
     await desk.release(got, to_end=True)
     assert bodies(await desk.take(queue)) == [b"x" * 20]

@@ -28,14 +28,14 @@ KEY = RegistryKeys().processes
 async def asker(desk: Desk) -> AsyncIterator[Store]:
     """Looks, and is in no directory: nobody said that it can be asked."""
     yield desk.store
-    assert not [one for one in await desk.store.processes() if one.edge == "asker"]
+    assert not [one for one in await desk.store.processes.running() if one.edge == "asker"]
 
 
 async def test_a_process_says_what_it_is(asker: Store, server: Server) -> None:
     before = await asker.now_ms()
-    assert await asker.processes() == []
+    assert await asker.processes.running() == []
     async with member(server.url, "tmq") as (one, _), member(server.url, "rqp"):
-        first, second = await asker.processes()
+        first, second = await asker.processes.running()
         assert (first.edge, second.edge) == ("rqp", "tmq")
         assert second.name.startswith(f"tmq-{socket.gethostname()}-")
         assert second.name.rsplit("-", 2)[1] == str(os.getpid())
@@ -49,13 +49,13 @@ async def test_a_process_says_what_it_is(asker: Store, server: Server) -> None:
             "unready": "draining",
         }
         await until(lambda: _says(asker, "draining"))
-        second = (await asker.processes())[1]
+        second = (await asker.processes.running())[1]
         assert (second.listeners, second.health) == ((("ü", "[::1]:80"),), "h:1")
-    assert await asker.processes() == [], "a process that ends in order is gone at once"
+    assert await asker.processes.running() == [], "a process that ends in order is gone at once"
 
 
 async def _says(asker: Store, unready: str) -> bool:
-    return [one.unready for one in await asker.processes()][1] == unready
+    return [one.unready for one in await asker.processes.running()][1] == unready
 
 
 async def test_it_says_that_it_can_be_asked_once_it_hears_questions(
@@ -77,17 +77,17 @@ async def test_it_says_that_it_can_be_asked_once_it_hears_questions(
         await refused.wait()
 
         async def topics() -> list[frozenset[str]]:
-            return [one.topics for one in await asker.processes()]
+            return [one.topics for one in await asker.processes.running()]
 
         assert await until(topics) == [frozenset()]
-        assert (await asker.inquire("numbers", wait_s=60.0)).silent == []
+        assert (await asker.processes.inquire("numbers", wait_s=60.0)).silent == []
     try:
 
         async def can_be_asked() -> bool:
             return await topics() == [frozenset({"numbers"})]
 
         await until(can_be_asked)
-        assert len((await asker.inquire("numbers", wait_s=60.0)).answers) == 1
+        assert len((await asker.processes.inquire("numbers", wait_s=60.0)).answers) == 1
     finally:
         await store.close()
 
@@ -96,11 +96,11 @@ async def test_it_renews_its_entry(asker: Store, server: Server, monkeypatch: py
     monkeypatch.setattr(presence_module, "RENEW_S", 0.05)
     monkeypatch.setattr(presence_module, "LOOK_S", 0.02)
     async with member(server.url) as (one, _):
-        (first,) = await asker.processes()
+        (first,) = await asker.processes.running()
         one.told = {"connections": 7}
 
         async def renewed() -> bool:
-            (now,) = await asker.processes()
+            (now,) = await asker.processes.running()
             return now.seen_ms > first.seen_ms and now.connections == 7
 
         await until(renewed)
@@ -115,10 +115,10 @@ async def test_who_is_silent_is_gone_and_forgotten_by_the_next_who_writes(
         found = await program.known(asker)
         program.signal(signal.SIGKILL)
         program.process.wait()
-        assert [one.name for one in await asker.processes()] == [found.name]
+        assert [one.name for one in await asker.processes.running()] == [found.name]
         text = server.call("HGET", KEY, found.name).partition(b" ")[2]
         server.call("HSET", KEY, found.name, b"%d %b" % (await asker.now_ms() - SILENT_MS - 1, text))
-        assert await asker.processes() == []
+        assert await asker.processes.running() == []
         async with member(server.url):
             assert server.call("HEXISTS", KEY, found.name) == 0
     finally:
@@ -131,7 +131,7 @@ async def test_one_that_ends_on_sigterm_takes_its_entry_away(asker: Store, serve
         await program.known(asker)
         program.signal(signal.SIGTERM)
         program.process.wait()
-        assert await asker.processes() == []
+        assert await asker.processes.running() == []
     finally:
         program.end()
 
@@ -142,7 +142,7 @@ async def test_one_that_ends_on_sigterm_takes_its_entry_away(asker: Store, serve
 async def test_what_cannot_be_read_hides_nobody(asker: Store, server: Server, value: bytes) -> None:
     async with member(server.url):
         server.call("HSET", KEY, b"other \xff", value.replace(b"%d", b"%d" % await asker.now_ms()))
-        assert [one.edge for one in await asker.processes()] == ["test"]
+        assert [one.edge for one in await asker.processes.running()] == ["test"]
 
 
 async def test_a_process_that_cannot_say_what_it_is_goes_on(
@@ -156,7 +156,7 @@ async def test_a_process_that_cannot_say_what_it_is_goes_on(
         one.told = {"health": "h:1"}
 
         async def renewed() -> bool:
-            return [process.health for process in await asker.processes()] == ["h:1"]
+            return [process.health for process in await asker.processes.running()] == ["h:1"]
 
         await until(renewed)
 
@@ -167,13 +167,13 @@ async def test_it_comes_back_with_the_store(own_server: Server, monkeypatch: pyt
     async with Desk(own_server) as desk, member(own_server.url):
         own_server.kill9()
         with pytest.raises(StoreUnavailable):
-            await desk.store.processes()
+            await desk.store.processes.running()
         own_server.restart()
         own_server.call("DEL", KEY)
 
         async def is_back() -> bool:
             try:
-                return [one.edge for one in await desk.store.processes()] == ["test"]
+                return [one.edge for one in await desk.store.processes.running()] == ["test"]
             except StoreUnavailable:
                 return False
 

@@ -22,10 +22,12 @@ KEYS = RegistryKeys()
 
 async def test_each_process_answers(desk: Desk, server: Server) -> None:
     async with member(server.url, "tmq") as (one, _), member(server.url, "rqp") as (two, _):
-        found = await desk.store.inquire("numbers", {"count": 2, "octets": 1}, 30.0)
+        found = await desk.store.processes.inquire("numbers", {"count": 2, "octets": 1}, 30.0)
         assert found.silent == []
         assert sorted(answer.edge for answer in found.answers) == ["rqp", "tmq"]
-        assert {answer.process for answer in found.answers} == {p.name for p in await desk.store.processes()}
+        assert {answer.process for answer in found.answers} == {
+            p.name for p in await desk.store.processes.running()
+        }
         items = [{"number": 0, "text": "x"}, {"number": 1, "text": "x"}]
         assert [(a.items, a.more, a.problem) for a in found.answers] == [(items, False, "")] * 2
         assert one.asked[-1] == two.asked[-1] == {"count": 2, "octets": 1}
@@ -35,9 +37,11 @@ async def test_each_process_answers(desk: Desk, server: Server) -> None:
 async def test_one_edge_or_one_process_is_asked(desk: Desk, server: Server) -> None:
     async with member(server.url, "tmq") as (one, _), member(server.url, "rqp") as (two, _):
         asked = len(one.asked)
-        (answer,) = (await desk.store.inquire("numbers", wait_s=30.0, edge="rqp")).answers
+        (answer,) = (await desk.store.processes.inquire("numbers", wait_s=30.0, edge="rqp")).answers
         assert answer.edge == "rqp"
-        (again,) = (await desk.store.inquire("numbers", wait_s=30.0, process=answer.process)).answers
+        (again,) = (
+            await desk.store.processes.inquire("numbers", wait_s=30.0, process=answer.process)
+        ).answers
         assert again.process == answer.process
         assert len(one.asked) == asked
         assert two.asked[-1] == {}
@@ -47,9 +51,9 @@ async def test_what_nobody_knows_is_answered_at_once(desk: Desk, server: Server)
     """There is nobody to wait for."""
     began = time.monotonic()
     for how in ({}, {"edge": "other"}, {"process": "gone"}):
-        assert (await desk.store.inquire("numbers", wait_s=60.0, **how)).answers == []
+        assert (await desk.store.processes.inquire("numbers", wait_s=60.0, **how)).answers == []
     async with member(server.url):
-        found = await desk.store.inquire("weather", wait_s=60.0)
+        found = await desk.store.processes.inquire("weather", wait_s=60.0)
     assert (found.answers, found.silent) == ([], [])
     assert time.monotonic() - began < 60.0
 
@@ -57,14 +61,18 @@ async def test_what_nobody_knows_is_answered_at_once(desk: Desk, server: Server)
 async def test_there_is_more_than_was_asked_for(desk: Desk, server: Server) -> None:
     async with member(server.url):
         for limit, more in ((0, True), (4, True), (5, False), (6, False)):
-            (answer,) = (await desk.store.inquire("numbers", {"count": 5, "limit": limit}, 30.0)).answers
+            (answer,) = (
+                await desk.store.processes.inquire("numbers", {"count": 5, "limit": limit}, 30.0)
+            ).answers
             assert (len(answer.items), answer.more) == (min(limit, 5), more)
 
 
 async def test_an_answer_has_a_bound(desk: Desk, server: Server) -> None:
     """And what comes behind it is not even made."""
     async with member(server.url):
-        (answer,) = (await desk.store.inquire("numbers", {"count": 10**12, "octets": 200}, 60.0)).answers
+        (answer,) = (
+            await desk.store.processes.inquire("numbers", {"count": 10**12, "octets": 200}, 60.0)
+        ).answers
         assert answer.more
         octets = len(json.dumps(answer.items, separators=(",", ":")))
         assert MOST_ITEMS - 300 < octets <= MOST_ITEMS + 2
@@ -91,7 +99,7 @@ async def test_the_process_goes_on_while_it_writes_a_long_answer(desk: Desk, ser
 
         one.topics["numbers"] = noted
         other = asyncio.create_task(others())
-        await desk.store.inquire("numbers", {"count": 3000}, 60.0)
+        await desk.store.processes.inquire("numbers", {"count": 3000}, 60.0)
         other.cancel()
         assert len(at) == 3000
         assert at[2999] - at[0] >= 119
@@ -100,23 +108,23 @@ async def test_the_process_goes_on_while_it_writes_a_long_answer(desk: Desk, ser
 async def test_what_is_wrong_is_said(desk: Desk, server: Server, caplog: pytest.LogCaptureFixture) -> None:
     """A bad argument to whoever asked, a fault of ours in the log; the next question is answered."""
     async with member(server.url):
-        (answer,) = (await desk.store.inquire("numbers", {"wrong": True}, 30.0)).answers
+        (answer,) = (await desk.store.processes.inquire("numbers", {"wrong": True}, 30.0)).answers
         assert (answer.items, answer.problem) == ([], "that is wrong")
-        (answer,) = (await desk.store.inquire("numbers", {"count": 3, "bug": 2}, 30.0)).answers
+        (answer,) = (await desk.store.processes.inquire("numbers", {"count": 3, "bug": 2}, 30.0)).answers
         assert (answer.items, answer.problem) == ([], "it failed: its log says why")
         assert "a fault of ours" in caplog.text
-        (answer,) = (await desk.store.inquire("numbers", {"count": 3}, 30.0)).answers
+        (answer,) = (await desk.store.processes.inquire("numbers", {"count": 3}, 30.0)).answers
         assert len(answer.items) == 3
     with pytest.raises(ValueError, match="octets"):
-        await desk.store.inquire("numbers", {"text": "x" * MOST_ARGUMENTS})
+        await desk.store.processes.inquire("numbers", {"text": "x" * MOST_ARGUMENTS})
     with pytest.raises(ValueError, match="wait"):
-        await desk.store.inquire("numbers", wait_s=0)
+        await desk.store.processes.inquire("numbers", wait_s=0)
 
 
 @pytest.mark.parametrize("limit", [-1, "1", True, 1.0])
 async def test_a_limit_that_is_none_is_refused(desk: Desk, server: Server, limit: object) -> None:
     async with member(server.url):
-        (answer,) = (await desk.store.inquire("numbers", {"limit": limit}, 30.0)).answers
+        (answer,) = (await desk.store.processes.inquire("numbers", {"limit": limit}, 30.0)).answers
         assert answer.problem == "limit is a number, 0 or more"
 
 
@@ -136,7 +144,7 @@ async def test_what_is_no_question_and_no_answer_is_passed_over(
             return before(args)
 
         one.topics["numbers"] = disturbed
-        found = await desk.store.inquire("numbers", wait_s=30.0)
+        found = await desk.store.processes.inquire("numbers", wait_s=30.0)
         assert (len(found.answers), found.silent) == (1, [])
 
 
@@ -150,10 +158,10 @@ async def test_who_does_not_answer_in_time_is_named(desk: Desk, server: Server) 
         process = await program.known(desk.store)
         async with member(server.url, "tmq"):
             program.signal(signal.SIGSTOP)
-            found = await desk.store.inquire("numbers", wait_s=0.5)
+            found = await desk.store.processes.inquire("numbers", wait_s=0.5)
             assert [answer.edge for answer in found.answers] == ["tmq"]
             assert [one.name for one in found.silent] == [process.name]
-            asking = asyncio.create_task(desk.store.inquire("numbers", wait_s=1.0))
+            asking = asyncio.create_task(desk.store.processes.inquire("numbers", wait_s=1.0))
             await until(lambda: server.call("PUBSUB", "CHANNELS", "*answers*"))
             program.signal(signal.SIGKILL)
             found = await asking
@@ -169,9 +177,9 @@ async def test_an_answer_that_comes_late_is_nobodys(desk: Desk, server: Server) 
     try:
         process = await program.known(desk.store)
         program.signal(signal.SIGSTOP)
-        found = await desk.store.inquire("numbers", {"count": 9}, 0.2)
+        found = await desk.store.processes.inquire("numbers", {"count": 9}, 0.2)
         assert [one.name for one in found.silent] == [process.name]
-        asking = asyncio.create_task(desk.store.inquire("numbers", {"count": 2}, 30.0))
+        asking = asyncio.create_task(desk.store.processes.inquire("numbers", {"count": 2}, 30.0))
         await until(lambda: server.call("PUBSUB", "CHANNELS", "*answers*"))
         program.signal(signal.SIGCONT)
         (answer,) = (await asking).answers
@@ -198,12 +206,12 @@ async def test_a_store_that_is_away_says_so(own_server: Server) -> None:
     async with Desk(own_server) as desk, member(own_server.url) as (_, store):
         own_server.kill9()
         with pytest.raises(StoreUnavailable):
-            await desk.store.inquire("numbers")
+            await desk.store.processes.inquire("numbers")
         own_server.restart()
 
         async def answers() -> bool:
             try:
-                return bool((await store.inquire("numbers", wait_s=0.5)).answers)
+                return bool((await store.processes.inquire("numbers", wait_s=0.5)).answers)
             except StoreUnavailable:
                 return False
 
@@ -216,7 +224,7 @@ async def test_a_store_that_goes_while_somebody_waits_says_so(own_server: Server
         try:
             await program.known(desk.store)
             program.signal(signal.SIGSTOP)
-            asking = asyncio.create_task(desk.store.inquire("numbers", wait_s=60.0))
+            asking = asyncio.create_task(desk.store.processes.inquire("numbers", wait_s=60.0))
             await until(lambda: own_server.call("PUBSUB", "CHANNELS", "*answers*"))
             own_server.kill9()
             with pytest.raises(StoreUnavailable):
@@ -234,6 +242,6 @@ async def test_a_connection_that_is_dead_is_noticed(
         proxy.freeze()
 
         async def heard() -> bool:
-            return bool((await desk.store.inquire("numbers", wait_s=0.3)).answers)
+            return bool((await desk.store.processes.inquire("numbers", wait_s=0.3)).answers)
 
         await until(heard)

@@ -29,7 +29,7 @@ async def told_at_once(desk: Desk, wakes: Wakes, name: str, *events: asyncio.Eve
         await events[0].wait()
     for event in events:
         event.clear()
-    queue = await desk.store.find(name)
+    queue = await desk.store.catalogue.find(name)
     async with asyncio.timeout(SOON_S):
         await desk.put(queue, b"x")
         for event in events:

@@ -77,7 +77,7 @@ async def test_domains_live_on_different_shards(cluster: Cluster) -> None:
                 await own.settle(got[1:])
                 assert (await own.stats(queue))["acked"] == 28
                 assert node.call("EXISTS", queue.keys[0]) == 1
-        assert sorted([q.name async for q in desk.store.queues()]) == sorted(q.name for q in queues)
+        assert sorted([q.name async for q in desk.store.listing.queues()]) == sorted(q.name for q in queues)
 
 
 async def test_a_report_goes_to_the_shard_of_the_registry(cluster: Cluster) -> None:
@@ -101,7 +101,7 @@ async def test_processes_are_asked_whichever_node_they_listen_at(cluster: Cluste
             if cluster.holder(keys.epoch) is not holder:
                 cluster.move(keys.epoch, holder)
             async with member(cluster.url, "rqp"):
-                found = await desk.store.inquire("numbers", {"count": 1}, 30.0)
+                found = await desk.store.processes.inquire("numbers", {"count": 1}, 30.0)
                 assert (sorted(answer.edge for answer in found.answers), found.silent) == (["rqp", "tmq"], [])
         await desk.store.audit.append(Entry("eve", "admin", "", "delete", "orders", "done"))
         assert len((await desk.store.audit.page()).lines) == 1
@@ -115,7 +115,7 @@ async def test_many_queues_are_looked_at_on_all_shards(cluster: Cluster) -> None
             queues.append(await desk.queue(f"of {name}", domain=name, ack_level="memory"))
             async with desk.another(domain=name) as own:
                 await own.put(queues[-1], b"x")
-        told = (await desk.store.stats_of(queues)).told
+        told = (await desk.store.listing.stats_of(queues)).told
         assert [figures["ready"] for figures in told.values()] == [1, 1, 1]
 
 
@@ -141,7 +141,7 @@ async def test_a_shard_that_is_away_hides_no_other(
         queues = [await made("here", home), *gone, await made("there", other)]
         away.kill9()
         for _ in range(2):
-            looked = await desk.store.stats_of(queues)
+            looked = await desk.store.listing.stats_of(queues)
             assert sorted(looked.told) == ["here", "there"]
             assert list(looked.unread) == [queue.name for queue in gone]
     (line,) = [record for record in caplog.records if getattr(record, "action", "") == "queue_unread"]
@@ -253,10 +253,10 @@ async def test_the_catalogue_follows_its_slot_too(cluster: Cluster) -> None:
     async with Desk(cluster.url) as desk:
         queue = await desk.queue(ack_level="memory")
         cluster.move(keys.epoch, away)
-        assert (await desk.store.find("orders")).qid == queue.qid
+        assert (await desk.store.catalogue.find("orders")).qid == queue.qid
         await desk.queue("more", ack_level="memory")
         cluster.move(keys.epoch, home)
-        assert sorted([q.name async for q in desk.store.queues()]) == ["more", "orders"]
+        assert sorted([q.name async for q in desk.store.listing.queues()]) == ["more", "orders"]
 
 
 async def test_one_node_that_stands_still_does_not_stop_the_others(cluster: Cluster) -> None:

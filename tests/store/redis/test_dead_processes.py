@@ -25,13 +25,13 @@ from services.store.redis.process_names import process_name
 
 async def hold(url):
     store = Store(url, "tmq")
-    queue = await store.find("orders")
+    queue = await store.catalogue.find("orders")
     domain = store.domain(queue.domain)
     taken = await Asker(domain.pipe).take(queue, 1)
     assert len(taken) == 1
     name = process_name("rqp")
-    await domain.reserve(queue, f"mca {name} 7 127.0.0.1", 600_000)
-    assert await domain.own(queue, f"{name} 1f", 600_000)
+    await domain.claims.reserve(queue, f"mca {name} 7 127.0.0.1", 600_000)
+    assert await domain.claims.own(queue, f"{name} 1f", 600_000)
     print(name, flush=True)
     await asyncio.Event().wait()
 
@@ -55,7 +55,7 @@ async def store(server: Server) -> AsyncIterator[Store]:
 
 
 async def test_a_killed_process_of_this_machine_keeps_nothing(store: Store, server: Server) -> None:
-    queue, _ = await store.declare("orders", QueueSpec(visibility_timeout="10m"), "test")
+    queue, _ = await store.catalogue.declare("orders", QueueSpec(visibility_timeout="10m"), "test")
     domain = store.domain(queue.domain)
     asker = Asker(domain.pipe)
     await asker.publish(queue, [b"\0\0\0\3one"], "test")
@@ -67,16 +67,16 @@ async def test_a_killed_process_of_this_machine_keeps_nothing(store: Store, serv
     await domain.close_dead()  # of those that live nothing is taken
     await domain.sweep()
     assert not has_died(name)
-    assert await domain.own(queue, "other", LONG_MS) is None
+    assert await domain.claims.own(queue, "other", LONG_MS) is None
     with pytest.raises(QueueReserved):
-        await domain.reserve(queue, "other", LONG_MS)
-    assert (await store.stats(queue))["in_flight"] == 1
+        await domain.claims.reserve(queue, "other", LONG_MS)
+    assert (await store.listing.stats(queue))["in_flight"] == 1
     holder.kill()
     await holder.wait()
     assert has_died(name)
-    await domain.available(queue, "other")
-    assert await domain.reserve(queue, "other", LONG_MS) == 2
-    assert await domain.own(queue, "other", LONG_MS) == 2
+    await domain.claims.available(queue, "other")
+    assert await domain.claims.reserve(queue, "other", LONG_MS) == 2
+    assert await domain.claims.own(queue, "other", LONG_MS) == 2
     await domain.close_dead()
     assert await domain.sweep() == 1
     assert len(await asker.take(queue, 1)) == 1

@@ -15,6 +15,7 @@ from services.store.log.replica import Arrived, Gap, Replica
 from services.store.log.tail import Tail
 from services.store.model import records
 from services.store.model.errors import StoreUnavailable
+from services.store.model.identities import JournalNumber, RequestId, TransactionId
 from services.store.model.operations import Send
 from services.store.model.peer import PeerSpec
 from services.store.model.requests import Pulled, Settlement
@@ -43,7 +44,7 @@ async def test_an_edge_works_with_the_rights_of_its_user(server: Server) -> None
 async def work_with(store: Store, other: Store) -> None:
     """Every verb once; `other` is another process."""
     spec = QueueSpec(max_deliveries=1)
-    queue, _ = await store.declare("rights", spec, "test")
+    queue, _ = await store.catalogue.declare("rights", spec, "test")
     store.look_after()
     domain = store.domain()
     await domain.pipe.ready()
@@ -55,33 +56,33 @@ async def work_with(store: Store, other: Store) -> None:
     await ask.release(back)
     both = await ask.take(queue, 1)
     await ask.commit("rights-1", [Part(queue, both, [records.encode(b"in its place")], "test")])
-    domain.pipe.release(Source(OURSELVES), await ask.take(queue, 1), failed=True)
+    domain.pipe.messages.release(Source(OURSELVES), await ask.take(queue, 1), failed=True)
     assert len(await domain.peek(queue, 5)) > 0
     letters = DeadLetters(domain, queue)
     dead = [letter.id async for letter in letters.matching()]
     assert (await letters.redrive(dead)).moved == 1
     assert await letters.purge(dead) == 0
-    fence = await domain.reserve(queue, "me", 60_000)
+    fence = await domain.claims.reserve(queue, "me", 60_000)
     assert fence
-    assert await domain.release_reservation(queue, "me", fence)
-    await domain.available(queue, "me")
-    owned = await domain.own(queue, "me", 60_000)
+    assert await domain.claims.release_reservation(queue, "me", fence)
+    await domain.claims.available(queue, "me")
+    owned = await domain.claims.own(queue, "me", 60_000)
     assert owned is not None
-    assert await domain.reclaim(queue, owned) == 0
-    assert await domain.set_condition(queue, "bad", owned)
-    assert await domain.set_condition(queue, "", owned)
-    assert await domain.disown(queue, "me", owned)
+    assert await domain.claims.reclaim(queue, owned) == 0
+    assert await domain.claims.set_condition(queue, "bad", owned)
+    assert await domain.claims.set_condition(queue, "", owned)
+    assert await domain.claims.disown(queue, "me", owned)
     await ask.publish(queue, [records.encode(b"for a sample")], "test")
     await ask.settle(await ask.take(queue, 1000))
     await store._sampler.look()
     assert await domain.tidy(queue) == {"len": 0, "bytes": 0, "leased": 0}
     await domain.sweep()
-    assert (await store.stats(queue))["dead"] == 1
-    assert [q.name async for q in store.queues()] == ["rights"]
+    assert (await store.listing.stats(queue))["dead"] == 1
+    assert [q.name async for q in store.listing.queues()] == ["rights"]
     await work_with_company(store, queue)
     await work_with_rqp(store, queue)
-    await work_with_a_ring(store, other, await store.find("rights"))
-    await store.delete(await store.find("rights"))
+    await work_with_a_ring(store, other, await store.catalogue.find("rights"))
+    await store.catalogue.delete(await store.catalogue.find("rights"))
     await work_with_the_log(store)
     await store.close()
 
@@ -90,11 +91,11 @@ async def work_with_company(store: Store, queue: Queue) -> None:
     """What the console asks, and those that it asks."""
 
     async def answered() -> bool:
-        return bool((await store.inquire("numbers")).answers)
+        return bool((await store.processes.inquire("numbers")).answers)
 
     await until(answered)
-    assert [one.edge for one in await store.processes()] == ["test"]
-    assert list((await store.stats_of([queue])).told) == ["rights"]
+    assert [one.edge for one in await store.processes.running()] == ["test"]
+    assert list((await store.listing.stats_of([queue])).told) == ["rights"]
     await store.audit.append(Entry("eve", "admin", "", "delete", "rights", "done"))
     assert len((await store.audit.page()).lines) == 1
     assert await store.following("main", 60_000).earlier()
@@ -104,21 +105,23 @@ async def work_with_company(store: Store, queue: Queue) -> None:
 async def work_with_rqp(store: Store, queue: Queue) -> None:
     """What the edges of RQP and the System V bridge ask beside that."""
     ask, record = Asker(store.domain().pipe), records.encode(b"x")
-    assert await ask.publish_once("once", queue, record, "test") is Outcome.STORED
-    assert await ask.publish_numbered("host", 1, queue, record, "test") is Outcome.STORED
-    assert (await ask.publish_numbered("host", 2, queue, record, "test", reason="injured")) is Outcome.STORED
+    assert await ask.publish_once(TransactionId("once", 60_000), queue, record, "test") is Outcome.STORED
+    assert await ask.publish_once(JournalNumber("host", 1), queue, record, "test") is Outcome.STORED
+    assert (
+        await ask.publish_once(JournalNumber("host", 2), queue, record, "test", reason="injured")
+    ) is Outcome.STORED
     held = await ask.take(queue, 1)
     await ask.note(held[0], "noted")
     await ask.settle(held)
     letters = DeadLetters(store.domain(), queue)
     assert await letters.purge([letter.id async for letter in letters.matching()]) == 1
     number = {"bindings": {"rqpMca": {"queueId": 7}}}
-    await store.declare("rights", QueueSpec(max_deliveries=1, **number), "test", replace=True)
-    assert (await store.numbered("rqp-mca", 7)).qid == queue.qid
+    await store.catalogue.declare("rights", QueueSpec(max_deliveries=1, **number), "test", replace=True)
+    assert (await store.catalogue.numbered("rqp-mca", 7)).qid == queue.qid
     assert await store.registry.numbers() == {"rqp-mca 7": "rights"}
     remote = {"protocol": "rqp-mca", "queueId": 7}
-    await store.declare("rights", QueueSpec(max_deliveries=1, remote=remote), "test", replace=True)
-    assert [q.name for q in await store.remotes()] == ["rights"]
+    await store.catalogue.declare("rights", QueueSpec(max_deliveries=1, remote=remote), "test", replace=True)
+    assert [q.name for q in await store.catalogue.remotes()] == ["rights"]
     assert await store.registry.next_ids(10) < await store.registry.next_ids(1)
     await store.peers.apply("shop", PeerSpec(protocol="rqp-mca", addresses=["10.0.0.7"]), "cli")
     assert [peer.name for peer in await store.peers.all()] == ["shop"]
@@ -133,8 +136,10 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
     """What the edge of rings asks beside that (docs/store.md)."""
     pipe, told, (first, second) = store.domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
     for _ in range(2):
-        pipe.push_once(Source(OURSELVES), first, queue, records.encode(b"x"), "test", 60_000, told.append)
-    pipe.pull_once(Source(OURSELVES), second, queue, 0, 60_000, told.append)  # too large: it goes back
+        pipe.idempotent.publish(
+            Source(OURSELVES), RequestId(first, 60_000), queue, records.encode(b"x"), "test", told.append
+        )
+    pipe.idempotent.pull(Source(OURSELVES), second, queue, 0, 60_000, told.append)  # too large: it goes back
     await until(lambda: len(told) == 3)
     assert told[:2] == [Outcome.STORED, Outcome.AGAIN]
     await work_with_a_lease(store, other, queue)
@@ -151,9 +156,9 @@ async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
     told: list[object] = []
     for number, pipe in enumerate(pipes, 1):
         await pipe.ready()
-        pipe.pull_once(Source(OURSELVES), b"c" * 16, queue, 100, 60_000, told.append)
+        pipe.idempotent.pull(Source(OURSELVES), b"c" * 16, queue, 100, 60_000, told.append)
         await until(lambda number=number: len(told) == number)
-    pipes[1].settle_once(Source(OURSELVES), b"c" * 16, queue, told.append)
+    pipes[1].idempotent.settle(Source(OURSELVES), b"c" * 16, queue, told.append)
     await until(lambda: len(told) == 3)
     assert [type(one) for one in told] == [Pulled, Pulled, Settlement]
     await other.close()
@@ -162,7 +167,7 @@ async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
 async def work_with_the_log(store: Store) -> None:
     """Every verb of the text service once."""
     spec = QueueSpec(bindings={"text": {"subscribe": ["t"], "publish": "u"}})
-    queue, _ = await store.declare("bridged", spec, "test")
+    queue, _ = await store.catalogue.declare("bridged", spec, "test")
     domain = store.domain()
     log = Log(domain, LogSpec(max_bytes=0))
     await log.declare()

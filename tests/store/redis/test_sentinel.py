@@ -73,7 +73,7 @@ async def test_processes_are_asked_again_after_a_failover(replicated: Replicated
 
         async def answered() -> bool:
             try:
-                return bool((await desk.store.inquire("numbers", wait_s=0.5)).answers)
+                return bool((await desk.store.processes.inquire("numbers", wait_s=0.5)).answers)
             except StoreUnavailable:
                 return False
 

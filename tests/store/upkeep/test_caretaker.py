@@ -23,7 +23,7 @@ async def test_queues_that_nobody_has_opened_are_looked_after(server: Server) ->
             return (await producer.stats(queue))["expired"] == 3
 
         await until(expired)
-        assert edge.store.known() == []
+        assert edge.store.catalogue.known() == []
 
 
 async def test_one_damaged_queue_does_not_keep_the_others_from_their_upkeep(server: Server) -> None:
@@ -48,8 +48,8 @@ async def test_a_domain_that_nobody_has_used_is_set_up(server: Server) -> None:
         try:
             pipe = edge.store.domain("billing").pipe
             await until(lambda: pipe.trouble is None)
-            queue, _ = await edge.store.declare("invoices", QueueSpec(domain="billing"), "test")
-            assert (await desk.store.find("invoices")).qid == queue.qid
+            queue, _ = await edge.store.catalogue.declare("invoices", QueueSpec(domain="billing"), "test")
+            assert (await desk.store.catalogue.find("invoices")).qid == queue.qid
         finally:
             await edge.close()
 
@@ -58,7 +58,11 @@ async def test_an_empty_store_waits_for_its_set_up(own_server: Server) -> None:
     edge = Desk(own_server, initialise=False)
     edge.store.look_after()
     try:
-        for ask in (edge.store.find("orders"), edge.store.prepare("main"), anext(edge.store.queues())):
+        for ask in (
+            edge.store.catalogue.find("orders"),
+            edge.store.setup.prepare("main"),
+            anext(edge.store.listing.queues()),
+        ):
             with pytest.raises(NotInitialised, match="penstock store init"):
                 await ask
         async with Desk(own_server):
@@ -72,10 +76,11 @@ async def test_a_domain_that_was_only_looked_at_is_not_away_when_it_is_first_use
     await desk.queue(domain="elsewhere")
     async with desk.another() as edge:
         looked_at = edge.store.look_at("elsewhere").pipe
-        looked_at._down_since -= 60.0
+        assert looked_at.gate.shut_since is not None
+        looked_at.gate.shut_since -= 60.0
         pipe = edge.store.domain("elsewhere").pipe
         assert pipe is looked_at
-        assert pipe.refuses() is None
+        assert pipe.gate.refuses() is None
         await pipe.ready()
 
 
@@ -84,7 +89,7 @@ async def test_upkeep_of_another_domain_leaves_this_one_without_a_fault(desk: De
     await desk.queue("elsewhere", domain="second")
     async with desk.another(timing=Timing(upkeep_s=0.01)) as edge:
         edge.store.look_after()
-        await until(lambda: "second" in [domain.name for domain in edge.store.open_domains()])
+        await until(lambda: "second" in [domain.name for domain in edge.store.domains.all()])
         assert edge.store.fault_of() is None
         assert edge.store.fault_of("second") is None
         pipe = edge.store.domain("second").pipe

@@ -148,7 +148,7 @@ async def test_only_what_happened_is_told_and_the_process_always(desk: Desk) -> 
 
 async def test_a_refusal_that_is_no_queues_stands_with_the_process(desk: Desk) -> None:
     told: list[object] = []
-    desk.pipe.send(Source(OURSELVES), Send(b"SEND t x\n", 1, [], "test", "0", told.append), 0)
+    desk.pipe.log.send(Source(OURSELVES), Send(b"SEND t x\n", 1, [], "test", "0", told.append), 0)
     await until(lambda: told)
     desk.pipe.tallies.of(None).refuse(StoreError(), 2)
     await look(desk)

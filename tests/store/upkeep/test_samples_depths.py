@@ -117,11 +117,11 @@ async def test_a_queue_that_is_deleted_has_a_last_word(desk: Desk) -> None:
     await desk.domain.tidy(still)
     await desk.put(known, b"y")
     with pytest.raises(QueueNotEmpty):
-        await desk.store.delete(short, if_empty=True)
+        await desk.store.catalogue.delete(short, if_empty=True)
     before = await samples(desk, "depth")
     assert [sample["queue"] for sample in before] == ["known", "still"]
     for queue in (short, known, still, unused):
-        await desk.store.delete(queue)
+        await desk.store.catalogue.delete(queue)
         await desk.domain.delete(queue, "Delete")  # as when the answer was lost
     told = (await samples(desk, "depth"))[2:]
     found = [(s["queue"], s["qid"], s["len"], s["added"], "age_ms" in s) for s in told]
@@ -155,7 +155,7 @@ async def test_a_last_word_begins_nothing_and_trims_nothing(desk: Desk, server: 
     await desk.put(queue, b"x")
     with server.configured(maxmemory=server.info("memory")["used_memory"]):
         await asyncio.sleep(0.01)  # what the guard found serves for some milliseconds
-        await desk.store.delete(queue)
+        await desk.store.catalogue.delete(queue)
     assert server.call("XLEN", key) == 1501
 
 
@@ -165,10 +165,10 @@ async def test_what_is_spoilt_is_deleted_without_a_last_word(desk: Desk, server:
     for queue in (one, two):
         await desk.put(queue, b"x")
     server.call("HSET", one.keys[1], "leased", "junk")
-    await desk.store.delete(one)
+    await desk.store.catalogue.delete(one)
     server.call("SET", desk.domain.keys.samples, "junk")
-    await desk.store.delete(two)
-    assert [queue async for queue in desk.store.queues()] == []
+    await desk.store.catalogue.delete(two)
+    assert [queue async for queue in desk.store.listing.queues()] == []
 
 
 async def test_an_edge_of_before_does_upkeep_without_telling(desk: Desk) -> None:

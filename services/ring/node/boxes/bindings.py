@@ -32,7 +32,7 @@ class Bindings:
         self._stop: Callable[[], None] | None = None
 
     def start(self) -> None:
-        self._stop = self._service.store.watch(lambda _name: self.look())
+        self._stop = self._service.store.catalogue.watch(lambda _name: self.look())
         self._task = asyncio.create_task(self._follow(), name=f"bindings of ring group {self._group}")
 
     def look(self) -> None:
@@ -75,6 +75,6 @@ class Bindings:
 
     async def _bound(self, kind: str) -> Queue | None:
         try:
-            return await self._service.store.numbered(kind, self._group)
+            return await self._service.store.catalogue.numbered(kind, self._group)
         except QueueUnknown:
             return None

@@ -58,7 +58,7 @@ class Inbox:
             told(UNSAFE)
             return
         done = partial(self._stored, queue, record, told, until)
-        self._service.pipe(queue).publish(self._source, queue, [record], self._origin, done)
+        self._service.pipe(queue).messages.publish(self._source, queue, [record], self._origin, done)
 
     def _stored(
         self, queue: Queue, record: bytes, told: Told, until: float, answer: Refusals | StoreError
@@ -83,7 +83,7 @@ class Inbox:
                 self._again(record, told, until)
 
         pipe = self._service.pipe(queue)
-        pipe.bury(self._burying, queue, record, self._origin, why.reason, str(why), buried)
+        pipe.messages.bury(self._burying, queue, record, self._origin, why.reason, str(why), buried)
 
     def _again(self, record: bytes, told: Told, until: float) -> None:
         if self._loop.time() > until:

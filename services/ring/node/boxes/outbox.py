@@ -84,11 +84,11 @@ class Outbox:
         """As long as it is the outbox, and ours. Raises StoreError."""
         domain = self._service.store.domain(queue.domain)
         wake = self._service.store.wakes(queue.domain).event(queue)
-        fence = await domain.own(queue, self._owner, LEASE_MS)
+        fence = await domain.claims.own(queue, self._owner, LEASE_MS)
         if fence is None:
             await asyncio.sleep(RENEW_S)
             return
-        await domain.reclaim(
+        await domain.claims.reclaim(
             queue, fence
         )  # what a node that died had leased need not wait for its session to end
         self._renew_at = self._loop.time() + RENEW_S
@@ -97,12 +97,12 @@ class Outbox:
             while not self._changed.is_set():
                 if self._loop.time() >= self._renew_at:
                     self._renew_at = self._loop.time() + RENEW_S
-                    if await domain.own(queue, self._owner, LEASE_MS) is None:
+                    if await domain.claims.own(queue, self._owner, LEASE_MS) is None:
                         return
                 await self._step(asker, queue, wake)
         finally:
             with contextlib.suppress(StoreError):
-                await domain.disown(queue, self._owner, fence)
+                await domain.claims.disown(queue, self._owner, fence)
 
     async def _step(self, asker: Asker, queue: Queue, wake: asyncio.Event) -> None:
         goal = self._ownership.queue
@@ -159,7 +159,7 @@ class Outbox:
     async def _try_to_commit(self, identifier: str, parts: list[Part], count: int) -> None:
         answer: Answer[None] = Answer()
         pipe = self._service.pipe(parts[0].queue)
-        pipe.commit(self._outgoing.putting, identifier, parts, answer.take, KEEP_MS)
+        pipe.idempotent.commit(self._outgoing.putting, identifier, parts, answer.take, KEEP_MS)
         self._outgoing.expect(count)
         await answer
 

@@ -176,7 +176,9 @@ class Outgoing:
         self._is_looking = self._is_looking or looks
         self._asked += want
         done = partial(self._taken, self._life, want, self._underway.safe() if looks else None)
-        self._service.pipe(self._queue).take(self.putting.behind(), self._queue, want, done, leased=True)
+        self._service.pipe(self._queue).messages.take(
+            self.putting.behind(), self._queue, want, done, leased=True
+        )
 
     def _taken(
         self,
@@ -225,7 +227,9 @@ class Outgoing:
             parcel = Stored(self, self._life, payload, is_begun)
             parcel.stands(delivery, index, len(record) - 4)
             if len(payload) > MAX_USER:  # nobody of ours put it in
-                self._service.pipe(delivery.queue).reject(Source(OURSELVES), merged([parcel]), TOO_LARGE)
+                self._service.pipe(delivery.queue).messages.reject(
+                    Source(OURSELVES), merged([parcel]), TOO_LARGE
+                )
                 continue
             parcel.is_put_on = parcel.place in self._begun
             if delivery.history:

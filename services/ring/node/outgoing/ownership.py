@@ -78,7 +78,7 @@ class Ownership:
             fence, self._mine = self._mine[0], None
             with contextlib.suppress(StoreError):
                 domain = self._service.store.domain(self._queue.domain)
-                await domain.disown(self._queue, self._owner, fence)
+                await domain.claims.disown(self._queue, self._owner, fence)
 
     async def _keep(self) -> None:
         while True:
@@ -107,9 +107,9 @@ class Ownership:
         await domain.pipe.ready()
         session = domain.pipe.session
         try:
-            fence = await domain.own(queue, self._owner, LEASE_MS)
+            fence = await domain.claims.own(queue, self._owner, LEASE_MS)
         except QueueUnknown:
-            self._service.store.forget(self._name)
+            self._service.store.catalogue.forget(self._name)
             self._storing.use(None)
             self._let_go()
             self._queue = None
@@ -123,13 +123,13 @@ class Ownership:
         if (
             self._storing.trouble is not None
         ):  # while the links are closed nobody else finds out that it is over
-            await domain.available(queue, "")
+            await domain.claims.available(queue, "")
             self._storing.trouble = None
 
     async def _begin(self, queue: Queue, fence: int, session: str) -> None:
         """What a former life, this process's or another's, had leased comes first, in its old order."""
         self._let_go()
-        back = await self._service.store.domain(queue.domain).reclaim(queue, fence)
+        back = await self._service.store.domain(queue.domain).claims.reclaim(queue, fence)
         if back is None:
             return
         self._mine, self._anothers_since = (fence, session), None
@@ -155,9 +155,9 @@ class Ownership:
     async def _find_or_make(self) -> Queue:
         store = self._service.store
         with contextlib.suppress(QueueUnknown):
-            return await store.find(self._name)
+            return await store.catalogue.find(self._name)
         # what waits here was promised to go on: however often it fails, it is never a dead letter
         spec = QueueSpec(max_deliveries=0)
         with contextlib.suppress(QueueExists):  # another one was faster
-            await store.declare(self._name, spec, OWNER, internal=True)
-        return await store.find(self._name)
+            await store.catalogue.declare(self._name, spec, OWNER, internal=True)
+        return await store.catalogue.find(self._name)

@@ -57,4 +57,4 @@ class Settling:
                 self._loop.call_later(AGAIN_S, self._settle, life, queue, deliveries)
 
         if life == self._life:
-            self._service.pipe(queue).settle(self._source, deliveries, settled)
+            self._service.pipe(queue).messages.settle(self._source, deliveries, settled)

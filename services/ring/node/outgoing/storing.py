@@ -99,7 +99,7 @@ class Storing:
         encoded = [records.encode(payload) for payload in payloads]
         parcels = self._outgoing.put(payloads, origin == BEGUN)
         told = partial(self._stored, run, parcels)
-        self._service.pipe(queue).publish(self._outgoing.putting, queue, encoded, origin, told)
+        self._service.pipe(queue).messages.publish(self._outgoing.putting, queue, encoded, origin, told)
         self._outgoing.expect(len(payloads))
 
     def _failed(self, run: list[Put]) -> None:

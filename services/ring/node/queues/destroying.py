@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 
 from protos.ring import NO_ID, Frame
-from services.ring.service import OWNER, decode_name
+from services.queueing import decode_name
+from services.ring.service import OWNER
 from services.ring.words import NOT_OWNER
 from services.store import Queue, Store
 from services.store.model import QueueUnknown, is_internal
@@ -34,11 +35,11 @@ async def destroy(store: Store, frame: Frame) -> str | None:
     if said.startswith(REFUSED):
         return said.removeprefix(REFUSED)
     if queue is not None and queue.qid == said.removeprefix(DESTROY):
-        await store.delete(queue)
+        await store.catalogue.delete(queue)
     return ""
 
 
 async def _find(store: Store, name: str) -> Queue | None:
     with contextlib.suppress(QueueUnknown):
-        return await store.find(name)
+        return await store.catalogue.find(name)
     return None

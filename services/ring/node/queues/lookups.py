@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import partial
 
 from protos.ring.recent import Recent
+from services.queueing import decode_name
 from services.ring.node.outgoing.outgoing import AGAIN_S
 from services.ring.node.outgoing.storing import PATIENCE_S
-from services.ring.service import RingService, decode_name
+from services.ring.service import RingService
 from services.store import Queue, StoreError
 from services.store.catalogue import EVERYTHING
 from services.store.model import QueueUnknown, is_internal
@@ -27,7 +28,7 @@ class Lookups:
         self._known: Recent[Queue] = Recent(REMEMBERED)
         self._past: Recent[Queue] = Recent(REMEMBERED)  # also those that are gone
         self._asking: dict[bytes, list[Found]] = {}  # in this round of the loop
-        self._stop = service.store.watch(self._changed)
+        self._stop = service.store.catalogue.watch(self._changed)
 
     def held(self, name: bytes) -> Queue | None:
         """The queue, if it is known without asking the store. It may be gone: then the store says so."""
@@ -67,7 +68,7 @@ class Lookups:
             self._loop.call_soon(found, None)
             return
         self._service.errands.look(
-            self._service.store.find(text), partial(self._answered, name, found, until)
+            self._service.store.catalogue.find(text), partial(self._answered, name, found, until)
         )
 
     def _answered(self, name: bytes, found: Found, until: float, answer: Queue | StoreError) -> None:

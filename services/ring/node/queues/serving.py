@@ -25,6 +25,7 @@ from services.store.model import (
     QueueExists,
     QueueUnknown,
     Refusals,
+    RequestId,
     Settlement,
     StoreEvicts,
     StoreFull,
@@ -107,7 +108,7 @@ class Serving:
                     frame, answer if isinstance(answer, StoreError) else answer[0][1] if answer else None
                 )
             )
-            pipe.publish(self._source, queue, [record], origin, pushed)
+            pipe.messages.publish(self._source, queue, [record], origin, pushed)
             return
 
         hops = self._service.store.hops
@@ -117,7 +118,8 @@ class Serving:
         def once(outcome: Outcome | StoreError) -> None:
             told(self._reply_to(frame, outcome if isinstance(outcome, StoreError) else None))
 
-        pipe.push_once(self._source, frame.request_id, queue, record, origin, KEEP_MS, once)
+        identity = RequestId(frame.request_id, KEEP_MS)
+        pipe.idempotent.publish(self._source, identity, queue, record, origin, once)
 
     # pull
 
@@ -129,7 +131,7 @@ class Serving:
         )
         pulled = partial(self._pulled, frame, told)
         pipe = self._service.pipe(queue)
-        pipe.pull_once(self._source, request, queue, self._max_message, keep_ms, pulled)
+        pipe.idempotent.pull(self._source, request, queue, self._max_message, keep_ms, pulled)
 
     def _pulled(self, frame: Frame, told: Told, answer: Pulled | Nothing | StoreError) -> None:
         if isinstance(answer, Pulled) and frame.request_id == NO_ID:
@@ -149,7 +151,7 @@ class Serving:
         if delivery.settled:
             return reply
         delivery.drop_bodies()
-        settle = partial(self._service.pipe(delivery.queue).settle, Source(OURSELVES), [delivery])
+        settle = partial(self._service.pipe(delivery.queue).messages.settle, Source(OURSELVES), [delivery])
         give_back = partial(self._service.give_back, [delivery], failed=False)
         return Reply(reply.frame, settle, give_back)
 
@@ -165,7 +167,7 @@ class Serving:
                 self._leases.settled(frame.request_id)
                 told(Settled.SETTLED)
 
-        self._service.pipe(queue).settle_once(self._source, frame.request_id, queue, settled)
+        self._service.pipe(queue).idempotent.settle(self._source, frame.request_id, queue, settled)
 
     def _destroy(self, frame: Frame, told: Told) -> None:
         def destroyed(answer: str | StoreError | None) -> None:

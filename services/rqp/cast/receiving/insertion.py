@@ -14,7 +14,16 @@ from services.rqp.cast.receiving.lanes import Lanes
 from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Client, Pipe, Queue, Source, StoreError
-from services.store.model import BatchDiffers, Outcome, OutcomeUnknown, QueueFull, QueueUnknown, Refusals, now
+from services.store.model import (
+    BatchDiffers,
+    Outcome,
+    OutcomeUnknown,
+    QueueFull,
+    QueueUnknown,
+    Refusals,
+    TransactionId,
+    now,
+)
 from services.store.pipeline import Asked, answered
 
 log = logging.getLogger(__name__)
@@ -144,7 +153,7 @@ class Inserter:
             if insert.id:
                 return await self._insert_once(pipe, source, queue, key, insert, origin, holder)
             refusals: Refusals = await answered(
-                lambda done: pipe.publish(source, queue, [insert.record], origin, done, holder)
+                lambda done: pipe.messages.publish(source, queue, [insert.record], origin, done, holder)
             )
             if refusals:
                 raise refusals[0][1]
@@ -157,14 +166,12 @@ class Inserter:
     ) -> Insertion:
         """A certain one: its id is remembered in the same step as its insertion (5.4)."""
         identifier = "cast " + identity(insert.agent, insert.id).hex()
-        digest = fingerprint(key, insert.record[4:]).hex()
+        once = TransactionId(identifier, self._keep_ms, fingerprint(key, insert.record[4:]).hex())
         hops, record = self._service.store.hops, insert.record
         if hops is not None:
             record = hops.arrived(queue, record, hop_of(insert.agent, insert.id))
         outcome: Outcome = await answered(
-            lambda done: pipe.publish_once(
-                source, identifier, queue, record, origin, holder, digest, self._keep_ms, done
-            )
+            lambda done: pipe.idempotent.publish(source, once, queue, record, origin, done, holder=holder)
         )
         return Insertion.STORED if outcome is Outcome.STORED else Insertion.DUPLICATE
 
@@ -189,14 +196,14 @@ class Inserter:
 
     async def _bury_elsewhere(self, agent: str, buried: BuryReceived) -> None:
         try:
-            await self._bury(await self._service.store.find(self._dead_letter_queue), agent, buried)
+            await self._bury(await self._service.store.catalogue.find(self._dead_letter_queue), agent, buried)
         except StoreError as error:
             self._lost(buried, str(error))
 
     async def _bury(self, queue: Queue, agent: str, buried: BuryReceived) -> None:
         pipe, record = self._service.pipe(queue), encode_record(buried.data)
         await answered(
-            lambda done: pipe.bury(
+            lambda done: pipe.messages.bury(
                 Source(OURSELVES), queue, record, _origin(agent), buried.reason, buried.detail, done
             )
         )

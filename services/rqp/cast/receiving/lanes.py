@@ -14,20 +14,21 @@ from services.store.redis import Connector, Link
 LANES = 4  # for each domain
 
 
-class Lane(Claims):
+class Lane:
     """Claims of one domain, over a connection of its own."""
 
     def __init__(self, connector: Connector, domain: Domain) -> None:
         self.link = Link(connector, domain.keys.epoch)
         self.waiting = 0  # questions that have no answer yet
+        self.claims = Claims(domain.keys, self.link, domain.tallies, self._function)
         self._domain = domain
 
-    async def function(self, name: str, keys: list[str], *args: Any, attempts: int = 2) -> Any:
+    async def _function(self, name: str, keys: list[str], *args: Any) -> Any:
         self.waiting += 1
         try:
             epoch = self._domain.pipe.epoch or await self._domain.epoch()
             keys = [self._domain.keys.epoch, *keys]
-            return await self.link.function(name, keys, epoch, *args, attempts=attempts)
+            return await self.link.function(name, keys, epoch, *args)
         finally:
             self.waiting -= 1
 
@@ -46,7 +47,7 @@ class Lanes:
         if least is None or (least.waiting and len(lanes) < LANES):
             least = Lane(self._service.store.connector, self._service.domain(queue))
             lanes.append(least)
-        return least
+        return least.claims
 
     async def close(self) -> None:
         lanes = [lane for lanes in self._lanes.values() for lane in lanes]

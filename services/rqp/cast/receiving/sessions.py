@@ -71,12 +71,12 @@ class Sessions:
 
     def refusal(self, key: int, source: str) -> str | None:
         """None if `begin` is to be tried; else why there is surely no session, known without asking the store."""
-        queue = self._store.numbers.held(PROTOCOL, key)
+        queue = self._store.catalogue.numbers.held(PROTOCOL, key)
         if queue is not None and self._is_denied(queue, source):
             return Unanswered.ACCESS_DENIED.value
         if queue is not None and self._is_another_s(queue, source):
             return Unanswered.RESERVED.value
-        if queue is None and self._store.numbers.lacks(PROTOCOL, key):
+        if queue is None and self._store.catalogue.numbers.lacks(PROTOCOL, key):
             return Unanswered.UNKNOWN_KEY.value
         return self.places.refusal(Whom(source, key))
 
@@ -116,7 +116,7 @@ class Sessions:
 
     async def _queue(self, key: int, source: str) -> Queue | Unanswered:
         try:
-            queue = await self._store.numbered(PROTOCOL, key)
+            queue = await self._store.catalogue.numbered(PROTOCOL, key)
         except QueueUnknown:
             return Unanswered.UNKNOWN_KEY
         except StoreError:
@@ -175,7 +175,7 @@ class Sessions:
         except QueueReserved:
             return Unanswered.RESERVED
         except QueueUnknown:
-            self._store.numbers.changed()
+            self._store.catalogue.numbers.changed()
             return Unanswered.UNKNOWN_KEY
         except StoreError:
             return Unanswered.UNAVAILABLE

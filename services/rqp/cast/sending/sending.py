@@ -176,13 +176,15 @@ class CastSending:
         pipe, delivery = self._pipe, message.delivery
         match fate:
             case Remove():
-                pipe.settle(self._source, [delivery], self._removed)  # the next one need not wait for it
+                pipe.messages.settle(
+                    self._source, [delivery], self._removed
+                )  # the next one need not wait for it
             case PutBack():
                 await self._stock.put_back(message)
             case MoveToEnd():
                 await self._stock.keep(message, fate.kept)
                 await answered(
-                    lambda done: pipe.release(
+                    lambda done: pipe.messages.release(
                         self._source, [delivery], failed=False, to_end=True, error=fate.why.value, done=done
                     )
                 )
@@ -196,7 +198,7 @@ class CastSending:
                 assert_never(fate)
 
     async def _bury(self, delivery: Delivery, reason: str, error: str) -> None:
-        await answered(lambda done: self._pipe.reject(self._source, [delivery], reason, error, done))
+        await answered(lambda done: self._pipe.messages.reject(self._source, [delivery], reason, error, done))
 
     def _removed(self, error: StoreError | None) -> None:
         """It has left, and if this cannot be noted it leaves again: its receiver knows its id."""

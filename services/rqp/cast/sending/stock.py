@@ -111,7 +111,9 @@ class Stock:
         """To its place, and what was taken ahead with it to theirs: it is the next again (4.1). Raises StoreError."""
         deliveries = [message.delivery, *(each.delivery for each in self._ready)]
         self._ready.clear()
-        await answered(lambda done: self._pipe.release(self._source, deliveries, failed=False, done=done))
+        await answered(
+            lambda done: self._pipe.messages.release(self._source, deliveries, failed=False, done=done)
+        )
 
     def release(self) -> None:
         """Everything that is not being sent goes back to its place."""
@@ -125,7 +127,9 @@ class Stock:
         """These return to their places. failed: it counts towards maxDeliveries."""
         if deliveries:
             self._begin()
-            self._pipe.release(self._source, deliveries, failed=failed, done=lambda _error: self._end())
+            self._pipe.messages.release(
+                self._source, deliveries, failed=failed, done=lambda _error: self._end()
+            )
 
     async def is_quiet(self) -> None:
         """Returns once the store has all that went back: whoever has the queue next finds it in its order."""
@@ -162,12 +166,12 @@ class Stock:
         def ask(done: Callable[..., None]) -> None:
             def taken(got: list[Delivery] | StoreError, more: bool) -> None:
                 if more and not got:  # those looked at had expired, or were others'
-                    self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
+                    self._pipe.messages.take(self._source, self._queue, WANTED, taken, leased=True)
                     return
                 done(got)
                 self._end()
 
-            self._pipe.take(self._source, self._queue, WANTED, taken, leased=True)
+            self._pipe.messages.take(self._source, self._queue, WANTED, taken, leased=True)
 
         self._begin()
         taken: list[Delivery] = await answered(ask, unwanted=self.give_back)
@@ -190,7 +194,7 @@ class Stock:
         try:
             content = records.decode(delivery.blob)
         except ValueError as error:
-            self._pipe.reject(self._source, [delivery], "injured", str(error))
+            self._pipe.messages.reject(self._source, [delivery], "injured", str(error))
             return None
         record = encode_record(content.body)
         if not self._is_certain(content):
@@ -205,7 +209,9 @@ class Stock:
         return remote is None or remote.is_certain(content.attributes)
 
     async def _write(self, delivery: Delivery, note: Note) -> None:
-        await answered(lambda done: self._pipe.note(self._source, delivery, note.text(self._clock), done))
+        await answered(
+            lambda done: self._pipe.messages.note(self._source, delivery, note.text(self._clock), done)
+        )
 
     async def _wait(self) -> None:
         """Until there may be something, or somebody's time has come."""

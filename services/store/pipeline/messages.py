@@ -1,10 +1,10 @@
-"""The verbs of the store, as calls with an answer by callback; `Pipe` carries them out.
+"""The verbs of messages in queues, as calls with an answer by callback: put in, taken, settled, counted.
 
 What puts in or takes out asks first whether the queue lets the source's client (AccessDenied); what ends a delivery
 does not, as whoever has it was let in.
 
-Callbacks are made in the order in which a source asked. An operation of a pipe that refuses (`Pipe.refuses`) is
-answered within the same step.
+Callbacks are made in the order in which a source asked. An operation that the gate refuses (`Gate.refuses`) is answered
+within the same step.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from services.store.model.operations import (
     Done,
     Note,
     Phase,
-    Placed,
     Publish,
     Published,
     Refusals,
     Reject,
     Return,
-    Send,
     Source,
     Take,
     Taken,
@@ -37,13 +35,19 @@ from services.store.model.operations import (
     together,
 )
 from services.store.model.queues import Queue
-from services.store.pipeline.request_verbs import RequestVerbs
+from services.store.pipeline.gate import Gate
+from services.store.pipeline.traced import Traced
 
 NOTE = re.compile(r"[!-~]{0,200}")
 
 
-class Verbs(RequestVerbs):
-    """All of them: see also `Commits` and `RequestVerbs`."""
+class Messages:
+    """Of one domain. Where the process is traced, `traced` sees each operation before the gate does."""
+
+    def __init__(self, gate: Gate, traced: Traced | None) -> None:
+        self._gate = gate
+        self._traced = traced
+        self._call_for = gate.call_for
 
     def publish(
         self,
@@ -57,7 +61,7 @@ class Verbs(RequestVerbs):
         in_order: bool = False,
         carried: Sequence[int] | None = None,
     ) -> None:
-        """Puts 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
+        """Put 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
 
         Behind the first that finds no room nothing of the run goes in, however small it is; nor of what others of the
         same origin put into the queue by the same call, behind it.
@@ -72,15 +76,18 @@ class Verbs(RequestVerbs):
         carried: where those of the run stand that bring a context and may be traced, if whoever asks has decided for
         all of them (`Hops`): no other one begins a trace.
         """
-        error = self.refuses() if self._may_refuse else None
+        operation = Publish(records, origin, holder, done, source if in_order else None)
+        has_traced = self._traced is not None and self._traced.publish(source, queue, operation, carried)
+        records, done, gate = operation.records, operation.done, self._gate
+        error = gate.refuses() if gate.may_refuse else None
         if in_order:
-            done = partial(_told_in_order, source, done)
+            done = operation.done = partial(_told_in_order, source, done)
         if queue.admission is not None:
             error = error or source.refusal(queue)
         if queue.unkept:
             error = error or AckLevelLost()
         if error is not None:
-            self.tallies.of(queue).refuse_puts(error, len(records))
+            gate.tallies.of(queue).refuse_puts(error, len(records))
             done(error)
             return
         number = len(records)
@@ -90,20 +97,24 @@ class Verbs(RequestVerbs):
         call = self._call_for(number, size, 0)
         if in_order:
             call.keep_in_order(source, queue)
-        work = call.work(source, queue, Phase.PUBLISH)
-        work.publishes.append(Publish(records, origin, holder, done, source if in_order else None))
+        call.work(source, queue, Phase.PUBLISH).publishes.append(operation)
+        if has_traced:
+            gate.waiting.packs_traced()
 
     def take(self, source: Source, queue: Queue, want: int, done: Taken, *, leased: bool = False) -> None:
-        """Leases up to `want` messages (1 to 1,000) to this process; done(deliveries, more).
+        """Lease up to `want` messages (1 to 1,000) to this process; done(deliveries, more).
 
         Of a queue that delivers at most once they are settled already (`Delivery.settled`), unless leased=True asks
         for a lease all the same, as a transaction does.
         """
-        error = self.refuses() if self._may_refuse else None
+        if self._traced is not None:
+            done = self._traced.take(source, done)
+        gate = self._gate
+        error = gate.refuses() if gate.may_refuse else None
         if queue.admission is not None:
             error = error or source.refusal(queue)
         if error is not None:
-            self.tallies.of(queue).refuse(error, 1)
+            gate.tallies.of(queue).refuse(error, 1)
             done(error, False)
             return
         if not 1 <= want <= MAX_MESSAGES:
@@ -127,7 +138,12 @@ class Verbs(RequestVerbs):
         return taken
 
     def settle(self, source: Source, deliveries: list[Delivery], done: Done | None = None) -> None:
-        """Acknowledges: the messages are gone for good."""
+        """Acknowledge: the messages are gone for good."""
+        if self._traced is not None:
+            done = self._traced.ends(deliveries, "settle", "settled", done)
+        self._settle(source, deliveries, done)
+
+    def _settle(self, source: Source, deliveries: list[Delivery], done: Done | None) -> None:
         queue = deliveries[0].queue
         call = self._call_for(0, 0, 0, settles=len(deliveries))
         work = call.work(source, queue, Phase.SETTLE)
@@ -142,7 +158,7 @@ class Verbs(RequestVerbs):
             work.acked.append((mine, done))
         if rest:
             call.next_round(source)
-            self.settle(source, rest, done)
+            self._settle(source, rest, done)
 
     def release(
         self,
@@ -154,7 +170,9 @@ class Verbs(RequestVerbs):
         error: str = "",
         done: Done | None = None,
     ) -> None:
-        """Returns messages to their old places (or to the end). failed=True counts towards max_deliveries."""
+        """Return messages to their old places (or to the end). failed=True counts towards max_deliveries."""
+        if self._traced is not None and deliveries:
+            done = self._traced.release(deliveries, failed, to_end, error, done)
         each = together(done, len(deliveries))
         for d in deliveries:
             call = self._call_for(0, 0, 0, settles=d.count)
@@ -168,21 +186,23 @@ class Verbs(RequestVerbs):
         error: str = "",
         done: Done | None = None,
     ) -> None:
-        """Moves leased messages to the dead letters."""
+        """Move leased messages to the dead letters."""
+        if self._traced is not None and deliveries:
+            done = self._traced.reject(deliveries, reason, error, done)
         each = together(done, len(deliveries))
         for d in deliveries:
             call = self._call_for(0, 0, 0, settles=d.count)
             call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, each))
 
     def note(self, source: Source, delivery: Delivery, note: str, done: Done) -> None:
-        """Writes something beside leased messages, '' to take it away: whoever gets them later finds it.
+        """Write something beside leased messages, '' to take it away: whoever gets them later finds it.
 
         It stays until they are settled, and goes with them to the dead letters. ValueError for a note of more than 200
         characters, or with others than visible ones of ASCII.
         """
         if not NOTE.fullmatch(note):
             raise ValueError(f"a note has up to 200 visible characters and no spaces, unlike {note!r}")
-        refused = self._refusal(source, goals=[(delivery.queue, 0)])
+        refused = self._gate.refusal(source, goals=[(delivery.queue, 0)])
         if refused is not None:
             done(refused)
             return
@@ -192,49 +212,28 @@ class Verbs(RequestVerbs):
     def bury(
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done
     ) -> None:
-        """Puts a message that cannot be inserted straight into the queue's dead letters."""
-        refused = self._refusal(source, goals=[(queue, 0)])
+        """Put a message that cannot be inserted straight into the queue's dead letters."""
+        operation = Bury(record, origin, reason, error, done)
+        if self._traced is not None:
+            self._traced.bury(source, queue, operation)
+        refused = self._gate.refusal(source, goals=[(queue, 0)])
         if refused is not None:
-            done(refused)
+            operation.done(refused)
             return
-        call = self._call_for(1, len(record), 0)
-        call.work(source, queue, Phase.SETTLE).buries.append(Bury(record, origin, reason, error, done))
+        call = self._call_for(1, len(operation.record), 0)
+        call.work(source, queue, Phase.SETTLE).buries.append(operation)
 
     def count(self, source: Source, queue: Queue, done: Counted) -> None:
-        """How many messages are ready for anybody."""
-        refused = self._refusal(source, [queue])
+        """Ask how many messages are ready for anybody."""
+        refused = self._gate.refusal(source, [queue])
         if refused is not None:
             done(refused)
             return
         self._call_for(0, 0, 0).work(source, queue, Phase.COUNT).counts.append(done)
 
-    def send(self, source: Source, send: Send, replicas: int) -> None:
-        """Appends to the log: all of it, and all copies, or nothing. BindingsChanged: make it anew.
-
-        A queue that wants copies lets the text service, and asks nobody who he is (`bindings.contradiction`).
-        """
-        error = self.refuses() if self._may_refuse else None
-        if error is not None:
-            self.tallies.of(None).refuse(error, send.count)
-            send.done(error)
-            return
-        copies = send.copies
-        messages = max(
-            send.count, len(copies)
-        )  # not all in one call: the next gathers while the store works on one
-        call = self._call_for(messages, len(send.block), 0, len(copies))
-        call.place(source, Phase.PUBLISH).sends.append(send)
-        call.replicas = max(call.replicas, replicas)
-        for queue, _ in copies:
-            call.touch(queue)
-
-    def head(self, source: Source, placed: Placed) -> None:
-        """The place behind everything that the log holds now."""
-        refused = self._refusal(source)
-        if refused is not None:
-            placed(refused)
-            return
-        self._call_for(0, 0, 0).place(source, Phase.COUNT).heads.append(placed)
+    def give_back(self, deliveries: list[Delivery]) -> None:
+        """Return messages whose asker is gone, at once, unharmed (tmq.md 6.2)."""
+        self.release(Source(OURSELVES), deliveries, failed=False)
 
 
 def _told_in_order(source: Source, done: Published, outcome: Refusals | StoreError) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from services.store.model.errors import StoreError, StoreFault, refusal
-from services.store.model.operations import Commit, Numbered, Watched
+from services.store.model.operations import Commit, IdempotentPublish
 from services.store.model.queues import Queue
-from services.store.model.requests import Outcome, Push
+from services.store.model.requests import Outcome
 from services.store.pipeline.outcomes import Handler, failure, tell
 from services.store.pipeline.tallies import Tallies
 
-Once = Commit | Numbered | Watched | Push
+Once = Commit | IdempotentPublish
 
 
 def once(operation: Once, tallies: Tallies) -> Handler:
@@ -61,7 +61,7 @@ def _count(operation: Once, tallies: Tallies) -> None:
                     tallies.accept(part.queue, len(part.records), octets)
                 if part.deliveries:
                     tallies.of(part.queue).acked += sum(d.count for d in part.deliveries)
-        case Numbered(reason=reason) if reason:
+        case IdempotentPublish(reason=reason) if reason:
             tallies.of(operation.queue).rejected += 1
-        case Numbered() | Watched() | Push():
+        case IdempotentPublish():
             tallies.accept(operation.queue, 1, len(operation.record) - 4)

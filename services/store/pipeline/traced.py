@@ -1,0 +1,207 @@
+"""Tracing around the verbs of a domain: an operation whose message is traced gets its context, and a span for its end.
+
+Only a process that is traced has one; the verbs ask it before anything else, so that what is refused has a span, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from services.store.model.delivery import Delivery
+from services.store.model.errors import OutcomeUnknown, StoreError
+from services.store.model.identities import JournalNumber, RequestId
+from services.store.model.operations import (
+    Bury,
+    Commit,
+    Done,
+    IdempotentPublish,
+    Publish,
+    Published,
+    Refusals,
+    Send,
+    Source,
+    Taken,
+)
+from services.store.model.queues import Queue
+from services.store.model.requests import (
+    Held,
+    Nothing,
+    Once,
+    Outcome,
+    Pull,
+    Pulled,
+    Pulls,
+    Settle,
+    Settled,
+    Settlement,
+)
+from services.store.tracing.delivery_spans import Ending
+from services.store.tracing.spans import Value, told_why
+from services.store.tracing.tracing import Begun, Tracing, rooms_of
+
+
+class Traced:
+    """Changes operations before they are done: their records, and who is told of their outcome."""
+
+    def __init__(self, tracing: Tracing) -> None:
+        self._tracing = tracing
+
+    # putting in
+
+    def publish(self, source: Source, queue: Queue, publish: Publish, carried: Sequence[int] | None) -> bool:
+        """Return whether some of its messages are traced. carried: as `Messages.publish` has it."""
+        records = publish.records
+        if carried is None:
+            passes = not records or not source.begins_traces or self._tracing.passes(records)
+        else:
+            passes = not carried
+        if passes:
+            return False
+        publish.records, spans = self._tracing.put(
+            records, queue, source.client, publish.origin, carried=carried
+        )
+        if spans:
+            publish.done = partial(self._published, spans, publish.done)
+        return bool(spans)
+
+    def _published(self, spans: Begun, done: Published, outcome: Refusals | StoreError) -> None:
+        self._tracing.stored(spans, outcome)
+        done(outcome)
+
+    def bury(self, source: Source, queue: Queue, bury: Bury) -> None:
+        if not source.begins_traces and not bury.record[0]:  # it brings no context
+            return
+        bury.record, spans = self._tracing.put_one(bury.record, queue, source.client, bury.origin, "bury")
+        for _, span in spans:
+            span.attributes["penstock.reason"] = bury.reason
+        if spans:
+            bury.done = partial(self._done, spans, bury.done)
+
+    def _done(self, spans: Begun, done: Done, error: StoreError | None) -> None:
+        self._tracing.stored(spans, error)
+        done(error)
+
+    def once(self, source: Source, operation: IdempotentPublish) -> None:
+        record, identity = operation.record, operation.identity
+        if isinstance(identity, RequestId) and not record[0]:  # the id has decided (`hops`)
+            return
+        doing = "bury" if isinstance(identity, JournalNumber) and operation.reason else "send"
+        operation.record, spans = self._tracing.put_one(
+            record, operation.queue, source.client, operation.origin, doing
+        )
+        if spans:
+            operation.done = partial(self._once, spans, operation.done)
+
+    def _once(self, spans: Begun, done: Once, told: Outcome | StoreError) -> None:
+        if isinstance(told, StoreError):
+            self._tracing.stored(spans, told)
+        else:
+            for _, span in spans:
+                span.attributes["penstock.outcome"] = told.value
+            self._tracing.stored(spans, None)
+        done(told)
+
+    def commit(self, source: Source, commit: Commit) -> bool:
+        """Return whether some of the messages that it puts in are traced."""
+        begun, ending = Begun(), Ending()
+        rooms = rooms_of(commit)
+        for part in commit.parts:
+            may_be = part.records and (source.begins_traces or part.records[0][0])
+            if may_be and not self._tracing.passes(part.records):
+                qid, before = part.queue.qid, part.records
+                part.records, spans = self._tracing.put(
+                    before, part.queue, source.client, part.origin, room=rooms.get(qid)
+                )
+                if qid in rooms:
+                    rooms[qid] -= sum(map(len, part.records)) - sum(map(len, before))
+                begun += spans
+            if part.deliveries and self._tracing.handed_out:
+                ending += self._tracing.handed_out.ending(part.deliveries, "settle")
+        if begun or ending:
+            commit.done = partial(self._committed, begun, ending, commit.done)
+        return bool(begun)
+
+    def _committed(self, begun: Begun, ending: Ending, done: Once, told: Outcome | StoreError) -> None:
+        """What a refused one would have settled is still out, until whoever has it gives it back."""
+        error = told if isinstance(told, StoreError) else None
+        goes_on = error is not None and not isinstance(error, OutcomeUnknown)
+        self._tracing.handed_out.ended(ending, "settled", error, goes_on=goes_on)
+        self._once([(0, span) for _, span in begun], done, told)
+
+    def send(self, source: Source, send: Send) -> None:
+        if send.copies:
+            send.copies, spans = self._tracing.send(send.copies, source.client, send.origin)
+            if spans:
+                send.done = partial(self._done, spans, send.done)
+
+    # taking out
+
+    def take(self, source: Source, done: Taken) -> Taken:
+        return partial(self._taken, source, done)
+
+    def _taken(self, source: Source, done: Taken, got: list[Delivery] | StoreError, more: bool) -> None:
+        if isinstance(got, list):
+            self._tracing.taken(got, source.client)
+        done(got, more)
+
+    def release(
+        self, deliveries: list[Delivery], failed: bool, to_end: bool, error: str, done: Done | None
+    ) -> Done | None:
+        more: dict[str, Value] = {"penstock.has_failed": failed, "penstock.to_end": to_end}
+        return self.ends(deliveries, "release", "returned", done, more | told_why(error))
+
+    def reject(self, deliveries: list[Delivery], reason: str, error: str, done: Done | None) -> Done | None:
+        more: dict[str, Value] = {"penstock.reason": reason, **told_why(error)}
+        return self.ends(deliveries, "reject", "rejected", done, more)
+
+    def ends(
+        self,
+        deliveries: list[Delivery],
+        doing: str,
+        outcome: str,
+        done: Done | None,
+        more: dict[str, Value] | None = None,
+    ) -> Done | None:
+        """Return what is to be told of it: `done`, where nothing of these deliveries is traced."""
+        handed_out = self._tracing.handed_out
+        if not handed_out or not (ending := handed_out.ending(deliveries, doing, more)):
+            return done
+
+        def ended(error: StoreError | None) -> None:
+            handed_out.ended(ending, outcome, error)
+            if done is not None:
+                done(error)
+
+        return ended
+
+    # pulls under an id
+
+    def pull(self, source: Source, pull: Pull) -> None:
+        pull.done = partial(self._pulled, source, pull.request, pull.done)
+
+    def _pulled(
+        self, source: Source, request: bytes, done: Pulls, told: Pulled | Nothing | StoreError
+    ) -> None:
+        if isinstance(told, Pulled) and not told.again:
+            self._tracing.handed_out.pulled(request, told.delivery, source.client)
+        done(told)
+
+    def settle(self, settle: Settle) -> None:
+        if self._tracing.handed_out:
+            settle.done = partial(self._settled, settle.request, time.time_ns(), settle.done)
+
+    def _settled(
+        self, request: bytes, start_ns: int, done: Settled, told: Settlement | Held | StoreError
+    ) -> None:
+        """Held: the verb asks once more, which is told here, too."""
+        if not isinstance(told, Held):
+            ending = self._tracing.handed_out.ending_pull(request)
+            for step, _ in ending:
+                step.start_ns = start_ns
+            if isinstance(told, StoreError):  # whoever asked may repeat it
+                self._tracing.handed_out.ended(ending, "", told, goes_on=True)
+            else:
+                self._tracing.handed_out.ended(ending, told.value, None)
+        done(told)
