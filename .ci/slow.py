@@ -15,7 +15,9 @@ ALLOWED_S = 60.0
 
 
 def main(reports: str, names: str) -> int:
-    cases = [case for path in Path(reports).glob("*.xml") for case in ElementTree.parse(path).iter("testcase")]
+    cases = [
+        case for path in Path(reports).glob("*.xml") for case in ElementTree.parse(path).iter("testcase")
+    ]
     timed = [(float(case.get("time", 0)), f"{case.get('classname')}::{case.get('name')}") for case in cases]
     timed.sort(reverse=True)
     print(f"the {SHOWN} slowest of {len(timed)} tests, in seconds:")
@@ -28,7 +30,9 @@ def main(reports: str, names: str) -> int:
         if seconds > ALLOWED_S and name not in known and name.partition("[")[0] not in known
     ]
     for name in slow:
-        print(f"took more than {ALLOWED_S:.0f} s: make it faster, or name it with a reason in {names}: {name}")
+        print(
+            f"took more than {ALLOWED_S:.0f} s: make it faster, or name it with a reason in {names}: {name}"
+        )
     return 1 if slow else 0
 
 

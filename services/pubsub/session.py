@@ -8,7 +8,7 @@ from typing import assert_never
 
 from protos import pubsub
 from protos.pubsub import Charset, Reason
-from services.kit.session import Conversation, Inflow, Slot, Wire
+from services.kit.session import Conversation, Inflow, InflowSession, Slot, Wire
 from services.pubsub.service import PubsubService
 from services.pubsub.settings import TextListener
 from services.pubsub.subscriber import Subscriber, Subscription
@@ -47,16 +47,16 @@ def explain(error: StoreError) -> str:
     return COPIES.get(type(error)) or error.outward
 
 
-class TextSession:
+class TextSession(InflowSession[pubsub.Event, Conversation]):
     """The kit's `Session`, and the `Handler` of its own input."""
 
-    __slots__ = ("_inflow", "_is_leaving", "_origin", "_service", "_source", "_subscriber", "_talk")
+    __slots__ = ("_is_leaving", "_origin", "_service", "_source", "_subscriber")
 
     def __init__(self, service: PubsubService, listener: TextListener, wire: Wire) -> None:
         self._service = service
-        self._talk = Conversation(wire)
+        talk = Conversation(wire)
         parser = pubsub.Connection(service.settings.limits(listener))
-        self._inflow: Inflow[pubsub.Event] = Inflow(self._talk, parser, self)
+        super().__init__(talk, Inflow(talk, parser, self))
         self._source = Source(service.store.client(wire.peer))
         self._origin = f"text {wire.peer.certificate or wire.peer.address}"
         self._is_leaving = False  # after a FIN its subscriptions end
@@ -64,30 +64,10 @@ class TextSession:
 
     # what the kit tells
 
-    def received(self, data: bytes, now: float) -> None:
-        self._inflow.received(data, now)
-
     @property
     def buffered(self) -> int:
         """Unfinished input, and what a client has us remember: patterns may be as long as lines, and held replies."""
         return self._inflow.buffered + self._subscriber.octets + self._talk.held_bytes
-
-    def resumed(self, now: float) -> None:
-        self._inflow.restart_clock(now)
-        self._inflow.proceed()
-
-    def deadline(self) -> float | None:
-        return self._inflow.deadline()
-
-    def on_time(self, now: float) -> None:
-        self._inflow.on_time(now)
-
-    def eof(self, now: float) -> None:
-        self._inflow.eof()
-
-    def drain(self) -> None:
-        self._talk.drained = True
-        self.end_if_done()
 
     def lost(self, reset: bool) -> None:
         self._talk.gone = True

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from services.kit.session import Ending, Inflow
+from services.kit.session import Ending, Inflow, InflowSession
 from services.queueing.conversation import QueueConversation
 from services.queueing.service import QueueService
 from services.queueing.unsettled import Unsettled
@@ -14,10 +14,10 @@ EventT = TypeVar("EventT")
 TalkT = TypeVar("TalkT", bound=QueueConversation)
 
 
-class QueueSession(Generic[EventT, TalkT]):
+class QueueSession(InflowSession[EventT, TalkT]):
     """The kit's `Session`. An edge's session adds what its requests mean (`Handler`)."""
 
-    __slots__ = ("_ending", "_inflow", "_service", "_talk", "_times", "_unsettled")
+    __slots__ = ("_ending", "_service", "_times", "_unsettled")
 
     def __init__(
         self,
@@ -29,23 +29,11 @@ class QueueSession(Generic[EventT, TalkT]):
         request_timeout_s: float,
     ) -> None:
         """eof_grace_s, request_timeout_s: as of `Ending`."""
-        self._talk = talk
+        super().__init__(talk, inflow)
         self._service = service
-        self._inflow = inflow
         self._unsettled = unsettled
         self._times = eof_grace_s, request_timeout_s
         self._ending: Ending | None = None
-
-    def received(self, data: bytes, now: float) -> None:
-        self._inflow.received(data, now)
-
-    @property
-    def buffered(self) -> int:
-        return self._inflow.buffered
-
-    def resumed(self, now: float) -> None:
-        self._inflow.restart_clock(now)
-        self._inflow.proceed()
 
     @property
     def is_lingering(self) -> bool:
@@ -62,13 +50,6 @@ class QueueSession(Generic[EventT, TalkT]):
             self._ending.on_time(now)
         else:
             self._inflow.on_time(now)
-
-    def eof(self, now: float) -> None:
-        self._inflow.eof()
-
-    def drain(self) -> None:
-        self._talk.drained = True
-        self.end_if_done()  # or later: what has come in is answered, then it is closed
 
     def lost(self, reset: bool) -> None:
         self.give_up(self._unsettled.take_all())

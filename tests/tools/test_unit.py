@@ -77,7 +77,9 @@ def test_what_fails_stays_so(tmp_path: Path, tests: dict[str, str]) -> None:
     assert "failed" in printed or "error" in printed
 
 
-@pytest.mark.parametrize(("part", "own", "other"), [("first", "other", "protos"), ("rest", "protos", "other")])
+@pytest.mark.parametrize(
+    ("part", "own", "other"), [("first", "other", "protos"), ("rest", "protos", "other")]
+)
 def test_each_part_runs_without_the_other(tmp_path: Path, part: str, own: str, other: str) -> None:
     """CI runs the part that steps back beside `make e2e`."""
     for name, has_failed in ((other, False), (own, True)):

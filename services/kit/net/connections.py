@@ -13,7 +13,7 @@ from services.kit.net.connection import Connection
 from services.kit.net.refusals import Refusals
 from services.kit.net.tls import TlsFilter, TlsKeeper
 from services.kit.net.tls_transport import TlsTransport
-from services.kit.session.session import Peer, Session, Wire
+from services.kit.session.session import Peer, SessionFactory
 
 DRAIN_PAUSE_S = 0.01  # between two sessions at most, however long the drain may be spread
 DRAIN_BATCH_S = 0.005  # the loop's timers are no finer than milliseconds
@@ -35,9 +35,11 @@ class Connections:
         write_buffer_bytes: int,
         write_timeout_s: float,
         tls: TlsKeeper | None,
+        make_session: SessionFactory,
     ) -> None:
         """name: the label `listener` of its metrics and log lines. tls: without, plain TCP."""
         self.name = name
+        self.make_session = make_session
         self.budget = budget
         self.output = output
         self.traffic = Traffic()
@@ -60,10 +62,6 @@ class Connections:
         self._empty.set()
 
     # Life
-
-    def stop_opening(self) -> None:
-        """No further connections; those that there are go on."""
-        raise NotImplementedError
 
     async def drain(self, spread_s: float) -> None:
         """Ask every session to end; with many of them not at once, so that not all clients return at once."""
@@ -136,9 +134,6 @@ class Connections:
             connection.connection_lost(error)
 
     # `Host`: what connections ask and tell
-
-    def make_session(self, wire: Wire) -> Session:
-        raise NotImplementedError
 
     def on_open(self, connection: Connection) -> None:
         if self._draining:

@@ -67,6 +67,7 @@ class Dialler(Connections):
             tls=TlsKeeper.of_client(settings.tls, f"dial.tls of {name}")
             if settings.tls is not None
             else None,
+            make_session=self._make_session,
         )
         self.settings = settings
         self.loop = asyncio.get_running_loop()
@@ -122,7 +123,7 @@ class Dialler(Connections):
 
     # `Host`
 
-    def make_session(self, wire: Wire) -> Session:
+    def _make_session(self, wire: Wire) -> Session:
         attempt = self._attempts[wire.conn]
         try:
             return attempt.factory(wire)

@@ -19,7 +19,7 @@ from services.kit.net.connection_limits import Gate, Networks, plain_address
 from services.kit.net.connections import Connections
 from services.kit.net.refusals import Refusal
 from services.kit.net.tls import TlsFilter, TlsKeeper, TlsSettings
-from services.kit.session.session import Peer, Session, SessionFactory, Wire
+from services.kit.session.session import Peer, SessionFactory
 
 log = logging.getLogger(__name__)
 
@@ -89,9 +89,9 @@ class Listener(Connections):
             tls=TlsKeeper.of_server(settings.tls, f"tls of listener {name}")
             if settings.tls is not None
             else None,
+            make_session=factory,
         )
         self.settings = settings
-        self._factory = factory
         self._gate = Gate(settings.allow, settings.max_connections, settings.max_connections_per_address)
         self._reuse_port = reuse_port
         self._acceptor: Acceptor | None = None
@@ -127,11 +127,6 @@ class Listener(Connections):
             return
         tls = TlsFilter(self._tls.context) if self._tls is not None else None
         self._add(sock, peer, tls, self.settings.handshake_timeout_s)
-
-    # `Host`
-
-    def make_session(self, wire: Wire) -> Session:
-        return self._factory(wire)
 
     def on_gone(self, connection: Connection) -> None:
         self._gate.leave(connection.peer.address)

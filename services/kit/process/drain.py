@@ -17,7 +17,8 @@ from collections.abc import Awaitable, Sequence
 
 from services.kit.config.settings import DrainSettings
 from services.kit.edge import RunningEdge
-from services.kit.net.connections import Connections
+from services.kit.net.dialler import Dialler
+from services.kit.net.listener import Listener
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ HURRIED_CLOSE_TIMEOUT_S = 1.0  # the same, when somebody cannot wait
 
 
 async def drain(
-    groups: Sequence[Connections], running: RunningEdge, settings: DrainSettings, hurry: asyncio.Event
+    groups: Sequence[Listener | Dialler], running: RunningEdge, settings: DrainSettings, hurry: asyncio.Event
 ) -> bool:
     """Ends `groups`, the listeners and diallers, and then the edge; returns when nothing is left.
 
@@ -49,7 +50,9 @@ async def drain(
     return not hurried
 
 
-async def _in_order(groups: Sequence[Connections], running: RunningEdge, settings: DrainSettings) -> None:
+async def _in_order(
+    groups: Sequence[Listener | Dialler], running: RunningEdge, settings: DrainSettings
+) -> None:
     await asyncio.sleep(settings.grace_s)
     for group in groups:
         group.stop_opening()
@@ -58,7 +61,7 @@ async def _in_order(groups: Sequence[Connections], running: RunningEdge, setting
     await asyncio.gather(*(group.closed(settings.timeout_s) for group in groups))
 
 
-async def _reset(groups: Sequence[Connections]) -> None:
+async def _reset(groups: Sequence[Listener | Dialler]) -> None:
     for group in groups:
         group.stop_opening()
         if left := len(group.connections):

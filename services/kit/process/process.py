@@ -15,7 +15,6 @@ from services.kit.edge import Edge, EdgeContext, Page, RunningEdge, SettingsT
 from services.kit.metrics.metrics import Metrics
 from services.kit.net.budget import Budget
 from services.kit.net.connection_inspector import Census
-from services.kit.net.connections import Connections
 from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.listener import Listener, ListenerSettings
 from services.kit.net.sockets import raise_descriptor_limit
@@ -174,7 +173,7 @@ class EdgeProcess(Generic[SettingsT]):
         return dialler
 
     @property
-    def _groups(self) -> list[Connections]:
+    def _groups(self) -> list[Listener | Dialler]:
         return [*self._listeners, *self._diallers]
 
     def _check_descriptors(self) -> None:

@@ -7,6 +7,7 @@ from services.kit.session.answers import Slot
 from services.kit.session.conversation import Conversation
 from services.kit.session.graceful_close import Ending
 from services.kit.session.inflow import Inflow
+from services.kit.session.inflow_session import InflowSession
 from services.kit.session.parsing import Handler
 from services.kit.session.session import Peer, Session, SessionFactory, Wire
 
@@ -15,6 +16,7 @@ __all__ = [
     "Ending",
     "Handler",
     "Inflow",
+    "InflowSession",
     "Peer",
     "Session",
     "SessionFactory",

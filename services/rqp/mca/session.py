@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from protos.rqp_mca import AvailableRequest, Data, QueueRequest, Request
-from services.kit.session import Inflow, Wire
+from services.kit.session import Inflow, InflowSession, Wire
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
 from services.rqp.mca.inserts import Inserts
@@ -16,45 +16,20 @@ from services.store import StoreError
 RUN_PART = 32  # this many messages of a run are as much work as one alone
 
 
-class McaSession:
+class McaSession(InflowSession[Request, McaConversation]):
     """The kit's `Session`, and the `Handler` of its own input. RECEIVER_IDLE_STATE is its only state."""
 
-    __slots__ = ("_assignments", "_inflow", "_inserts", "_is_ending", "_questions", "_talk")
+    __slots__ = ("_assignments", "_inserts", "_is_ending", "_questions")
 
     def __init__(self, receiver: Receiver, wire: Wire) -> None:
-        self._talk = talk = McaConversation(wire, receiver)
-        self._inflow: Inflow[Request] = Inflow(talk, talk.parser, self)
+        talk = McaConversation(wire, receiver)
+        super().__init__(talk, Inflow(talk, talk.parser, self))
         self._assignments = Assignments(receiver, wire, talk.holder)
         self._inserts = Inserts(talk, self._inflow, self._assignments)
         self._questions = Questions(talk, self._inflow, self._assignments)
         self._is_ending = False
 
     # what the kit tells
-
-    def received(self, data: bytes, now: float) -> None:
-        self._inflow.received(data, now)
-
-    @property
-    def buffered(self) -> int:
-        return self._inflow.buffered
-
-    def resumed(self, now: float) -> None:
-        self._inflow.restart_clock(now)
-        self._inflow.proceed()
-
-    def deadline(self) -> float | None:
-        return self._inflow.deadline()
-
-    def on_time(self, now: float) -> None:
-        self._inflow.on_time(now)
-
-    def eof(self, now: float) -> None:
-        self._inflow.eof()
-
-    def drain(self) -> None:
-        """What has come in is carried out and confirmed, then it is closed."""
-        self._talk.drained = True
-        self.end_if_done()
 
     def lost(self, reset: bool) -> None:
         """Its assignments end with it (2.3)."""

@@ -145,7 +145,7 @@ async def test_nor_those_that_waited_while_the_process_stood_still(
     await until(lambda: is_ring([node]))
     for stands_still in (True, False):
         own = node.number("beacons_ignored_total", reason="own")
-        node.station.beacons.send(Find(GROUP, node.name))
+        node.station.beacons.telling.send(Find(GROUP, node.name))
         if stands_still:
             time.sleep(2 * hearing.ECHO_S)  # noqa: ASYNC251  nobody in this process has a turn
         else:
@@ -226,7 +226,7 @@ async def test_nodes_that_hear_on_all_addresses(start: Start, host: str) -> None
     nodes = [await start(beacon_host=host, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
     count = nodes[1].number("beacons_refused_total", reason="beacon_unknown")
-    tell(b"nonsense", nodes[1].station.beacons.port, "127.0.0.1")
+    tell(b"nonsense", nodes[1].station.beacons.telling.port, "127.0.0.1")
     await refused(nodes[1], "beacon_unknown", int(count) + 1)
 
 
@@ -236,8 +236,8 @@ async def test_a_port_of_its_own(start: Start) -> None:
     one = LiveNode(node.url, 0)
     try:
         await one.begin()
-        assert one.station.beacons.port not in (0, node.station.beacons.port)
-        tell(b"nonsense", one.station.beacons.port)
+        assert one.station.beacons.telling.port not in (0, node.station.beacons.telling.port)
+        tell(b"nonsense", one.station.beacons.telling.port)
         await refused(one, "beacon_unknown")
     finally:
         await one.close()

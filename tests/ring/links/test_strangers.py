@@ -51,16 +51,16 @@ def beacons_at(host: str, port: int) -> socket.socket:
 
 
 def say(sock: socket.socket, node: LiveNode, beacon: bytes) -> None:
-    sock.sendto(beacon, (ONE, node.station.beacons.port))
+    sock.sendto(beacon, (ONE, node.station.beacons.telling.port))
 
 
 def strangers(node: LiveNode) -> list[str]:
-    return [target.host for target in node.station.beacons._strangers.all(node.station.now())]
+    return [target.host for target in node.station.beacons.telling._strangers.all(node.station.now())]
 
 
 async def test_only_those_of_whom_beacons_may_come_are_answered(start: Start) -> None:
     node = await start(**at(ONE, allow=["127.0.0.2/31"], times={"self_s": 600.0}))
-    port = node.station.beacons.port
+    port = node.station.beacons.telling.port
     with beacons_at(FOUR, port) as refused, beacons_at(TWO, port) as allowed:
         say(refused, node, find_beacon(GROUP, b"z"))
         say(allowed, node, find_beacon(GROUP + 1, b"z"))  # of another group
@@ -74,11 +74,11 @@ async def test_only_those_of_whom_beacons_may_come_are_answered(start: Start) ->
 
 async def test_who_is_in_the_list_or_hears_broadcasts_is_told_once(start: Start) -> None:
     node = await start(**at(ONE, TWO, "localhost", times={"self_s": 600.0}))
-    await until(lambda: len(node.station.beacons._found) == 1)
-    assert node.station.beacons.met(TWO) == ()
-    assert node.station.beacons.met("127.0.0.1") == ()  # what the name means
-    assert node.station.beacons.met(THREE) == (Target(THREE, None),)
-    assert node.station.beacons.met(THREE) == ()
+    await until(lambda: len(node.station.beacons.telling._found) == 1)
+    assert node.station.beacons.telling.met(TWO) == ()
+    assert node.station.beacons.telling.met("127.0.0.1") == ()  # what the name means
+    assert node.station.beacons.telling.met(THREE) == (Target(THREE, None),)
+    assert node.station.beacons.telling.met(THREE) == ()
 
 
 def test_where_broadcasts_reach_nobody_is_told_again() -> None:

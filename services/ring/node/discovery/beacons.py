@@ -6,6 +6,7 @@ broadcast address, a datagram to one address only the socket that was bound last
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import ipaddress
@@ -33,12 +34,15 @@ ANY_4, ANY_6 = "0.0.0.0", "::"
 Heard = Callable[[Beacon, str], str | None]  # and the address that it came from; why it was ignored, or None
 
 
-class Beacons(Telling):
-    """Those of one node."""
+class Beacons:
+    """Those of one node. `telling` sends them."""
 
     def __init__(self, settings: NodeSettings, host: str, figures: Figures, heard: Heard, sent: Sent) -> None:
-        """host: what others connect to. sent: told of each datagram that goes out, or may have."""
-        super().__init__(settings, host, figures, sent)
+        """host: what others connect to. sent: as of `Telling`."""
+        self.telling = Telling(settings, host, figures, sent, self._sender)
+        self._settings = settings
+        self._figures = figures
+        self._loop = asyncio.get_running_loop()
         self._heard = heard
         self._sockets: list[socket.socket] = []
         self._senders: dict[int, socket.socket] = {}  # by family
@@ -48,7 +52,7 @@ class Beacons(Telling):
         """Hears from now on. Raises SettingsError that says what to do if an address cannot be had."""
         try:
             for host in self._hosts():
-                self._open(host, self.port)
+                self._open(host, self.telling.port)
                 for port in self._older_ports():
                     self._open(host, port)
         except SettingsError:
@@ -57,11 +61,11 @@ class Beacons(Telling):
         for sock in self._sockets:
             self._loop.add_reader(sock, self._read, sock)
         host, setting = self._settings.beacon_host, ("edges", "ring", "node", "beacon_port")
-        fields = {"action": "beacons_listening", "host": host, "port": self.port, "setting": setting}
-        log.info("beacons on %s port %d", host, self.port, extra=fields)
+        fields = {"action": "beacons_listening", "host": host, "port": self.telling.port, "setting": setting}
+        log.info("beacons on %s port %d", host, self.telling.port, extra=fields)
 
     def close(self) -> None:
-        self.stop_telling()
+        self.telling.close()
         for sock in {*self._sockets, *self._senders.values()}:
             if sock.fileno() >= 0:
                 self._loop.remove_reader(sock)
@@ -96,7 +100,7 @@ class Beacons(Telling):
 
     def _older_ports(self) -> list[int]:
         older = {self._settings.older_open_port, self._settings.older_find_port}
-        return sorted(older - {0, self.port})
+        return sorted(older - {0, self.telling.port})
 
     def _open(self, host: str, port: int) -> None:
         sock = _socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -111,7 +115,7 @@ class Beacons(Telling):
             why = f"{error.strerror}; {_advice(error)}"
             raise SettingsError([f"cannot hear beacons on {host} port {port}: {why}"]) from None
         if not port:
-            self.port = sock.getsockname()[1]
+            self.telling.port = sock.getsockname()[1]
 
     def _read(self, sock: socket.socket) -> None:
         """At most BATCH: what is left has its turn in the loop's next round."""

@@ -22,12 +22,16 @@ BATCH = 64  # targets in a row, before others get a turn
 ADDRESSES = 256  # that one name may have; the others are not sent to
 
 Sent = Callable[[Beacon], None]
+Sender = Callable[[int], socket.socket]
 
 
 class Telling:
-    """Those of one node. Which sockets they leave from is for `Beacons` to know."""
+    """Those of one node."""
 
-    def __init__(self, settings: NodeSettings, host: str, figures: Figures, sent: Sent) -> None:
+    def __init__(
+        self, settings: NodeSettings, host: str, figures: Figures, sent: Sent, sender: Sender
+    ) -> None:
+        """sent: told of each datagram that goes out, or may have. sender: which socket of a family they leave from."""
         self.port = settings.beacon_port  # once open, never 0
         self.targets = Targets(settings.beacon_targets, host)
         self._strangers = Strangers(settings.broadcast, settings.times.confirm_s)
@@ -35,15 +39,13 @@ class Telling:
         self._settings = settings
         self._figures = figures
         self._sent = sent
+        self._sender = sender
         self._loop = asyncio.get_running_loop()
         self._look_ups: dict[Target, asyncio.Task[None]] = {}
         self._trouble: dict[Address, set[str]] = {}  # what was told of it since it went well
         self._is_closed = False
 
-    def _sender(self, family: int) -> socket.socket:
-        raise NotImplementedError
-
-    def stop_telling(self) -> None:
+    def close(self) -> None:
         self._is_closed = True
         for task in self._look_ups.values():
             task.cancel()

@@ -124,16 +124,16 @@ class Station:
 
     def follow(self, addresses: Iterable[str]) -> None:
         """Beacons go to these ring peers, too (3.4). Who is new need not wait for the next one."""
-        self._announce(self.beacons.follow(addresses))
+        self._announce(self.beacons.telling.follow(addresses))
 
     def _met(self, address: str) -> None:
         """A beacon of another node came from there: it may have us in its list, and not be in ours (3.4)."""
-        self._announce(self.beacons.met(address))
+        self._announce(self.beacons.telling.met(address))
 
     def _announce(self, fresh: tuple[Target, ...]) -> None:
         announcement = self.node.announcement()
         if fresh and announcement is not None and not self._is_stopping:
-            self.beacons.send_to(fresh, announcement)
+            self.beacons.telling.send_to(fresh, announcement)
 
     # the store (4.7)
 
@@ -221,7 +221,7 @@ class Station:
         match action:
             case SendBeacon(beacon):
                 if not self._is_stopping:
-                    self.beacons.send(beacon)
+                    self.beacons.telling.send(beacon)
             case Dial():
                 self._dial(action)
             case CloseOutbound():

@@ -1,0 +1,51 @@
+"""What every session does with its connection: input goes to its inflow, and it ends once all is answered."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Generic, TypeVar
+
+from services.kit.session.conversation import Conversation
+from services.kit.session.inflow import Inflow
+
+EventT = TypeVar("EventT")
+TalkT = TypeVar("TalkT", bound=Conversation)
+
+
+class InflowSession(Generic[EventT, TalkT]):
+    """The kit's `Session` of a protocol whose requests come one after the other."""
+
+    __slots__ = ("_inflow", "_talk")
+
+    def __init__(self, talk: TalkT, inflow: Inflow[EventT]) -> None:
+        self._talk = talk
+        self._inflow = inflow
+
+    def received(self, data: bytes, now: float) -> None:
+        self._inflow.received(data, now)
+
+    @property
+    def buffered(self) -> int:
+        return self._inflow.buffered
+
+    def resumed(self, now: float) -> None:
+        self._inflow.restart_clock(now)
+        self._inflow.proceed()
+
+    def deadline(self) -> float | None:
+        return self._inflow.deadline()
+
+    def on_time(self, now: float) -> None:
+        self._inflow.on_time(now)
+
+    def eof(self, now: float) -> None:
+        self._inflow.eof()
+
+    def drain(self) -> None:
+        """What has come in is answered, then it is closed."""
+        self._talk.drained = True
+        self.end_if_done()
+
+    @abstractmethod
+    def end_if_done(self) -> None:
+        """Close the connection if nothing more is owed on it."""
