@@ -86,29 +86,37 @@ local function release_one(Q, lot_number)
   return lot
 end
 
--- (lot, entry, index, note) * k; reply {noted, fenced, index of each fenced...}. A note stays with its message until that
--- is settled or dead.
-local function notes(Q, A, i, k)
-  local noted, fenced, out = 0, 0, { 0, 0 }
-  for j = 1, k do
-    local lot_number = A[i]
-    local e, key, h = held_one(Q, lot_number, A[i + 1], tonumber(A[i + 2]))
+local held = {} -- a table: the library has no room for many more local names (Lua's limit is 200)
+
+-- `act(at, e, key, h)` for each of k held messages, whose arguments begin at A[at] and are `width` wide: lot, entry, index, ...
+-- Reply {done, fenced, index of each fenced...}.
+function held.each(Q, A, i, k, width, act)
+  local done, fenced, out = 0, 0, { 0, 0 }
+  for j = 0, k - 1 do
+    local at = i + j * width
+    local e, key, h = held_one(Q, A[at], A[at + 1], tonumber(A[at + 2]))
     if e then
-      h.note = A[i + 3] ~= '' and A[i + 3] or nil
-      call('HSET', Q.f, key, history_text(lot_number, h))
-      local lot = lot_of(Q, lot_number)
-      if lot.kind == 'F' then lot.kind, lot.changed = 'H', true end
-      noted = noted + 1
+      act(at, e, key, h)
+      done = done + 1
     else
       fenced = fenced + 1
-      out[#out + 1] = j - 1
+      out[#out + 1] = j
     end
-    i = i + 4
   end
   count(Q, 'fenced', fenced)
   save_lots(Q)
-  out[1], out[2] = noted, fenced
+  out[1], out[2] = done, fenced
   return out
+end
+
+-- (lot, entry, index, note) * k. A note stays with its message until that is settled or dead.
+function held.notes(Q, A, i, k)
+  return held.each(Q, A, i, k, 4, function(at, _, key, h)
+    h.note = A[at + 3] ~= '' and A[at + 3] or nil
+    call('HSET', Q.f, key, history_text(A[at], h))
+    local lot = lot_of(Q, A[at])
+    if lot.kind == 'F' then lot.kind, lot.changed = 'H', true end
+  end)
 end
 
 local function to_dead(Q, entry, e, index, key, h, reason, err)
@@ -165,24 +173,10 @@ local function returns(Q, A, i, k)
   return out
 end
 
--- (lot, entry, index, reason, error) * k; reply {dead, fenced, index of each fenced...}
-local function rejects(Q, A, i, k)
-  local dead, fenced, out = 0, 0, { 0, 0 }
-  for j = 1, k do
-    local lot_number, entry, index = A[i], A[i + 1], tonumber(A[i + 2])
-    local e, key, h = held_one(Q, lot_number, entry, index)
-    if e then
-      release_one(Q, lot_number)
-      to_dead(Q, entry, e, index, key, h, A[i + 3], A[i + 4])
-      dead = dead + 1
-    else
-      fenced = fenced + 1
-      out[#out + 1] = j - 1
-    end
-    i = i + 5
-  end
-  count(Q, 'fenced', fenced)
-  save_lots(Q)
-  out[1], out[2] = dead, fenced
-  return out
+-- (lot, entry, index, reason, error) * k
+function held.rejects(Q, A, i, k)
+  return held.each(Q, A, i, k, 5, function(at, e, key, h)
+    release_one(Q, A[at])
+    to_dead(Q, A[at + 1], e, tonumber(A[at + 2]), key, h, A[at + 3], A[at + 4])
+  end)
 end

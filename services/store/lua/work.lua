@@ -111,11 +111,11 @@ OPS.R = function(C, queues, A, i)
 end
 OPS.J = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
-  return Q and rejects(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
+  return Q and held.rejects(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
 end
 OPS.N = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
-  return Q and notes(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
+  return Q and held.notes(Q, A, i + 2, tonumber(A[i + 1])) or 'GONE'
 end
 OPS.C = function(C, queues, A, i)
   local Q = queues(tonumber(A[i]))
