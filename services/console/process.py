@@ -97,15 +97,15 @@ class Running:
         jobs = Jobs(store, audit, live.touch)
         live.along(jobs.look)
         figures.jobs.set_function(lambda: len(jobs.running()))
-        self._console = Console(
+        self.console = Console(
             settings, everything, store, live, jobs, audit, History(store), asyncio.Event()
         )
-        figures.streams.set_function(lambda: self._console.streams)
+        figures.streams.set_function(lambda: self.console.streams)
         self.readiness = Readiness(catalogue=lambda: self._catalogue_fault)
         context.readiness.include(self.readiness)
         self._token = local_token.keep(everything.store.data_dir) if settings.is_local else None
         identities = Identities(settings, self._token)
-        app = App(self._console, identities, figures, context.readiness).application()
+        app = App(self.console, identities, figures, context.readiness).application()
         self._runner = web.AppRunner(
             app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
         )
@@ -140,11 +140,9 @@ class Running:
         }
         log.info("console on %s port %d", host, port, extra=fields)
         self._tell(f"{'https' if tls is not None else 'http'}://{Peer(host, port)}/")
-        self._console.live.start()
-        looks = keep_looking(
-            partial(standings, self._store.registry, self._store.listing), self._states.tell, LOOK_S
-        )
-        losses = keep_looking(partial(copies_lost, self._store.domains), self._losses.tell, LOOK_S)
+        self.console.live.start()
+        looks = keep_looking(partial(standings, self._store), self._states.tell, LOOK_S)
+        losses = keep_looking(partial(copies_lost, self._store), self._losses.tell, LOOK_S)
         memory = keep_looking(partial(memory_of, self._store.connector), self._memory.tell, LOOK_S)
         reads = keep_reading(self._store.registry, self._report.tell, LOOK_S)
         self._tasks = [
@@ -153,7 +151,7 @@ class Running:
             asyncio.create_task(losses, name="console losses of the log"),
             asyncio.create_task(memory, name="console memory of the store"),
             asyncio.create_task(reads, name="console report"),
-            asyncio.create_task(self._console.jobs.lost.look_for_ever(), name="console lost jobs"),
+            asyncio.create_task(self.console.jobs.lost.look_for_ever(), name="console lost jobs"),
         ]
 
     def _tell(self, url: str) -> None:
@@ -186,19 +184,19 @@ class Running:
 
     async def stop_taking(self) -> None:
         """Whoever watches is let go, and comes back to whoever is there then."""
-        self._console.stopping.set()
-        await self._console.jobs.close()
+        self.console.stopping.set()
+        await self.console.jobs.close()
         await self._runner.cleanup()
 
     async def close(self) -> None:
-        self._console.stopping.set()
+        self.console.stopping.set()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._runner.cleanup()
-        await self._console.jobs.close()  # none begins any more
-        await self._console.live.close()
-        await self._console.history.close()
+        await self.console.jobs.close()  # none begins any more
+        await self.console.live.close()
+        await self.console.history.close()
         logging.getLogger(SERVER_LOG).removeFilter(self._filter)
         await self._store.close()
 

@@ -24,6 +24,7 @@ from multidict import CIMultiDict
 from pydantic import BaseModel
 
 from services.console.contract.shapes import ProblemShape
+from services.console.core.console import Console
 from services.console.core.route import Route
 from services.console.openapi import LATER, PREFIX, statuses
 from services.console.process import NAME, Hosted, Running, start
@@ -116,6 +117,17 @@ class LiveConsole:
         assert self.log.tracebacks() == []
         assert self.value("penstock_local_errors_total") == 0
 
+    @property
+    def inside(self) -> Console:
+        """What its handlers work with."""
+        assert self.running is not None
+        return self.running.console
+
+    async def stop_taking(self) -> None:
+        """As at the end of its process."""
+        assert self.running is not None
+        await self.running.stop_taking()
+
     # asking
 
     @property
@@ -163,6 +175,20 @@ class LiveConsole:
         reply = await self.get(path, **options)
         assert reply.status == 200, reply
         return reply.document
+
+    async def pages(self, path: str) -> list[list[Any]]:
+        """The items of each page of a list. path: with a query."""
+        found: list[list[Any]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await self.found(f"{path}&cursor={cursor}")
+            found.append(page["items"])
+            cursor = page["next"]
+        return found
+
+    async def every(self, path: str) -> list[Any]:
+        """The items of all pages."""
+        return [item for page in await self.pages(path) for item in page]
 
     async def etag(self, path: str) -> dict[str, str]:
         """What a change of this is to say."""
@@ -287,6 +313,10 @@ class Events:
                 self.seen.append((kind, document))
                 if kind == name:
                     return document
+
+    async def rest(self) -> bytes:
+        """What comes until the end of the stream."""
+        return await self._response.content.read()
 
     async def _read(self) -> tuple[str, Any]:
         kind, data = "", ""

@@ -81,7 +81,7 @@ class Followed:
             self._wanted.clear()
             began, is_behind = time.monotonic(), False
             try:
-                is_behind = await self._read_on()
+                is_behind = await self.read_on()
                 self._trouble = None
             except StoreError as error:  # who asks is told
                 self._trouble = error
@@ -107,7 +107,7 @@ class Followed:
             async with asyncio.timeout(POLL_S):
                 await self._wanted.wait()
 
-    async def _read_on(self) -> bool:
+    async def read_on(self) -> bool:
         """One piece; whether there is more. What comes goes before what was. Raises StoreError."""
         began = time.monotonic()
         page = await self._following.next(PIECE)

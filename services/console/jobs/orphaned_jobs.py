@@ -47,10 +47,10 @@ class LostJobs:
         for (identifier, _), since in silent.items():
             if now - since >= CERTAIN_S:
                 with suppress(StoreError):  # others do not wait for this one
-                    await self._give_up(seen[identifier])
+                    await self.give_up(seen[identifier])
         self._silent = silent
 
-    async def _give_up(self, told: Told) -> None:
+    async def give_up(self, told: Told) -> None:
         """Several consoles may do this at once: who finds no count any more has nothing to say."""
         try:
             queue, _ = await self._store.catalogue.find_leniently(told["queue"])

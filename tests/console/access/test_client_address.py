@@ -12,33 +12,28 @@ from tests.console.live_console import LiveConsole
 from tests.servers import Server
 
 
-@pytest.mark.parametrize(
-    ("said", "address"),
-    [
-        (["10.1.2.3"], "10.1.2.3"),
-        (["8.8.8.8, 10.1.2.3"], "10.1.2.3"),
-        (["10.1.2.3", "8.8.8.8"], "8.8.8.8"),
-        (["10.1.2.3:4711"], "10.1.2.3"),
-        (["[fd00::7]:80"], "fd00::7"),
-        (["fd00::7"], "fd00::7"),
-        (["::ffff:10.1.2.3"], "10.1.2.3"),
-        (["10.1.2.3, unknown"], "127.0.0.1"),
-        (["10.1.2.3,"], "127.0.0.1"),
-        (["<script>"], "127.0.0.1"),
-        ([], "127.0.0.1"),
-    ],
-)
-async def test_where_its_client_is(server: Server, said: list[str], address: str) -> None:
+async def test_where_its_client_is(server: Server) -> None:
     """The last hop: what stands before it the client may have made up."""
-    headers = CIMultiDict({"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"})
-    for each in said:
-        headers.add("X-Forwarded-For", each)
     async with LiveConsole(server.url, proxy=PROXY) as console:
-        assert (
+        for said, address in [
+            (["10.1.2.3"], "10.1.2.3"),
+            (["8.8.8.8, 10.1.2.3"], "10.1.2.3"),
+            (["10.1.2.3", "8.8.8.8"], "8.8.8.8"),
+            (["10.1.2.3:4711"], "10.1.2.3"),
+            (["[fd00::7]:80"], "fd00::7"),
+            (["fd00::7"], "fd00::7"),
+            (["::ffff:10.1.2.3"], "10.1.2.3"),
+            (["10.1.2.3, unknown"], "127.0.0.1"),
+            (["10.1.2.3,"], "127.0.0.1"),
+            (["<script>"], "127.0.0.1"),
+            ([], "127.0.0.1"),
+        ]:
+            headers = CIMultiDict({"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"})
+            for each in said:
+                headers.add("X-Forwarded-For", each)
             await console.ask("PUT", "/queues/orders", {"ackLevel": "memory"}, headers=headers)
-        ).status == 201
-        (line,) = (await console.get("/audit", headers=headers)).items
-        assert line["address"] == address
+            (line,) = (await console.get("/audit?limit=1", headers=headers)).items
+            assert line["address"] == address, said
 
 
 async def test_where_who_has_a_token_is(server: Server) -> None:

@@ -67,15 +67,9 @@ async def test_others_are_answered_while_a_large_one_is_read(
 async def test_the_next_page(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.fill(queue, *(b"%d" % number for number in range(45)))
-    seen: list[bytes] = []
-    pages = 0
-    cursor: str | None = ""
-    while cursor is not None:
-        page = await console.found(f"{PUT}?limit=20&cursor={cursor}")
-        seen += [base64.b64decode(item["bodyBase64"]) for item in page["items"]]
-        pages += 1
-        cursor = page["next"]
-    assert (pages, seen) == (3, [b"%d" % number for number in range(45)])
+    pages = await console.pages(f"{PUT}?limit=20")
+    seen = [base64.b64decode(item["bodyBase64"]) for page in pages for item in page]
+    assert (len(pages), seen) == (3, [b"%d" % number for number in range(45)])
     assert (await console.stats("orders"))["ready"] == 45
 
 
@@ -104,21 +98,18 @@ async def test_a_cursor_is_of_one_queue(console: LiveConsole) -> None:
     assert (reply.status, reply.label) == (400, "bad_cursor")
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
+async def test_a_cursor_of_nothing(console: LiveConsole) -> None:
+    queue = await console.declare("orders")
+    for place in [
         ["messages", "QID", "x"],
         ["messages", "QID", "9" * 16],
         ["messages", "1"],
         ["jobs", "QID", "1"],
         ["messages"],
-    ],
-)
-async def test_a_cursor_of_nothing(console: LiveConsole, place: list[str]) -> None:
-    queue = await console.declare("orders")
-    said = [queue.qid if part == "QID" else part for part in place]
-    reply = await console.get(f"{PUT}?cursor={encode_cursor(*said)}")
-    assert (reply.status, reply.label) == (400, "bad_cursor")
+    ]:
+        said = [queue.qid if part == "QID" else part for part in place]
+        reply = await console.get(f"{PUT}?cursor={encode_cursor(*said)}")
+        assert (reply.status, reply.label) == (400, "bad_cursor")
 
 
 async def test_attributes_of_any_kind(console: LiveConsole) -> None:
@@ -135,11 +126,7 @@ async def test_attributes_of_any_kind(console: LiveConsole) -> None:
     [
         ({"maxLength": 1}, 429, "queue_full"),
         ({"paused": True}, 409, "queue_paused"),
-        (
-            {"remote": {"protocol": "rqp-mca", "queueId": 1, "maxMessageBytes": 3}},
-            413,
-            "too_large_for_peers",
-        ),
+        ({"remote": {"protocol": "rqp-mca", "queueId": 1, "maxMessageBytes": 3}}, 413, "too_large_for_peers"),
     ],
 )
 async def test_what_the_queue_refuses(
@@ -165,9 +152,9 @@ async def test_a_store_that_is_full(console: LiveConsole) -> None:
         await console.tools.registry.link.call("CONFIG", "SET", "maxmemory", 512 << 20)
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
+async def test_what_is_no_message(console: LiveConsole) -> None:
+    await console.declare("orders")
+    for body, status in [
         ({}, 422),
         ({"body": "a", "bodyBase64": "YQ=="}, 422),
         ({"bodyBase64": "no base64!"}, 400),
@@ -176,12 +163,9 @@ async def test_a_store_that_is_full(console: LiveConsole) -> None:
         ({"body": 1}, 422),
         ([], 422),
         ("text", 422),
-    ],
-)
-async def test_what_is_no_message(console: LiveConsole, body: Any, status: int) -> None:
-    await console.declare("orders")
-    assert (await console.ask("POST", PUT, body)).status == status
-    assert (await console.stats("orders"))["ready"] == 0
+    ]:
+        assert (await console.ask("POST", PUT, body)).status == status
+        assert (await console.stats("orders"))["ready"] == 0
 
 
 async def test_the_largest_message_there_is(console: LiveConsole) -> None:

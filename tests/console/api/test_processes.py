@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from services.kit.metrics.report_measures import DEATHS, TIME
 from services.kit.net.connection_inspector import Census
 from services.pubsub.edge import EDGE
 from services.store.processes.rpc_protocol import Item
 from services.store.report.reports import write_report
 from tests.console.live_console import LiveConsole
 from tests.live import Live, until
-from tests.reports import document
+from tests.reports import NOW_MS, document, report
 from tests.servers import Server
 from tests.stores import NewServer
 
@@ -139,13 +140,8 @@ async def test_its_connections(console: LiveConsole, edge: Live) -> None:  # typ
         return len((await console.get("/connections")).items) == 5
 
     await until(all_of_them)
-    seen: list[str] = []
-    cursor = ""
-    while cursor is not None:
-        page = await console.found(f"/connections?limit=2&cursor={cursor}")
-        assert page["silent"] == []
-        seen += [item["peer"] for item in page["items"]]
-        cursor = page["next"]
+    seen = [item["peer"] for item in await console.every("/connections?limit=2")]
+    assert (await console.found("/connections?limit=2"))["silent"] == []
     names = ["{}:{}".format(*writer.get_extra_info("sockname")) for _, writer in clients]
     assert seen == names
     assert (await console.get("/connections?edge=tmq")).items == []
@@ -176,12 +172,7 @@ async def test_its_subscriptions(console: LiveConsole, edge: Live) -> None:  # t
         return len((await console.get("/subscriptions")).items) == 5
 
     await until(all_of_them)
-    seen: list[tuple[str, str]] = []
-    cursor = ""
-    while cursor is not None:
-        page = await console.found(f"/subscriptions?limit=2&cursor={cursor}")
-        seen += [(item["id"], item["pattern"]) for item in page["items"]]
-        cursor = page["next"]
+    seen = [(item["id"], item["pattern"]) for item in await console.every("/subscriptions?limit=2")]
     assert seen == [(str(number), f"order.{number}*") for number in range(5)]
     writer.close()
 
@@ -206,9 +197,9 @@ async def test_only_so_many_count_at_a_time(console: LiveConsole) -> None:
     assert (await console.ask("POST", path, body)).status == 200
 
 
-@pytest.mark.parametrize("identifier", ["x", "x@", "@x", "1.1@nobody", "%FF@%FF", "@"])
-async def test_a_connection_that_is_not_there(console: LiveConsole, identifier: str) -> None:
-    assert (await console.ask("DELETE", f"/connections/{identifier}")).label == "connection_unknown"
+async def test_a_connection_that_is_not_there(console: LiveConsole) -> None:
+    for identifier in ["x", "x@", "@x", "1.1@nobody", "%FF@%FF", "@"]:
+        assert (await console.ask("DELETE", f"/connections/{identifier}")).label == "connection_unknown"
 
 
 async def test_a_ring(console: LiveConsole) -> None:
@@ -243,3 +234,17 @@ async def test_without_edges(console: LiveConsole) -> None:
         assert (await console.get(path)).items == []
     assert (await console.found("/ring")) == {"groups": []}
     assert (await console.get("/report")).label == "no_report"
+
+
+async def test_the_console_tells_what_the_store_has(server: Server) -> None:
+    async with LiveConsole(server.url) as before:
+        assert (await before.get("/report")).label == "no_report"
+        registry = before.metrics.registry
+        assert registry.get_sample_value(TIME.name) is None
+        assert await asyncio.to_thread(write_report, server.url, report().encode(), NOW_MS)
+    async with LiveConsole(server.url) as console:
+        registry = console.metrics.registry
+        await until(lambda: registry.get_sample_value(TIME.name) == NOW_MS / 1000)
+        assert registry.get_sample_value(DEATHS.name, {"reason": "attempts"}) == 9
+        reason = {"reason": "attempts", "edge": "console"}
+        assert registry.get_sample_value(DEATHS.name, reason) is None  # one metric, whoever tells it

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from services.console import process
 from services.store.model.keys import DomainKeys, RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.console.local import LINE
@@ -103,8 +104,11 @@ async def test_a_store_that_goes_away_before_it_says_how_the_queue_is_now(server
         assert (await console.tools.catalogue.find("orders")).spec.paused
 
 
-async def test_a_request_that_is_cut_off_has_its_line(server: Server) -> None:
+async def test_a_request_that_is_cut_off_has_its_line(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The process ends while no answer comes: nobody there knows what becomes of the message."""
+    monkeypatch.setattr(process, "LAST_ANSWERS_S", 0.2)
     async with Proxy(server.port) as proxy, LiveConsole(proxy.url) as console:
         await console.declare("orders")
         proxy.lose_replies_to = b"ps1_work"
@@ -112,8 +116,7 @@ async def test_a_request_that_is_cut_off_has_its_line(server: Server) -> None:
         try:
             writer.write(PUT + b"Content-Length: 13\r\n\r\n" + b'{"body": "b"}')
             await until(lambda: proxy.lost)
-            assert console.running is not None
-            await console.running.stop_taking()
+            await console.stop_taking()
             assert await reader.read() == b""
         finally:
             proxy.lose_replies_to = b""

@@ -30,10 +30,10 @@ DIFFERS = (  # from run to run
 )
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.action)
-def test_every_route(route: object) -> None:
-    row = f"| `{route.method} {route.path}` | {route.role or 'any'} | {route.text} |"  # type: ignore[attr-defined]
-    assert row in TEXT
+def test_every_route() -> None:
+    for route in ROUTES:
+        row = f"| `{route.method} {route.path}` | {route.role or 'any'} | {route.text} |"  # type: ignore[attr-defined]
+        assert row in TEXT
 
 
 def test_every_label_that_has_a_status_of_its_own() -> None:

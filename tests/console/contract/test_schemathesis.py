@@ -1,12 +1,12 @@
 """Whatever the OpenAPI document lets in is answered as the document says, and never by a fault of ours.
 
 Examples are made of the document, also ones that it does not let in: `PENSTOCK_SCHEMATHESIS` says how many of a route.
+They are sent with the role that may do everything; what other roles are refused is in access/test_identity.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from contextlib import suppress
 from typing import Any
@@ -25,12 +25,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from services.console.contract.roles import Role
 from services.console.openapi import PREFIX, document
 from services.console.routes import ROUTES
 from services.pubsub.edge import EDGE
-from services.store.pipeline.async_client import Asker
 from tests.console.live_console import LiveConsole
+from tests.console.local import HEADERS
 from tests.live import Live, until
 from tests.servers import Server
 
@@ -46,45 +45,38 @@ CHECKS = [
 ENDLESS = "events.watch"
 
 
-TOKENS = [{"name": role, "role": role, "sha256": hashlib.sha256(role.encode()).hexdigest()} for role in Role]
 TEXT = {"listeners": {"text": {"port": 0}, "link": "off"}}
 
 
 # the edge is in this process, and uses `random` while examples are made in another thread
 @pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
-@pytest.mark.parametrize("role", list(Role))
-async def test_nothing_is_answered_that_the_document_does_not_say(server: Server, role: Role) -> None:
-    """Whoever asks; of a queue, a dead letter, a job, a peer and a connection that there are, and of none."""
+async def test_nothing_is_answered_that_the_document_does_not_say(
+    console: LiveConsole, server: Server
+) -> None:
+    """Of a queue, a dead letter, a job, a peer and a connection that there are, and of none."""
     edge = Live(EDGE, server.url, TEXT)
-    async with LiveConsole(server.url, tokens=TOKENS) as console:
-        await edge.open()
-        _, client = await asyncio.open_connection(*edge.places["text"])
-        try:
-            known = await _known(console)
-            tried = await asyncio.to_thread(_try_all, console.base, known, role)
-        finally:
-            client.close()
-            await edge.close()
-        assert tried == {route.action for route in ROUTES} - {ENDLESS}
-        assert (await console.get("/me", token=role)).status == 200
+    await edge.open()
+    _, client = await asyncio.open_connection(*edge.places["text"])
+    try:
+        tried = await asyncio.to_thread(_try_all, console.base, await _known(console))
+    finally:
+        client.close()
+        await edge.close()
+    assert tried == {route.action for route in ROUTES} - {ENDLESS}
+    assert (await console.get("/me")).status == 200
 
 
 async def _known(console: LiveConsole) -> dict[str, str]:
     """By the beginning of a path: the name or id of what is there."""
     queue = await console.declare("orders")
-    asked = {"token": str(Role.ADMIN)}
-    await console.fill(queue, *(b"%d" % number for number in range(50)))
     peer = {"protocol": "ring", "addresses": ["127.0.0.1"]}
-    assert (await console.ask("PUT", "/peers/west", peer, **asked)).status == 201
-    asker = Asker(console.tools.domain(queue.domain).pipe)
-    await asker.reject(await asker.take(queue, 50), "poison", "no good")
-    (letter, *_) = (await console.get("/queues/orders/dead", **asked)).items
+    assert (await console.ask("PUT", "/peers/west", peer)).status == 201
+    (letter, *_) = await console.bury(queue, *(b"%d" % number for number in range(50)))
     await console.fill(queue, b"a", b"\xff", b"<b>")
-    chosen = {"ids": ["1-1"]}
-    job = await console.ask("POST", "/queues/orders/dead/redrive", chosen, **asked)
+    job = await console.ask("POST", "/queues/orders/dead/redrive", {"ids": ["1-1"]})
 
     async def connected() -> Any:
-        return (await console.get("/connections", **asked)).items
+        return (await console.get("/connections")).items
 
     (connection,) = await until(connected)
     return {
@@ -92,11 +84,11 @@ async def _known(console: LiveConsole) -> dict[str, str]:
         "/peers": "west",
         "/jobs": job.document["id"],
         "/connections": connection["id"],
-        "{id}": letter["id"],
+        "{id}": letter,
     }
 
 
-def _try_all(base: str, known: dict[str, str], role: Role) -> set[str]:
+def _try_all(base: str, known: dict[str, str]) -> set[str]:
     schema: Any = schemathesis.openapi.from_dict(document(ROUTES))
     schema.config.update(base_url=base)
     tried = set()
@@ -105,7 +97,7 @@ def _try_all(base: str, known: dict[str, str], role: Role) -> set[str]:
         name = operation.definition.raw["operationId"]
         if name != ENDLESS:
             for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-                _try(operation, mode, known, role)
+                _try(operation, mode, known)
             tried.add(name)
     return tried
 
@@ -118,9 +110,8 @@ def _there(path: str, known: dict[str, str]) -> dict[str, str]:
     return dict.fromkeys(("name", "id"), known.get("/" + path.split("/")[1], ""))
 
 
-def _try(operation: Any, mode: GenerationMode, known: dict[str, str], role: Role) -> None:
+def _try(operation: Any, mode: GenerationMode, known: dict[str, str]) -> None:
     there = _there(operation.path, known)
-    headers = {"Authorization": f"Bearer {role}"}
 
     @given(case=operation.as_strategy(generation_mode=mode), is_known=st.booleans())
     @settings(
@@ -133,7 +124,7 @@ def _try(operation: Any, mode: GenerationMode, known: dict[str, str], role: Role
     def run(case: Any, is_known: bool) -> None:
         if is_known and case.path_parameters:
             case.path_parameters = {name: there[name] for name in case.path_parameters}
-        case.call_and_validate(checks=CHECKS, timeout=TIMEOUT_S, headers=headers)
+        case.call_and_validate(checks=CHECKS, timeout=TIMEOUT_S, headers=HEADERS)
 
     with suppress(Unsatisfiable):  # a route that is asked nothing cannot be asked anything wrong
         run()

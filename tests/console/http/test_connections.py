@@ -97,10 +97,7 @@ async def test_one_address_does_not_take_all_connections_by_default(server: Serv
 @pytest.mark.parametrize("said", [b"", b"GET /", HEAD])
 async def test_who_says_no_whole_head_is_let_go(server: Server, said: bytes) -> None:
     """However often he says a little more."""
-    async with (
-        LiveConsole(server.url, idle_timeout_s=0.5) as console,
-        _connected(console) as (line,),
-    ):
+    async with LiveConsole(server.url, idle_timeout_s=0.5) as console, _connected(console) as (line,):
         line[1].write(said)
 
         async def dribble() -> None:
@@ -114,10 +111,7 @@ async def test_who_says_no_whole_head_is_let_go(server: Server, said: bytes) -> 
 
 
 async def test_who_rests_between_requests_is_let_go(server: Server) -> None:
-    async with (
-        LiveConsole(server.url, idle_timeout_s=0.5) as console,
-        _connected(console) as (line,),
-    ):
+    async with LiveConsole(server.url, idle_timeout_s=0.5) as console, _connected(console) as (line,):
         assert await _answer(line) == b"HTTP/1.1 200 OK"
         assert (await line[0].read()).endswith(b"ok\n")
 
@@ -155,10 +149,6 @@ BRIEF = {"stream_timeout_s": 0.5}
     ("asked", "is_secret", "timeouts"),
     [
         pytest.param(IN_PIECES, False, BRIEF, id="in pieces"),
-        pytest.param(IN_PIECES, True, BRIEF, id="in pieces, tls"),
-        pytest.param(AT_ONCE, False, BRIEF, id="once"),
-        pytest.param(AT_ONCE, True, BRIEF, id="once, tls"),
-        pytest.param(AT_ONCE * 2000, False, BRIEF, id="again and again"),
         pytest.param(AT_ONCE * 2000, True, BRIEF, id="again and again, tls"),
         # without TLS the kernel has all of it by then
         pytest.param(

@@ -13,6 +13,7 @@ import pytest
 from services.console.api import dead, messages
 from services.console.api.messages import LONGEST_BODY, LONGEST_REQUEST
 from services.console.http.bodies import MOST_PARTS, has_more_parts
+from services.console.http.memory_budget import OCTETS, OPEN_OCTETS
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.console.local import LINE
 from tests.live import until
@@ -24,9 +25,8 @@ PUT = (
 MESSAGE = {"body": "a"}
 
 
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
+def test_what_stands_in_a_text_is_no_part() -> None:
+    for text, parts in [
         (b"{}", 1),
         (b'{"a":[1,2,[]],"b":""}', 6),
         (b'{"a":"[[[,,,"}', 1),
@@ -34,11 +34,9 @@ MESSAGE = {"body": "a"}
         (rb'["\\\"[,{","\\\\",{}]', 4),
         (rb'["\n\\","x\\",[]]', 4),
         (b'[["', 2),
-    ],
-)
-def test_what_stands_in_a_text_is_no_part(text: bytes, parts: int) -> None:
-    assert has_more_parts(text, parts - 1)
-    assert not has_more_parts(text, parts)
+    ]:
+        assert has_more_parts(text, parts - 1)
+        assert not has_more_parts(text, parts)
 
 
 def test_nothing_but_texts() -> None:
@@ -151,14 +149,14 @@ async def test_large_attributes_count_as_well(console: LiveConsole) -> None:
     """How large an answer is shows when it is written."""
     queue = await console.declare("orders")
     await console.fill(queue, *[b""] * 300, attributes={"a": "x" * 60_000})
-    assert console.running is not None
-    room = console.running._console.room
+    room = console.inside.room
     path = "/queues/orders/messages?limit=300"
     assert len((await console.get(path)).body) > 4_000_000
-    room._left = 4_000_000
+    room.take(OCTETS - 4_000_000)
     reply = await console.get(path)
     assert (reply.status, reply.label) == (503, "busy")
-    assert room._left == 4_000_000
+    with room.share() as share:
+        share.take(4_000_000)  # the refused answer holds nothing
     assert (await console.get("/queues/orders/messages?limit=3")).status == 200
 
 
@@ -174,10 +172,9 @@ async def test_answers_of_less_than_a_mib_that_nobody_reads(
     await console.fill(queue, *[b"y" * 7000] * 100)
     size = len((await console.get(path)).body)
     assert 100_000 < size < 1 << 20
-    assert console.running is not None
-    of_both = console.running._console
-    room = of_both.open_room if path == OPENAPI else of_both.room
-    room._left = size * 3 // 2  # one, and not two
+    inside = console.inside
+    room, octets = (inside.open_room, OPEN_OCTETS) if path == OPENAPI else (inside.room, OCTETS)
+    room.take(octets - size * 3 // 2)  # what is left is enough for one, and not for two
 
     async def is_busy() -> bool:
         return (await console.get(path)).status == 503
@@ -201,13 +198,9 @@ async def test_answers_of_less_than_a_mib_that_nobody_reads(
 async def test_a_page_of_dead_letters_ends_behind_4_mib_of_bodies(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.bury(queue, *[b"x" * 1_000_000] * 12)
-    seen: list[str] = []
-    cursor = ""
-    while cursor is not None:
-        page = await console.found(f"/queues/orders/dead?octets=1000000&cursor={cursor}")
-        assert len(page["items"]) <= 6
-        seen += [item["id"] for item in page["items"]]
-        cursor = page["next"]
+    pages = await console.pages("/queues/orders/dead?octets=1000000")
+    assert all(len(page) <= 6 for page in pages)
+    seen = [item["id"] for page in pages for item in page]
     assert len(set(seen)) == len(seen) == 12
     few = await console.found("/queues/orders/dead?octets=10&body=x")  # read whole, and cut
     assert {len(item["bodyBase64"]) for item in few["items"]} == {16}

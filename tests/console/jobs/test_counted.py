@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from services.console.contract.moments import parse_moment
-from services.store import DeadLetters, Queue
-from services.store.deadletters.dead import LOOK
+from services.store import Queue
 from tests.console.live_console import LiveConsole
 from tests.live import until
 
@@ -85,8 +83,7 @@ async def test_the_catalogue_has_another_clock_than_who_wrote_when_they_died(
     console: LiveConsole, queue: Queue, monkeypatch: pytest.MonkeyPatch, apart_ms: int
 ) -> None:
     """As in a Cluster, where each has that of its shard: one machine, which has one clock, cannot show it otherwise."""
-    assert console.running is not None
-    store = console.running._console.store
+    store = console.inside.store
     now_ms = store.now_ms
 
     async def elsewhere_ms() -> int:
@@ -101,33 +98,6 @@ async def test_the_catalogue_has_another_clock_than_who_wrote_when_they_died(
     assert (job["state"], job["matched"], job["moved"]) == ("done", 3, 3)
 
 
-async def test_what_died_before_a_count_is_not_looked_at_for_its_number(
-    console: LiveConsole, queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The domain's function `dead` looks at letters; of all that were counted only the later ones need it."""
-    await console.bury(queue, *(b"%d" % number for number in range(800)))
-    await _tick(console)
-    told = (await console.ask("POST", f"{DEAD}/redrive", {"all": True, "dryRun": True})).document
-    await console.bury(queue, *(b"%d" % number for number in range(450)))
-    assert console.running is not None
-    domain, asked = console.running._console.store.look_at(queue.domain), []
-    letters, function = DeadLetters(domain, queue), domain.link.function
-
-    async def noticed(name: str, *words: Any, **how: Any) -> Any:
-        asked.append(name)
-        return await function(name, *words, **how)
-
-    monkeypatch.setattr(domain.link, "function", noticed)
-    until_ms = parse_moment(told["until"])
-    assert isinstance(until_ms, int)
-    assert (await letters.count(until_ms), await letters.count()) == (803, 1253)
-    assert asked.count("dead") == 3
-    asked.clear()
-    job = await _change(console, "redrive", {"all": True, "until": told["until"]})
-    assert (job["matched"], job["moved"]) == (803, 803)
-    assert 3 < asked.count("dead") < 2 * 1253 // LOOK, "nor is each looked at twice"
-
-
 async def test_the_audit_log_says_until_when(console: LiveConsole, queue: Queue) -> None:
     told = (await console.ask("POST", f"{DEAD}/purge", {"all": True, "dryRun": True})).document
     await _change(console, "purge", {"all": True, "until": told["until"]})
@@ -137,16 +107,11 @@ async def test_the_audit_log_says_until_when(console: LiveConsole, queue: Queue)
     assert any(told["until"] in detail for detail in details)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+async def test_what_is_no_moment_or_no_choice(console: LiveConsole, queue: Queue) -> None:
+    for body in [
         {"until": "2026-11-25T15:00:00Z"},
         {"all": True, "until": "2026-11-25T15:00:00"},
         {"all": True, "until": "yesterday"},
         {"all": True, "until": 5},
-    ],
-)
-async def test_what_is_no_moment_or_no_choice(
-    console: LiveConsole, queue: Queue, body: dict[str, Any]
-) -> None:
-    assert (await console.ask("POST", f"{DEAD}/redrive", body)).status == 422
+    ]:
+        assert (await console.ask("POST", f"{DEAD}/redrive", body)).status == 422

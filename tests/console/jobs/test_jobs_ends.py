@@ -104,8 +104,7 @@ async def test_the_end_of_the_process_is_the_end_of_last_words(
         job = await _begun(console)
         server.kill9()
         assert (await console.ask("DELETE", f"/jobs/{job['id']}")).document["state"] == "cancelled"
-        assert console.running is not None
-        await console.running.stop_taking()
+        await console.stop_taking()
         assert _tasks() == []
         assert len(console.log.events("job_unsaid")) == 1
         (line,) = console.audited(what=ENDED)  # in the log, if nowhere else
@@ -121,8 +120,7 @@ async def test_a_console_that_ends_right_after_a_job_leaves_nothing_behind(
     server = await new_server()
     async with LiveConsole(server.url) as console:
         job = await _begun(console)
-        assert console.running is not None
-        jobs = console.running._console.jobs
+        jobs = console.inside.jobs
         server.stop()
         cancelling = asyncio.create_task(console.ask("DELETE", f"/jobs/{job['id']}"))
         await until(lambda: not jobs.running())  # it has ended, and is about to say so

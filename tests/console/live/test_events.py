@@ -162,8 +162,7 @@ async def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
 async def test_who_reads_nothing_is_closed(server: Server) -> None:
     async with LiveConsole(server.url, stream_timeout_s=0.3) as console:
         queues = [await console.declare(f"q{number:03}") for number in range(300)]
-        assert console.running is not None
-        inner = console.running._console
+        inner = console.inside
         slow = socket.socket()
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         slow.connect(console.place)
@@ -206,8 +205,7 @@ async def test_the_last_live_views_are_for_who_may_do_something(server: Server) 
 
 
 async def test_who_goes_is_forgotten(console: LiveConsole) -> None:
-    assert console.running is not None
-    inner = console.running._console
+    inner = console.inside
     async with watching(console) as events:
         await events.next("hello")
         assert inner.streams == 1
@@ -217,9 +215,8 @@ async def test_who_goes_is_forgotten(console: LiveConsole) -> None:
 async def test_the_end_of_the_process_lets_go_who_watches(console: LiveConsole) -> None:
     async with watching(console) as events:
         await events.next("hello")
-        assert console.running is not None
-        await console.running.stop_taking()
-        assert b"hello" not in await events._response.content.read()
+        await console.stop_taking()
+        assert b"hello" not in await events.rest()
 
 
 async def test_a_store_that_is_away(new_server: NewServer) -> None:
@@ -236,3 +233,33 @@ async def test_a_store_that_is_away(new_server: NewServer) -> None:
             server.restart()
             await events.next("overview")
         assert (await console.found("/queues/orders"))["name"] == "orders"
+
+
+MANY = 400
+
+
+async def test_hundreds_of_queues(server: Server) -> None:
+    """All of them are told once, then only what changes; and everybody gets the same."""
+    async with LiveConsole(server.url, refresh_s=0.5) as console:
+        names = [f"q{number:03}" for number in range(MANY)]
+        queues = [await console.declare(name) for name in names]
+        async with (
+            console.session.get(f"{console.base}/api/v1/events") as one,
+            console.session.get(f"{console.base}/api/v1/events") as other,
+        ):
+            watchers = [Events(one), Events(other)]
+            for events in watchers:
+                whole = await events.next("queues")
+                assert [row["name"] for row in whole["rows"]] == names
+            await asyncio.gather(*(events.next("queues") for events in watchers))  # rates are known now
+            await console.fill(queues[7], b"one")
+            for events in watchers:
+                assert [row["name"] for row in (await events.next("queues"))["rows"]] == ["q007"]
+        seen = [row["name"] for row in await console.every("/queues?limit=150")]
+        assert seen == names
+
+        async def counted() -> bool:
+            totals = (await console.found("/overview"))["totals"]
+            return bool(totals["queues"] == MANY and totals["ready"] == 1)
+
+        await until(counted)

@@ -14,6 +14,7 @@ from services.console.live import interest, live
 from services.console.live.interest import Interest
 from services.console.live.live import Live
 from services.store import StoreUnavailable
+from services.store.catalogue import Roll
 from services.store.model.keys import RegistryKeys
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.live import set_up, until
@@ -39,13 +40,22 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
 @asynccontextmanager
 async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float) -> AsyncIterator[Live]:
     """Somebody had asked, and nobody has for a while: what is known is older than two refreshes."""
+    rests, wait = asyncio.Event(), Interest.wait
+
+    async def noted(self: Interest, most_s: float | None) -> None:
+        if most_s is not None:
+            rests.set()
+        await wait(self, most_s)
+
     patch.setattr(live, "REST_S", rest_s)
+    patch.setattr(Interest, "wait", noted)
     found = Live(console.tools, refresh_s=0.01)
     found.start()
     try:
         await found.look()
         patch.setattr(interest, "LASTS_S", 0.0)
-        await until(lambda: not found._is_fresh() and not found._interest.is_new)
+        await rests.wait()
+        await asyncio.sleep(2.5 * found.refresh_s)  # so old is the last look then
         yield found
     finally:
         await found.close()
@@ -55,8 +65,7 @@ async def test_nothing_is_looked_at_before_anybody_asks(server: Server, waits: l
     async with LiveConsole(server.url) as console:
         await until(lambda: waits)
         assert waits == [None], "it waits for the first question, however long that takes"
-        assert console.running is not None
-        own = console.running._console.live
+        own = console.inside.live
         assert own.version == 0
         assert (await console.get("/queues")).status == 200
         assert own.version > 0
@@ -80,14 +89,8 @@ async def test_the_first_question_waits_for_no_look(
     """It is told what is known, with what we changed ourselves; the next one is told what is now."""
     orders = await console.declare("orders")
     async with resting(console, monkeypatch, 3600.0) as found:
-        real, version = found._take, found.version
-        goes_on = asyncio.Event()
-
-        async def slowly() -> None:
-            await goes_on.wait()
-            await real()
-
-        monkeypatch.setattr(found, "_take", slowly)
+        version, goes_on = found.version, asyncio.Event()
+        found.along(goes_on.wait)
         await console.fill(orders, b"one")
         async with asyncio.timeout(PATIENCE_S):
             assert (await found.look()).rows["orders"].summary["ready"] == 0
@@ -101,11 +104,7 @@ async def test_what_we_changed_is_seen_before_that(
 ) -> None:
     orders = await console.declare("orders")
     async with resting(console, monkeypatch, 3600.0) as found:
-
-        async def never() -> None:
-            await asyncio.Event().wait()
-
-        monkeypatch.setattr(found, "_take", never)
+        found.along(asyncio.Event().wait)  # the next look has no end
         await console.fill(orders, b"one")
         found.touch("orders")
         async with asyncio.timeout(PATIENCE_S):
@@ -133,7 +132,7 @@ async def test_while_the_store_is_away_the_first_question_is_told_so(
 
 
 async def test_once_it_is_back_the_first_question_is_answered(
-    new_server: NewServer, monkeypatch: pytest.MonkeyPatch
+    new_server: NewServer, monkeypatch: pytest.MonkeyPatch, waits: list[float | None]
 ) -> None:
     """Though nobody has looked since: that it was away is no answer any more."""
     server = await new_server()
@@ -144,7 +143,7 @@ async def test_once_it_is_back_the_first_question_is_answered(
             await until(lambda: found.trouble is not None)
             monkeypatch.setattr(live, "REST_S", 3600.0)
             monkeypatch.setattr(live, "SOON_S", 0.0)
-            await until(lambda: not found._lock.locked())
+            await until(lambda: waits[-1] == 3600.0)
             server.restart()
             assert set((await found.look()).rows) == {"orders"}
 
@@ -188,15 +187,14 @@ async def test_who_waits_while_a_look_fails_takes_its_error(
     async with LiveConsole(server.url) as console:
         await console.declare("orders")
         found = Live(console.tools, refresh_s=60)
-        takes = 0
-        real = found._take
+        takes, look = 0, Roll.look
 
-        async def counted() -> None:
+        async def counted(self: Roll) -> Any:
             nonlocal takes
             takes += 1
-            await real()
+            return await look(self)
 
-        monkeypatch.setattr(found, "_take", counted)
+        monkeypatch.setattr(Roll, "look", counted)
         server.kill9()
         told: list[Any] = await asyncio.gather(*(found.look() for _ in range(5)), return_exceptions=True)
         assert [type(each) for each in told] == [StoreUnavailable] * 5

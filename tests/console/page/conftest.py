@@ -1,4 +1,5 @@
-"""Debian's Chromium, driven by Playwright, on a console of its own. A page that complains fails its test."""
+"""Debian's Chromium, driven by Playwright, on a scene: both are started once for this package. A page that complains
+fails its test."""
 
 from __future__ import annotations
 
@@ -7,30 +8,37 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from tests.console.local import HEADERS
 from tests.console.page.looking import PATIENCE_MS, show, watched
-from tests.console.page.scene import Scene, scene
+from tests.console.page.scene import Console, Scene, scene
 
-MODULE = {"scope": "module", "loop_scope": "module"}
+SHARED = {"scope": "package", "loop_scope": "session"}
+MODULE = {"scope": "module", "loop_scope": "session"}
 
 
-@pytest_asyncio.fixture(**MODULE)
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """For all tests of a file: they leave what others count on."""
-    async with scene(tmp_path_factory.mktemp("scene")) as made:
+@pytest_asyncio.fixture(**SHARED)
+async def started(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
+    async with scene(tmp_path_factory.mktemp("scene"), pace_s=0.1) as made:
         yield made
 
 
 @pytest_asyncio.fixture(**MODULE)
-async def guarded(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """The same, where a token is asked for."""
-    async with scene(tmp_path_factory.mktemp("guarded"), tokens=True, ring=False) as made:
-        yield made
+async def place(started: Scene) -> Scene:
+    """The scene, without what tests of other modules left in it."""
+    await started.reset()
+    return started
 
 
 @pytest_asyncio.fixture(**MODULE)
+async def guarded(place: Scene) -> AsyncIterator[Console]:
+    """A second console on the scene, which asks for a token."""
+    async with place.guarded() as console:
+        yield console
+
+
+@pytest_asyncio.fixture(**SHARED)
 async def chromium() -> AsyncIterator[Browser]:
     program = shutil.which("chromium")
     assert program is not None, "there is no chromium: tools/system test"
@@ -40,31 +48,56 @@ async def chromium() -> AsyncIterator[Browser]:
         await browser.close()
 
 
+@pytest_asyncio.fixture(**SHARED)
+async def signed_in(chromium: Browser) -> AsyncIterator[BrowserContext]:
+    """Sends the local token; all its pages share the browser's cache."""
+    async with await _context(chromium, HEADERS) as context:
+        yield context
+
+
+@pytest_asyncio.fixture(**SHARED)
+async def signed_out(chromium: Browser) -> AsyncIterator[BrowserContext]:
+    async with await _context(chromium, {}) as context:
+        yield context
+
+
+async def _context(chromium: Browser, headers: dict[str, str]) -> BrowserContext:
+    size = {"width": 1280, "height": 800}
+    context = await chromium.new_context(viewport=size, extra_http_headers=headers, reduced_motion="reduce")  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE_MS)
+    return context
+
+
 @pytest.fixture
 def complaints() -> list[str]:
     """What the page complained of, in its test."""
     return []
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(
-    chromium: Browser, complaints: list[str], request: pytest.FixtureRequest
-) -> AsyncIterator[Page]:
-    """A new window, 1280 px wide, with the local token; whatever it complains of fails the test."""
-    headers = {} if "guarded" in request.fixturenames else HEADERS
-    context = await chromium.new_context(viewport={"width": 1280, "height": 800}, extra_http_headers=headers)
-    context.set_default_timeout(PATIENCE_MS)
-    made = await context.new_page()
-    watched(made, complaints)
-    yield made
-    await context.close()
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(signed_in: BrowserContext, complaints: list[str]) -> AsyncIterator[Page]:
+    """A new tab, 1280 px wide, with the local token; whatever it complains of fails the test."""
+    page = await signed_in.new_page()
+    watched(page, complaints)
+    yield page
+    await page.close()
+    assert complaints == []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def stranger(signed_out: BrowserContext, complaints: list[str]) -> AsyncIterator[Page]:
+    """The same without a token."""
+    page = await signed_out.new_page()
+    watched(page, complaints)
+    yield page
+    await page.close()
     assert complaints == []
 
 
 @pytest_asyncio.fixture(**MODULE)
-async def ready(place: Scene, chromium: Browser) -> AsyncIterator[Page]:
-    """For tests of modules: one window for all, as modules keep nothing of a call."""
-    page = await chromium.new_page(extra_http_headers=HEADERS)
+async def ready(place: Scene, signed_in: BrowserContext) -> AsyncIterator[Page]:
+    """For tests of modules: one tab for all, as modules keep nothing of a call."""
+    page = await signed_in.new_page()
     await show(page, place.address, "config")
     yield page
     await page.close()

@@ -1,4 +1,4 @@
-"""A `penstock up`, with queues and clients of every protocol: what the page is walked through and pictured on."""
+"""A `penstock up`, with queues and clients of every protocol: what pictures of the page are taken of."""
 
 from __future__ import annotations
 
@@ -15,25 +15,11 @@ from services.store import QueueSpec, Store
 from services.store.model.peer import PeerSpec
 from tests.cli.shell import Shell, Up, running
 from tests.console.local import HEADERS, keep
-from tests.live import until
-from tests.ring.clients.client import Client as RingClient
 from tests.rqp.cast.hands import HandSender
 from tests.servers import free_port
 
 KEY, HELD, OVER = 7, 8, 9  # the key of `cast`, the numbers of `held` and `invoices`
 CASTER = "127.0.0.2"  # who sends by RQP/cast
-DEAD = 200
-QUEUES: dict[str, dict[str, object]] = {
-    "cast": {"bindings": {"rqpCast": {"key": KEY}}},
-    "orders": {},
-    "orders/eu": {},
-    "sensors": {"bindings": {"text": {"subscribe": ["plant.*"]}}},
-    "returns": {"maxLength": 1, "overflow": "dead_letter_oldest"},
-    "invoices": {"bindings": {"rqpMca": {"queueId": OVER}}},
-    "to invoices": {"remote": {"protocol": "rqp-mca", "peers": ["warehouse"], "queueId": OVER}},
-    "held": {"bindings": {"rqpMca": {"queueId": HELD}}},
-    "passed": {},
-}
 
 
 @dataclass
@@ -65,13 +51,6 @@ class Everything:
         for name, said in queues.items():
             spec = {"ackLevel": "memory", **said}
             await self.store.catalogue.declare(name, QueueSpec.model_validate(spec), owner)
-
-    async def let_die(self) -> None:
-        """Pushed around the ring's client port: more than `returns` holds."""
-        client = await RingClient.connect(self.place("ring", "clients"))
-        await client.push(b"returns", *(b"return %d" % number for number in range(DEAD + 1)))
-        client.close()
-        await until(lambda: self.has("returns", dead_letters=DEAD))
 
     async def put_by_cast(self) -> None:
         (host, asked), (_, find) = (self.place("rqp", each) for each in ("cast", "findreceiver"))

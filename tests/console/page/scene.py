@@ -7,15 +7,19 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from services.store import QueueSpec, Store
+import aiohttp
+
+from services.store import Queue, QueueSpec, Store
 from services.store.model import records as record
+from services.store.model.keys import RegistryKeys
 from services.store.model.peer import PeerSpec
 from services.store.pipeline.async_client import Asker
-from tests.console.local import keep
-from tests.console.page.traffic import Traffic
+from tests.console.local import HEADERS, keep
+from tests.console.page.traffic import PACE_S, Traffic
 from tests.live import set_up, until
 from tests.program import EdgeProgram
 from tests.ring.links.live import QUICK, free_udp_port
@@ -33,6 +37,7 @@ QUEUES = {
     "sensors": QueueSpec.model_validate({"bindings": {"text": {"subscribe": ["plant.*"]}}}),
     "archive": QueueSpec(paused=True),
 }
+OPEN = {"orders", "orders/eu"}  # queues of which clients of the traffic have handles
 TOKENS = {"view": "look-only", "operate": "may-operate", "admin": "may-everything"}
 
 
@@ -73,41 +78,93 @@ class Scene:
     console: Console
     edges: list[EdgeProgram]
     store: Store
-    traffic: Traffic
-    settings: tuple[str, ...] = ()
+    kept: set[str] = field(default_factory=set)  # names of queues that a reset leaves alone
 
     @property
     def address(self) -> str:
         return self.console.address
 
     async def restart(self) -> None:
-        """Another process on the same port."""
-        self.console = Console(self.server.url, self.folder, self.console.port, *self.settings)
+        """Start another process on the same port."""
+        self.console = Console(self.server.url, self.folder, self.console.port)
         await self.console.__aenter__()
 
     async def end_console(self) -> None:
         await self.console.__aexit__(None, None, None)
 
+    async def declare(self, name: str, **spec: object) -> Queue:
+        """Make the queue, or change it."""
+        queue, _ = await self.store.catalogue.declare(
+            name, QueueSpec.model_validate(spec), "test", replace=True
+        )
+        return queue
+
+    async def publish(self, name: str, *bodies: bytes) -> Asker:
+        """Return what has put them in."""
+        return await _published(self.store, name, *bodies)
+
+    async def stats(self, name: str) -> dict[str, int]:
+        return await self.store.listing.stats(await self.store.catalogue.find(name))
+
+    async def are_dead(self, name: str, number: int) -> None:
+        """Wait until the queue has so many dead letters."""
+
+        async def are_dead() -> bool:
+            return (await self.stats(name))["dead_letters"] == number
+
+        await until(are_dead)
+
+    @asynccontextmanager
+    async def guarded(self) -> AsyncIterator[Console]:
+        """Run a second console on this store, which asks for one of `TOKENS`."""
+        tokens = f"console.tokens={json.dumps(_tokens())}"
+        async with Console(self.server.url, self.folder, free_port(), tokens) as console:
+            yield console
+
+    async def reset(self) -> None:
+        """Bring queues, peers, dead letters, jobs, the report and the audit log back to the state of a new scene.
+
+        Messages in `OPEN` queues stay, as clients have these open. Jobs that ended stay in the list.
+        """
+        await self._cancel_jobs()
+        for queue in [each async for each in self.store.listing.queues()]:
+            if queue.name not in self.kept:
+                await self.store.catalogue.delete(queue)
+        for peer in await self.store.peers.all():
+            await self.store.peers.delete(peer.name)
+        keys = RegistryKeys()
+        self.server.call("DEL", keys.audit, keys.audit_minor, keys.report)
+        await declare(self.store)
+        await _let_die(self.store)
+
+    async def _cancel_jobs(self) -> None:
+        async with aiohttp.ClientSession(f"{self.address}api/v1/", headers=HEADERS) as session:
+            async with session.get("jobs?limit=1000") as answer:
+                jobs = (await answer.json())["items"]
+            for job in jobs:
+                if job["state"] == "running":
+                    async with session.delete(f"jobs/{job['id']}") as answer:
+                        assert answer.status == 200
+
 
 @asynccontextmanager
-async def scene(folder: Path, *, tokens: bool = False, ring: bool = True) -> AsyncIterator[Scene]:
-    """Returns once everything runs, traffic flows and something died."""
+async def scene(folder: Path, *, pace_s: float = PACE_S) -> AsyncIterator[Scene]:
+    """Returns once everything runs, traffic flows and something died. pace_s: between two rounds of traffic."""
     server = Server(next(iter(PROGRAMS)), folder / "store").start()
     store = Store(server.url, "test")
     try:
         await set_up(server)
         await declare(store)
         async with AsyncExitStack() as stack:
-            edges = await _started(stack, server.url, folder, ring)
-            settings = (f"console.tokens={json.dumps(_tokens())}",) if tokens else ()
-            console = Console(server.url, folder, free_port(), *settings)
+            edges = await _started(stack, server.url, folder)
+            console = Console(server.url, folder, free_port())
             await console.__aenter__()
-            traffic = await stack.enter_async_context(
-                Traffic(edges[0].place("document"), edges[1].place("text"))
-            )
-            made = Scene(server, folder, console, edges, store, traffic, settings)
+            made = Scene(server, folder, console, edges, store)
             try:
+                traffic = Traffic(edges[0].place("document"), edges[1].place("text"), pace_s)
+                await stack.enter_async_context(traffic)
                 await _let_die(store)
+                made.kept = {each.name async for each in store.listing.queues()} - (QUEUES.keys() - OPEN)
                 yield made
             finally:
                 await made.end_console()
@@ -116,9 +173,9 @@ async def scene(folder: Path, *, tokens: bool = False, ring: bool = True) -> Asy
         server.end()
 
 
-async def _started(stack: AsyncExitStack, url: str, folder: Path, ring: bool) -> list[EdgeProgram]:
+async def _started(stack: AsyncExitStack, url: str, folder: Path) -> list[EdgeProgram]:
     beacons = free_udp_port()
-    nodes = [ring_node(url, folder, name, beacons) for name in ("north", "east", "south") if ring]
+    nodes = [ring_node(url, folder, name, beacons) for name in ("north", "east", "south")]
     programs = [Tmq(url, folder), Text(url, folder), *nodes]
     return list(await asyncio.gather(*map(stack.enter_async_context, programs)))
 
@@ -143,21 +200,26 @@ def _tokens() -> list[dict[str, str]]:
 
 async def declare(store: Store) -> None:
     for name, spec in QUEUES.items():
-        await store.catalogue.declare(name, spec, "test")
+        await store.catalogue.declare(name, spec, "test", replace=True)
     spec = {"protocol": "rqp-mca", "addresses": ["10.0.0.7", "mq.example.org:11311"]}
     await store.peers.apply("warehouse", PeerSpec.model_validate(spec), "test")
 
 
 async def _let_die(store: Store) -> None:
     """More than `returns` holds: its oldest messages are dead."""
-    queue = await store.catalogue.find("returns")
+    bodies = [SCRIPT, LONG_NUMBER, bytes(range(64)), *(b'{"return": %d}' % i for i in range(DEAD + 2))]
+    await _published(store, "returns", *bodies, attributes={"kind": "return"})
+
+    async def are_dead() -> bool:
+        return (await store.listing.stats(await store.catalogue.find("returns")))["dead_letters"] >= DEAD
+
+    await until(are_dead)
+
+
+async def _published(store: Store, name: str, *bodies: bytes, attributes: Any = None) -> Asker:
+    queue = await store.catalogue.find(name)
     pipe = store.domain(queue.domain).pipe
     await pipe.ready()
-    bodies = [SCRIPT, LONG_NUMBER, bytes(range(64)), *(b'{"return": %d}' % i for i in range(DEAD + 2))]
-    records = [record.encode(body, {"kind": "return"}) for body in bodies]
-    await Asker(pipe).publish(queue, records, "test")
-    await until(lambda: _are_dead(store))
-
-
-async def _are_dead(store: Store) -> bool:
-    return bool((await store.listing.stats(await store.catalogue.find("returns")))["dead_letters"] >= DEAD)
+    asker = Asker(pipe)
+    await asker.publish(queue, [record.encode(body, attributes) for body in bodies], "test")
+    return asker

@@ -16,11 +16,12 @@ PEERS_ARE_THERE = """async () => {
     return Boolean(found && (await import(found.name))); // and whatever that needs
 }"""
 AWAY = re.compile(r"Failed to load resource: the server responded with a status of 50[34]")
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_the_page_comes_back_when_the_console_does(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
+    await until(lambda: page.evaluate(PEERS_ARE_THERE))
     await place.end_console()
     await expect(page.get_by_text("The connection to the console is lost")).to_be_visible()
     await expect(page.locator(".link")).to_have_text("Offline")
@@ -32,22 +33,16 @@ async def test_the_page_comes_back_when_the_console_does(place: Scene, page: Pag
     await place.store.catalogue.declare(
         "new since then", (await place.store.catalogue.find("orders")).spec, "test"
     )
-    await place.restart()
-    await expect(page.get_by_text("The connection to the console is lost")).to_have_count(0)
-    await expect(page.get_by_role("link", name="new since then")).to_be_visible()
-    await place.store.catalogue.delete(await place.store.catalogue.find("new since then"))
-    await expect(page.get_by_role("link", name="new since then")).to_have_count(0)
-
-
-async def test_what_is_asked_meanwhile_is_refused_in_words_and_asked_again(place: Scene, page: Page) -> None:
-    await show(page, place.address, "queues/orders/document")
-    await until(lambda: page.evaluate(PEERS_ARE_THERE))
-    await place.end_console()
     await page.get_by_role("navigation", name="Views").get_by_role("link", name="Peers").click()
     await expect(page.get_by_role("alert").first).to_contain_text("The console does not answer")
     await place.restart()
+    await expect(page.get_by_text("The connection to the console is lost")).to_have_count(0)
     await expect(page.get_by_role("link", name="warehouse")).to_be_visible()
     await expect(page.locator("main .problem")).to_have_count(0)
+    await page.get_by_role("navigation", name="Views").get_by_role("link", name="Queues").click()
+    await expect(page.get_by_role("link", name="new since then")).to_be_visible()
+    await place.store.catalogue.delete(await place.store.catalogue.find("new since then"))
+    await expect(page.get_by_role("link", name="new since then")).to_have_count(0)
 
 
 async def test_a_view_that_had_not_come_comes_with_the_console(place: Scene, page: Page) -> None:

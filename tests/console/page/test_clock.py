@@ -11,7 +11,7 @@ from tests.console.local import HEADERS
 from tests.console.page.looking import call, show
 from tests.console.page.scene import Scene
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 WRONG = """
     const Right = Date;
     globalThis.Date = class extends Right {
@@ -23,7 +23,7 @@ HOUR_MS = 3_600_000
 AGE = re.compile(r"^\d+(\.\d)? s|^\d min")  # what is here is a few minutes old at most
 
 
-@pytest.mark.parametrize("wrong_ms", [-HOUR_MS, HOUR_MS, 0])
+@pytest.mark.parametrize("wrong_ms", [-HOUR_MS, HOUR_MS])
 async def test_ages_are_right_where_the_clock_is_wrong(place: Scene, page: Page, wrong_ms: int) -> None:
     await page.add_init_script(WRONG % wrong_ms)
     await show(page, place.address, "queues/returns/dead")

@@ -12,7 +12,7 @@ from tests.console.page.looking import show
 from tests.console.page.scene import Scene
 from tests.tmq.client import Client
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NO_TEXT = b"\xff\xfe/no text"
 TURNED = "orders\u202eslaiceps"  # is drawn as ordersspecials

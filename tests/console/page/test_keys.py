@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 from tests.console.page.looking import VIEWS, axe, settled, show
 from tests.console.page.scene import Scene
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 FOCUSED = "document.activeElement.textContent.trim()"
 LETTERS = dict(
     zip("oqdjecrpsvta", [each for each in VIEWS if "/" not in each and each != "config"], strict=True)

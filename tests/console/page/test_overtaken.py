@@ -7,27 +7,19 @@ import asyncio
 import pytest
 from playwright.async_api import Locator, Page, Response, expect
 
-from services.store import QueueSpec
-from services.store.model import records as record
 from services.store.model.peer import PeerSpec
-from services.store.pipeline.async_client import Asker
 from tests.console.page.looking import axe, show
 from tests.console.page.scene import Scene
-from tests.live import until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-MORTAL = {"maxLength": 1, "overflow": "dead_letter_oldest"}
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+MORTAL: dict[str, object] = {"maxLength": 1, "overflow": "dead_letter_oldest"}
 NOW = "Document as it stands now"
-
-
-async def declare(place: Scene, name: str, **spec: object) -> None:
-    await place.store.catalogue.declare(name, QueueSpec.model_validate(spec), "test", replace=True)
 
 
 async def replace(place: Scene, name: str, **spec: object) -> None:
     """Another queue of the same name."""
     await place.store.catalogue.delete(await place.store.catalogue.find(name))
-    await declare(place, name, **spec)
+    await place.declare(name, **spec)
 
 
 class Seen:
@@ -53,13 +45,13 @@ class Seen:
 
 
 async def test_what_was_typed_for_an_older_document_is_not_saved(place: Scene, page: Page) -> None:
-    await declare(place, "both")
+    await place.declare("both")
     seen = Seen(page, "/queues/both")
     await show(page, place.address, "queues/both/document", "both")
     await page.get_by_role("button", name="Change").click()
     field = page.get_by_label("The document's spec")
     await field.fill('{"maxLength": 1}')
-    await declare(place, "both", maxLength=99, paused=True)
+    await place.declare("both", maxLength=99, paused=True)
     await seen.other(page)
     for _ in range(2):
         async with page.expect_response(lambda response: response.request.method == "PUT") as saved:
@@ -79,7 +71,7 @@ async def test_what_was_typed_for_an_older_document_is_not_saved(place: Scene, p
 
 
 async def test_another_queue_of_the_name_is_not_deleted(place: Scene, page: Page) -> None:
-    await declare(place, "fleeting")
+    await place.declare("fleeting")
     seen = Seen(page, "/queues/fleeting")
     await show(page, place.address, "queues/fleeting", "fleeting")
     dialog = await deleting(page)
@@ -91,7 +83,7 @@ async def test_another_queue_of_the_name_is_not_deleted(place: Scene, page: Page
 
 
 async def test_a_queue_that_was_deleted_elsewhere_loses_its_buttons(place: Scene, page: Page) -> None:
-    await declare(place, "gone")
+    await place.declare("gone")
     await show(page, place.address, "queues/gone", "gone")
     await expect(page.get_by_role("button", name="Publish")).to_be_visible()
     await place.store.catalogue.delete(await place.store.catalogue.find("gone"))
@@ -134,7 +126,7 @@ async def once_more(page: Page, dialog: Locator, name: str, heading: str) -> Non
 
 async def asked_about(place: Scene, page: Page, name: str) -> Locator:
     """Whether three dead letters of a new queue are to be purged."""
-    await declare(place, name, **MORTAL)
+    await place.declare(name, **MORTAL)
     await die(place, name, 3)
     await show(page, place.address, f"queues/{name}/dead", name)
     await page.get_by_role("button", name="Purge…").click()
@@ -154,11 +146,11 @@ async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene,
     await expect(dialog.get_by_role("alert")).to_contain_text("Somebody changed it meanwhile")
     await expect(dialog).to_contain_text("7 dead letters would be removed")
     await expect(button).to_be_disabled()
-    assert (await place.store.listing.stats(await place.store.catalogue.find("mortal")))["dead_letters"] == 7
+    assert (await place.stats("mortal"))["dead_letters"] == 7
     await dialog.get_by_role("textbox").fill("mortal")
     await button.click()
     await expect(dialog).to_have_count(0)
-    await until(lambda: are_dead(place, "mortal", 0))
+    await place.are_dead("mortal", 0)
 
 
 async def test_what_dies_while_one_types_is_not_removed(place: Scene, page: Page) -> None:
@@ -167,36 +159,24 @@ async def test_what_dies_while_one_types_is_not_removed(place: Scene, page: Page
     await dialog.get_by_role("textbox").fill("doomed")
     await dialog.get_by_role("button", name="Remove them for good").click()
     await expect(dialog).to_have_count(0)
-    await until(lambda: are_dead(place, "doomed", 5))
-    await declare(place, "haven")
+    await place.are_dead("doomed", 5)
+    await place.declare("haven")
     await page.get_by_role("button", name="Redrive…").click()
     await dialog.get_by_label("Into").fill("haven")
     await expect(dialog).to_contain_text("5 dead letters would go back to the end of haven")
     await more_die(place, "doomed", 8)
     await dialog.get_by_role("button", name="Redrive 5").click()
     await expect(dialog).to_have_count(0)
-    await until(lambda: are_dead(place, "doomed", 3))
+    await place.are_dead("doomed", 3)
 
 
 async def more_die(place: Scene, name: str, number: int) -> None:
     """Until so many are dead: each message pushes out the one before it."""
-    queue = await place.store.catalogue.find(name)
-    dead = (await place.store.listing.stats(queue))["dead_letters"]
-    pipe = place.store.domain(queue.domain).pipe
-    await pipe.ready()
-    await Asker(pipe).publish(queue, [record.encode(b"more") for _ in range(number - dead)], "test")
-    await until(lambda: are_dead(place, name, number))
+    dead = (await place.stats(name))["dead_letters"]
+    await place.publish(name, *[b"more"] * (number - dead))
+    await place.are_dead(name, number)
 
 
 async def die(place: Scene, name: str, number: int) -> None:
-    queue = await place.store.catalogue.find(name)
-    pipe = place.store.domain(queue.domain).pipe
-    await pipe.ready()
-    await Asker(pipe).publish(queue, [record.encode(b"%d" % i) for i in range(number + 1)], "test")
-    await until(lambda: are_dead(place, name, number))
-
-
-async def are_dead(place: Scene, name: str, number: int) -> bool:
-    return bool(
-        (await place.store.listing.stats(await place.store.catalogue.find(name)))["dead_letters"] == number
-    )
+    await place.publish(name, *(b"%d" % i for i in range(number + 1)))
+    await place.are_dead(name, number)

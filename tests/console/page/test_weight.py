@@ -9,7 +9,7 @@ from benchmarks.console.findings import WEIGHT
 from benchmarks.console.page import load
 from tests.console.page.scene import Scene
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_first_visit_and_the_first_plot_are_light(place: Scene, chromium: Browser) -> None:

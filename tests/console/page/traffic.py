@@ -19,8 +19,8 @@ PACE_S = 0.02  # between two rounds: some 50 messages a second of each kind
 class Traffic:
     """Runs within `async with`."""
 
-    def __init__(self, tmq: Place, text: Place) -> None:
-        self._tmq, self._text = tmq, text
+    def __init__(self, tmq: Place, text: Place, pace_s: float = PACE_S) -> None:
+        self._tmq, self._text, self._pace_s = tmq, text, pace_s
         self._tasks: list[asyncio.Task[None]] = []
         self.rounds = 0
 
@@ -60,12 +60,12 @@ class Traffic:
             if number % 20 == 0:
                 await self._client.put(europe, body)
             self.rounds = number
-            await asyncio.sleep(PACE_S)
+            await asyncio.sleep(self._pace_s)
 
     async def _send(self) -> None:
         for number in count():
             await self._sender.publish(b"plant.boiler.temperature", b"%d.5" % (number % 100))
-            await asyncio.sleep(PACE_S * 4)
+            await asyncio.sleep(self._pace_s * 4)
 
     async def _listen(self) -> None:
         while await self._listener.line():

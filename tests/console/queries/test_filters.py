@@ -16,18 +16,23 @@ async def _names(console: LiveConsole, query: str) -> list[str]:
 
 async def _targets(console: LiveConsole, query: str) -> list[str]:
     """Of all pages, the newest first."""
-    found, cursor = [], ""
-    while cursor is not None:
-        page = await console.found(f"/audit?{query}&cursor={cursor}")
-        found += [line["target"] for line in page["items"]]
-        cursor = page["next"]
-    return found
+    return [line["target"] for line in await console.every(f"/audit?{query}")]
 
 
 class TestQueues:
-    @pytest.mark.parametrize(
-        ("query", "names"),
-        [
+    async def test_some(self, console: LiveConsole) -> None:
+        await console.bury(await console.declare("a-order"), b"dead")
+        await console.declare("border", paused=True)
+        await console.declare("far", remote={"protocol": "rqp-cast", "key": 9, "peers": ["elsewhere"]})
+        await console.declare("in", bindings={"ring": {"inbox": 7}})
+        await console.declare("orders", bindings={"rqpMca": {"queueId": 7}})
+        parts = await console.declare("parts", bindings={"rqpCast": {"key": 8}})
+        domain = console.tools.look_at(parts.domain)
+        fence = await domain.claims.own(parts, "who sends it", 60_000)
+        assert fence
+        assert await domain.claims.set_condition(parts, "nobody answers", fence)
+        await console.declare("text", bindings={"text": {"publish": "t"}})
+        for query, names in [
             ("contains=RDER", ["a-order", "border", "orders"]),
             ("contains=order&name=b", ["border"]),
             ("contains=nothing", []),
@@ -40,21 +45,8 @@ class TestQueues:
             ("protocol=text", ["text"]),
             ("protocol=ring", ["in"]),
             ("protocol=ring&only=paused", []),
-        ],
-    )
-    async def test_some(self, console: LiveConsole, query: str, names: list[str]) -> None:
-        await console.bury(await console.declare("a-order"), b"dead")
-        await console.declare("border", paused=True)
-        await console.declare("far", remote={"protocol": "rqp-cast", "key": 9, "peers": ["elsewhere"]})
-        await console.declare("in", bindings={"ring": {"inbox": 7}})
-        await console.declare("orders", bindings={"rqpMca": {"queueId": 7}})
-        parts = await console.declare("parts", bindings={"rqpCast": {"key": 8}})
-        domain = console.tools.look_at(parts.domain)
-        fence = await domain.claims.own(parts, "who sends it", 60_000)
-        assert fence
-        assert await domain.claims.set_condition(parts, "nobody answers", fence)
-        await console.declare("text", bindings={"text": {"publish": "t"}})
-        assert await _names(console, query) == names
+        ]:
+            assert await _names(console, query) == names, query
 
     async def test_in_pages(self, console: LiveConsole) -> None:
         for number in range(6):
@@ -64,9 +56,9 @@ class TestQueues:
         assert [row["name"] for row in first["items"] + rest["items"]] == ["q0", "q2", "q4"]
         assert rest["next"] is None
 
-    @pytest.mark.parametrize("query", ["only=x", "protocol=tmq", "contains=a&contains=b"])
-    async def test_what_is_none(self, console: LiveConsole, query: str) -> None:
-        assert (await console.get(f"/queues?{query}")).status == 400
+    async def test_what_is_none(self, console: LiveConsole) -> None:
+        for query in ["only=x", "protocol=tmq", "contains=a&contains=b"]:
+            assert (await console.get(f"/queues?{query}")).status == 400
 
 
 class TestAudit:
@@ -83,9 +75,11 @@ class TestAudit:
             await link.call("XADD", key, f"{1000 * (number + 1)}-7", *told)
         return console
 
-    @pytest.mark.parametrize(
-        ("query", "targets"),
-        [
+    @pytest.mark.parametrize("look", [1, 2, 500])
+    async def test_some(self, written: LiveConsole, look: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """However few are looked at for a page, nothing comes twice and nothing is left out."""
+        monkeypatch.setattr(audit, "LOOK", look)
+        for query, targets in [
             ("who=ann", ["q5", "q3", "q1"]),
             ("who=bo", ["q4", "q2", "q0"]),
             ("action=purge", ["q4", "q2", "q0"]),
@@ -93,20 +87,8 @@ class TestAudit:
             ("target=q&who=ann&action=queue.", ["q5", "q3", "q1"]),
             ("target=q1&who=bob", []),
             ("who=nobody", []),
-        ],
-    )
-    @pytest.mark.parametrize("look", [1, 2, 500])
-    async def test_some(
-        self,
-        written: LiveConsole,
-        query: str,
-        targets: list[str],
-        look: int,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        """However few are looked at for a page, nothing comes twice and nothing is left out."""
-        monkeypatch.setattr(audit, "LOOK", look)
-        assert await _targets(written, f"{query}&limit=2") == targets
+        ]:
+            assert await _targets(written, f"{query}&limit=2") == targets, query
 
     async def test_of_a_time(self, written: LiveConsole) -> None:
         """From a line on, and before one."""
@@ -122,6 +104,6 @@ class TestAudit:
         page_of_before = await written.found(f"/audit?to={fourth}&cursor={last}")
         assert [line["target"] for line in page_of_before["items"]] == ["q2", "q1", "q0"]
 
-    @pytest.mark.parametrize("query", ["from=yesterday", "to=2026-01-01T00:00:00", "from=5", "who=a&who=b"])
-    async def test_what_is_none(self, console: LiveConsole, query: str) -> None:
-        assert (await console.get(f"/audit?{query}")).status == 400
+    async def test_what_is_none(self, console: LiveConsole) -> None:
+        for query in ["from=yesterday", "to=2026-01-01T00:00:00", "from=5", "who=a&who=b"]:
+            assert (await console.get(f"/audit?{query}")).status == 400
