@@ -16,17 +16,9 @@ from tests.cli.shell import Shell
 from tests.servers import Server, eventually, free_port
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server("valkey", tmp_path_factory.mktemp("doctor")).start()
-    yield server
-    server.end()
-
-
 @pytest.fixture
 def empty(alone: Shell, server: Server) -> Shell:
     """A shell whose store nobody has set up."""
-    server.clear()
     alone.environment["REDIS_URL"] = server.url
     return alone
 

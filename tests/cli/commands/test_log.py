@@ -69,10 +69,10 @@ def test_what_it_keeps_is_told(ready: Shell, server: Server) -> None:
     told = look(ready)
     assert (told["ack_level"], told["retention_ms"]) == ("fsync", 2 * HOUR_MS)
     assert (told["max_bytes"], told["bound_bytes"]) == (1 << 20, 1 << 20)
-    server.call("CONFIG", "SET", "maxmemory", 3 << 20)
-    told = look(ready)
-    assert (told["max_bytes"], told["bound_bytes"]) == (1 << 20, 3 << 18)
-    assert "2h, at most 786,432 bytes" in ready.run("log", "show").text
+    with server.configured(maxmemory=str(3 << 20)):
+        told = look(ready)
+        assert (told["max_bytes"], told["bound_bytes"]) == (1 << 20, 3 << 18)
+        assert "2h, at most 786,432 bytes" in ready.run("log", "show").text
 
 
 def test_what_came_and_what_is_missing(ready: Shell) -> None:

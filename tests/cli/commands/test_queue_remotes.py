@@ -57,12 +57,6 @@ def test_options_say_numbers(
     shell.fails("queue", "show", "second", code=4)
 
 
-def test_a_queue_that_nobody_said_anything_of_leads_nowhere(
-    shell: Shell, new_queue: Callable[..., str]
-) -> None:
-    assert shell.run("queue", "show", new_queue(), "--json").object["spec"] == {"ackLevel": "fsync"}
-
-
 def test_show_prints_what_apply_takes(shell: Shell, new_queue: Callable[..., str]) -> None:
     name = new_queue(*OTHER)
     document, _, figures = shell.run("queue", "show", name).text.partition("\n\n")
@@ -118,20 +112,7 @@ def test_show_and_list_tell_who_has_it_and_what_is_wrong(shell: Shell, new_queue
     ("options", "says"),
     [
         (["--remote-queue-id", "7"], "remote.protocol: missing"),
-        (
-            ["--remote-protocol", "rqp-mca"],
-            "remote: protocol rqp-mca needs queueId, the queue's number there",
-        ),
         ([*REMOTE, "--remote-key", "7"], "remote: key is not of protocol rqp-mca: leave it out"),
-        ([*REMOTE, "--remote-peers", "a b"], "remote.peers.0: a peer's name has 1 to 255 characters"),
-        (
-            [*REMOTE, "--bindings-rqp-cast-key", "7"],
-            "remote leads to another system: such a queue has neither",
-        ),
-        (
-            ["--bindings-rqp-mca-queue-id", "4294967296"],
-            "bindings.rqpMca.queueId: must be less than or equal",
-        ),
     ],
 )
 def test_options_that_cannot_be_are_refused(shell: Shell, options: list[str], says: str) -> None:
