@@ -23,5 +23,5 @@ def test_what_a_reader_left_in_the_examples_stays_there(
     (examples / "shop.yaml").write_text("")
     monkeypatch.setattr(bench, "ROOT", tmp_path)
     (tmp_path / "run").mkdir()
-    made = bench.Bench(tmp_path / "run", "any", is_forking=False)
+    made = bench.Bench(tmp_path / "run", "any")
     assert [path.name for path in made.folder.iterdir()] == ["shop.yaml"]

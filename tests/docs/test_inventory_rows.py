@@ -19,7 +19,7 @@ BENCH = re.compile(r"^from tests\.docs\.(bench|session) import ", re.M)
 WHOLE = {  # pages that a file takes whole: their blocks are counted when they are unpacked, and one more fails there
     "docs/kubernetes.md": "APPLY, FREE, RELEASE, REDRIVE = BLOCKS",
     "docs/images.md": "blocks(PAGE)",
-    "docs/runbooks/index.md": "blocks(PAGE)",
+    "docs/runbooks/index.md": "blocks(INDEX)",
 }
 
 

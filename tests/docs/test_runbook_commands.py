@@ -1,4 +1,5 @@
-"""Commands of runbooks: sorted into those that look and others, and the former run as far as that goes without a node.
+"""Commands of runbooks: sorted into those that look and others, and the former run as far as that goes without a node;
+and how the store gets more memory.
 
 On a node, where pods run, tests/e2e/test_release.py runs them all.
 """
@@ -6,16 +7,19 @@ On a node, where pods run, tests/e2e/test_release.py runs them all.
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.chart.chart import NAME, NAMESPACE, RELEASE, pod_of, render
+from tests.chart.chart import CHART, NAME, NAMESPACE, RELEASE, pod_of, render
 from tests.chart.console import CONSOLE
 from tests.chart.release import Release
 from tests.cli.shell import Shell
+from tests.docs.blocks import blocks
 from tests.docs.runbook_commands import LOOKS, NAMES, OTHERS, PAGES, commands, filled, looks
 from tests.kubernetes.cluster import DEFINITIONS, Cluster, CommandFailed
 from tests.operator.keeper import Keeper
@@ -31,6 +35,8 @@ FILLED = {
     "POD": POD,
     "QUEUE": "orders",
 }
+INDEX = "docs/runbooks/index.md"
+LINES = [line for block in blocks(INDEX) for line in block.text.splitlines()]
 STORE = {"redis": {"enabled": False}, "externalRedis": {"url": "redis://edge:e@store:6379/0"}}
 NOT_ON_A_NODE = "does not have a host assigned"  # a pod was found, and is no more than a document
 WITHOUT = {  # what is said of a store that no edge has used
@@ -89,8 +95,8 @@ def test_each_name_is_filled_in() -> None:
     assert used == set(NAMES)
 
 
-def test_kubectl_takes_them(made: Release) -> None:
-    """And what they ask for is there: pods by their labels, objects by their names."""
+def test_kubectl_takes_them_and_the_store_gets_more_memory(made: Release) -> None:
+    """What they ask for is there: pods by their labels, objects by their names."""
     names = {**FILLED, "NAMESPACE": made.namespace}
     for command in looks():
         words = filled(command, names)
@@ -103,6 +109,15 @@ def test_kubectl_takes_them(made: Release) -> None:
             told = made.cluster.kubectl("get", "pods", *words[2:4], "-l", words[words.index("-l") + 1])
         assert (NOT_ON_A_NODE in told) == (words[1] == "exec"), (command, told)
         assert bool(told) != any(part in command for part in NOTHING_THERE), (command, told)
+    (upgrade,) = [line for line in LINES if line.startswith("helm upgrade")]
+    given = {"RELEASE": RELEASE, "CHART": str(CHART), "NAMESPACE": made.namespace}
+    own = ["--set", "redis.enabled=true", "--set", "externalRedis.url="]
+    made.cluster.helm(*[given.get(word, word) for word in shlex.split(upgrade)][1:], *own)
+    limit = "{.items[*].spec.template.spec.containers[?(@.name=='redis')].resources.limits.memory}"
+    stores = ("get", "statefulsets", "--namespace", made.namespace, "-o", f"jsonpath={limit}")
+    assert made.cluster.kubectl(*stores).split() == ["3Gi"]
+    configs = ("get", "configmaps", "--namespace", made.namespace, "-o", "yaml")
+    assert "maxmemory 2gb" in made.cluster.kubectl(*configs)
 
 
 def ask(cluster: Cluster, words: list[str]) -> str:
@@ -116,21 +131,34 @@ def ask(cluster: Cluster, words: list[str]) -> str:
         return error.said
 
 
-def test_penstock_takes_them(tmp_path: Path) -> None:
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Server]:
+    server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
+    yield server
+    server.end()
+
+
+def test_penstock_takes_them(tmp_path: Path, store: Server) -> None:
     """On a store with that queue, and nothing in it."""
-    store = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
-    try:
-        Keeper(store).declare("orders")
-        shell = Shell(tmp_path, {"REDIS_URL": store.url})
-        for command in looks():
-            words = filled(command, FILLED)
-            if "exec" not in words:
-                continue
-            program, *rest = words[words.index("--") + 1 :]
-            assert program == "penstock"
-            why = WITHOUT.get(" ".join(rest), "")
-            result = shell.run(*rest, code=4 if why else 0)
-            assert why in result.err, (command, result)
-            assert rest != ["queue", "list"] or b"orders" in result.out
-    finally:
-        store.end()
+    Keeper(store).declare("orders")
+    shell = Shell(tmp_path, {"REDIS_URL": store.url})
+    for command in looks():
+        words = filled(command, FILLED)
+        if "exec" not in words:
+            continue
+        program, *rest = words[words.index("--") + 1 :]
+        assert program == "penstock"
+        why = WITHOUT.get(" ".join(rest), "")
+        result = shell.run(*rest, code=4 if why else 0)
+        assert why in result.err, (command, result)
+        assert rest != ["queue", "list"] or b"orders" in result.out
+
+
+def test_a_server_of_your_own_gets_more_memory(store: Server) -> None:
+    asks = [line for line in LINES if line.startswith("redis-cli")]
+    here = [line.replace("-h HOST", f"-h 127.0.0.1 -p {store.port}") for line in asks]
+    told = [subprocess.run(["sh", "-c", line], capture_output=True, text=True) for line in here]
+    assert [(each.returncode, each.stderr) for each in told] == [(0, ""), (0, "")]
+    names = [line.partition(":")[0] for line in told[0].stdout.splitlines()]
+    assert names == ["used_memory", "total_system_memory", "maxmemory"]
+    assert store.info("memory")["maxmemory"] == str(6 << 30)

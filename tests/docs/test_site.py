@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.site import built
 from tools.site.markdown import slug, with_links, with_room
 from tools.site.places import ROOT, SOURCES, pages_elsewhere, place
 
@@ -17,11 +16,6 @@ LOADED = {"link": "href", "script": "src", "img": "src", "iframe": "src", "sourc
 LOADED_RELS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch", "prefetch"}
 ELSEWHERE = re.compile(r"^(https?:)?//")
 IN_STYLES = re.compile(r"(?:url\(\s*[\"']?|@import\s+[\"'])((?:https?:)?//[^\"')]+)")
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("site"))
 
 
 class Loads(HTMLParser):
