@@ -38,6 +38,9 @@ exec {python} -I -S {caller} {place} "$@"
 """
 
 
+_servers: list[subprocess.Popen[bytes]] = []  # as long as this process
+
+
 @cache
 def script() -> str:
     """Return what stands for `penstock` in a path. Its server is started once, and ends with this process."""
@@ -50,6 +53,7 @@ def script() -> str:
     )  # fmt: skip
     eventually(lambda: place.exists() or server.poll() is not None)
     assert server.poll() is None
+    _servers.append(server)
     words = {"lasting": LASTING, "program": " ".join(PROGRAM), "python": sys.executable}
     return SCRIPT.format(caller=CALLER, place=place, **words)
 
