@@ -194,7 +194,7 @@ ROWS = (
     Row(RUNBOOKS, "More memory for the store", Taken(
         "docs/test_runbook_commands.py::test_a_server_of_your_own_gets_more_memory"), "redis-cli"),
     Row(RUNBOOKS, "More memory for the store", Taken(
-        "docs/test_runbook_commands.py::test_kubectl_takes_them_and_the_store_gets_more_memory"), "helm"),
+        "docs/test_runbook_commands.py::test_the_store_of_a_release_gets_more_memory"), "helm"),
     Row(RING, "Try it", RING_SYSTEMS),
     Row(RING, "Both there", RING_SYSTEMS),
     Row(RING, "The shop alone", RING_SYSTEMS),

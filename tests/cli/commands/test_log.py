@@ -189,15 +189,6 @@ def test_trimmed_messages_are_gone_and_not_in_it(ready: Shell, server: Server) -
     assert told["origins"][0]["gone"] == told["origins"][0]["held"] == "1-3"
 
 
-def test_a_store_that_does_not_answer_is_given_up(ready: Shell, server: Server) -> None:
-    declare(ready)
-    server.stop()
-    try:
-        assert ready.fails("log", "show", "--timeout", "0.5", code=3).startswith("store_unavailable: ")
-    finally:
-        server.cont()
-
-
 def test_the_edges_user_may_look(ready: Shell, server: Server) -> None:
     """docs/operations.md: with the rights that `store rights` prints, and no others."""
     take(ready, arrived((b"one", b"i1"), 1, 3))

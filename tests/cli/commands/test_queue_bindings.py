@@ -23,10 +23,6 @@ def test_options_say_bindings(shell: Shell, new_queue: Callable[..., str]) -> No
     assert spec["bindings"]["text"] == {"subscribe": ["a,b*", "c"], "publish": "all"}
 
 
-def test_a_queue_without_them_has_none(shell: Shell, new_queue: Callable[..., str]) -> None:
-    assert "bindings" not in shell.run("queue", "show", new_queue(), "--json").object["spec"]
-
-
 def test_show_prints_what_apply_takes(shell: Shell) -> None:
     applied = shell.run("queue", "apply", "-f", "-", stdin=(DOCUMENT % "bound").encode())
     assert applied.text == "created: bound\n"
