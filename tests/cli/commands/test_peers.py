@@ -99,13 +99,6 @@ def test_show_prints_what_apply_takes(shell: Shell) -> None:
     assert shell.run("peer", "apply", "-f", "-", stdin=text.encode()).text == "unchanged: peer shop\n"
 
 
-@pytest.mark.usefixtures("peers")
-def test_a_peer_goes(shell: Shell) -> None:
-    assert shell.run("peer", "delete", "shop", "--json").object == {"change": "deleted", "name": "shop"}
-    for words in (("show", "shop"), ("delete", "shop")):
-        assert shell.fails("peer", *words, code=4).startswith("not_found: there is no peer 'shop'")
-
-
 def test_peers_and_queues_stand_in_one_file(shell: Shell, peers: None) -> None:
     dry = shell.run("queue", "apply", "-f", "-", "--dry-run", "--json", stdin=(DOCUMENTS + QUEUE).encode())
     assert [(one["kind"], one["name"], one["change"]) for one in dry.objects] == [

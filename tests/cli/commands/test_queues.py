@@ -53,10 +53,6 @@ def test_show_prints_a_document_that_apply_takes(shell: Shell, new_queue: Callab
     }  # now it belongs to the file
 
 
-def test_a_name_is_given_once(shell: Shell, queue: str) -> None:
-    assert shell.fails("queue", "create", queue, code=1).startswith("queue_exists: ")
-
-
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [

@@ -22,7 +22,7 @@ def test_what_is_killed_before_everything_is_ready_is_started_again(alone: Shell
         first = eventually(lambda: up.store_pid)
         os.kill(first, signal.SIGKILL)
         second = eventually(lambda: up.store_pid, until=lambda pid: pid != first)
-        os.kill(eventually(lambda: up.edge_pids)[0], signal.SIGKILL)
+        os.kill(eventually(lambda: up.edge_pids, pause_s=0.05)[0], signal.SIGKILL)
         os.kill(second, signal.SIGKILL)
         assert up.start().told["queues"] == dict.fromkeys(names, "created")
         put(up, b"q0", b"x")
@@ -38,7 +38,7 @@ def test_it_can_be_stopped_on_its_way_up(alone: Shell, begun: str) -> None:
     up = Up(alone, *NO_CONSOLE)
     try:
         socket = alone.folder / "penstock-data" / "store.sock"
-        eventually(lambda: socket.exists() if begun == "the store" else up.edge_pids)
+        eventually(lambda: socket.exists() if begun == "the store" else up.edge_pids, pause_s=0.05)
         assert up.end() == 0
         assert not processes_in(alone)
     finally:

@@ -18,20 +18,6 @@ from tests.servers import PATIENCE_S, eventually
 from tests.sysv.namespace import own_machine
 
 
-def test_a_port_in_use_is_one_clear_line(alone: Shell) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        taken = f"edges.tmq.listeners.document.port={port}"
-        error = alone.fails("up", "--set", taken, "--set", "log.level=ERROR", code=2)
-    assert error == (
-        f"edge_unusable: tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
-        "another `penstock up` or `serve` may run there: end it, or change edges.tmq.listeners.document.port"
-    )
-    assert not processes_in(alone)
-
-
 @pytest.mark.parametrize("other", [("--set", "console.port=9162"), ("--store-port", "9162")])
 def test_the_health_port_may_not_be_that_of_something_else(alone: Shell, other: tuple[str, str]) -> None:
     name = other[1].partition("=")[0] if other[0] == "--set" else other[0]
@@ -43,7 +29,7 @@ def test_the_health_port_may_not_be_that_of_something_else(alone: Shell, other: 
 @pytest.mark.parametrize(
     ("command", "setting"), [("console", "console.port"), ("console", "health.port"), ("sysv", "health.port")]
 )
-def test_so_are_those_that_run_beside_it(shell: Shell, command: str, setting: str) -> None:
+def test_a_port_in_use_is_told_by_what_runs_beside_edges(shell: Shell, command: str, setting: str) -> None:
     """The console of a second `penstock up` is the first to find a port taken, and people read what it says."""
     other = ({"console.port", "health.port"} - {setting}).pop()
     with socket.socket() as taken:
@@ -157,6 +143,7 @@ def test_of_those_started_at_the_same_moment_as_many_stay_as_have_listeners(tmp_
         staying = [up.start() for up in ups if up is not loser]
     assert ups[2] is not loser
     assert loser.wait() == 2
+    assert not processes_in(loser.shell)
     error = json.loads(loser.err.splitlines()[-1])
     assert error["error"] == "edge_unusable"
     assert error["message"].startswith(

@@ -61,7 +61,7 @@ def test_every_process_is_killed(configuration: str, times: int, request: pytest
         for _ in range(times):
             kill_all(up)
         assert takes(up, b"orders") == b"kept"
-        assert eventually(lambda: listening(up), until=lambda found: found == first) == first
+        assert eventually(lambda: listening(up), until=lambda found: found == first, pause_s=0.1)
         files = {path.name for path in (shell.folder / "penstock-data").iterdir()}
         assert ('"action": "store_restarted"' in up.err) is ("store.log" in files)
         assert (files == {"console.token"}) is ("REDIS_URL" in shell.environment)
@@ -75,7 +75,7 @@ def kill_all(up: Up) -> None:
     killed = descendants(up.process.pid)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not any(map(lives, killed)) and all(serves(url) for url in pages(up)))
+    eventually(lambda: not any(map(lives, killed)) and all(map(serves, pages(up))), pause_s=0.1)
 
 
 def pages(up: Up) -> Iterator[str]:

@@ -79,11 +79,6 @@ def test_what_is_wrong_with_one_names_it(found: Shell, command: list[str]) -> No
     )
 
 
-def test_serve_refuses_those_of_another_edge(found: Shell) -> None:
-    error = found.fails("serve", "tmq", "--store", NOWHERE, "--cousin", "a:1", code=2)
-    assert error == "usage: --cousin is a flag of fifth, not of tmq"
-
-
 @contextlib.contextmanager
 def cousins() -> Iterator[list[socket.socket]]:
     """Two that wait to be called."""
