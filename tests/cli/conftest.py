@@ -1,4 +1,4 @@
-"""One `penstock up` serves all tests of commands; tests of `up` itself run their own."""
+"""One store serves all tests of commands; tests of `penstock up` run their own."""
 
 from __future__ import annotations
 
@@ -10,21 +10,19 @@ import pytest
 
 from services.store import QueueSpec, Store
 from tests.cli.commands.sending import declare
-from tests.cli.shell import Shell, Up, running
+from tests.cli.shell import Shell
 from tests.servers import Server
 
 
 @pytest.fixture(scope="session")
-def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """A `penstock up` that nothing kills, stops or configures."""
-    with running(Shell(tmp_path_factory.mktemp("cli"))) as up:
-        yield up
-
-
-@pytest.fixture(scope="session")
-def shell(system: Up) -> Shell:
-    """A folder in which `penstock up` runs."""
-    return system.shell
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """A folder whose commands find a store that is set up; no edge serves it."""
+    folder = tmp_path_factory.mktemp("cli")
+    server = Server("valkey", folder / "store").start()
+    shell = Shell(folder, {"REDIS_URL": server.url})
+    shell.with_store(lambda store: store.initialise())
+    yield shell
+    server.end()
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ NOT_TEXT = b"\x00\xff\nnot text\xfe"
 def test_a_body_comes_out_as_it_went_in(shell: Shell, queue: str) -> None:
     shell.run("put", queue, "a body")
     shell.run("put", queue, stdin=NOT_TEXT)
-    shell.run("put", queue, "--file", str(shell.folder / "up.err"))
+    shell.run("put", queue, "--file", str(shell.write("body", "one line\nand another\n")))
     assert shell.run("get", queue).out == b"a body"
     assert shell.run("get", queue).out == NOT_TEXT
-    assert shell.run("get", queue, "--json").object["body"].encode() == (shell.folder / "up.err").read_bytes()
+    assert shell.run("get", queue, "--json").object["body"] == "one line\nand another\n"
     assert shell.stats(queue)["acked"] == 3
 
 

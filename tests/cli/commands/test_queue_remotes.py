@@ -8,7 +8,6 @@ import pytest
 
 from services.store import Store
 from tests.cli.shell import Shell
-from tests.servers import eventually
 
 REMOTE = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "7")
 OTHER = (*REMOTE[:-1], "71")  # leads somewhere else
@@ -74,24 +73,6 @@ def test_show_says_that_those_who_share_a_queue_are_not_shown(
     assert "cast host 5" in text
     assert not_shown not in text
     assert "not shown" not in shell.run("queue", "show", new_queue()).text
-
-
-def test_show_and_list_tell_who_has_it_and_what_is_wrong(shell: Shell, new_queue: Callable[..., str]) -> None:
-    """The edge of the `up` that runs here owns it, and knows no peer."""
-    name = new_queue(*OTHER)
-    shell.run("put", name, "x")
-
-    async def work(store: Store) -> None:
-        await store.domain().reserve(await store.find(name), "mca host 5", 60_000)
-
-    shell.with_store(work)
-    eventually(lambda: shell.stats(name)["condition"])
-    stats = shell.run("queue", "show", name, "--json").object["stats"]
-    assert stats["owned_by"].startswith("rqp-")
-    assert stats["condition"] == "no_receiver: no peer is known"
-    assert (stats["reserved_by"], 0 < stats["reserved_for_ms"] <= 60_000) == ("mca host 5", True)
-    assert "no_receiver: no peer is known" in shell.run("queue", "list", name).text
-    assert "reserved for" in shell.run("queue", "show", name).text
 
 
 @pytest.mark.parametrize(

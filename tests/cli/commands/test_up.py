@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import socket
 import subprocess
-from pathlib import Path
-from urllib.request import Request, urlopen
 
 from protos.tmq import encode_enq
 from tests.cli.old_client import connected, put
-from tests.cli.shell import NO_CONSOLE, Shell, Terminal, Up, descendants, lives, running
+from tests.cli.shell import NO_CONSOLE, Shell, Terminal, descendants, lives, running
 from tests.servers import PATIENCE_S, eventually, free_port
 
 QUEUES = """
@@ -25,33 +21,6 @@ metadata: {name: east}
 spec: {protocol: text, addresses: ["127.0.0.1:9"]}
 """
 IN_ORDER = "ready to exit, bye bye"  # of the store's server
-
-
-def test_old_clients_and_commands_use_the_same_queue(system: Up) -> None:
-    with connected(system, b"met") as client:
-        assert client.created
-        assert client.enqueue(b"from the client")
-        system.shell.run("put", "met", "from the command line")
-        assert system.shell.run("get", "met").out == b"from the client"
-        assert client.dequeue() == b"from the command line"
-
-
-def test_health_and_metrics_answer(system: Up) -> None:
-    health = system.told["edges"]["tmq"]["health"]
-    with socket.create_connection((health["host"], health["port"])) as connection:
-        connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-        page = connection.makefile("rb").read()
-    assert b"penstock_ready" in page
-
-
-def test_the_console_knows_the_token_of_the_data_folder(system: Up) -> None:
-    url, file = system.told["console"]["url"], Path(system.told["console"]["tokenFile"])
-    assert file == system.shell.folder / "penstock-data" / "console.token"
-    me = Request(f"{url}api/v1/me", headers={"Authorization": f"Bearer {file.read_text().strip()}"})
-    with urlopen(me) as answer:
-        assert json.loads(answer.read())["role"] == "admin"
-    with urlopen(url) as answer:
-        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
 
 
 def test_it_says_where_everything_is_and_ends_with_its_terminal(alone: Shell) -> None:
