@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.cli.documents.documents import read_documents
@@ -138,6 +138,7 @@ TREES: Any = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(KEYS, TREES) | TREES)
 def test_any_document_is_used_or_refused(tree: Any) -> None:
     with TemporaryDirectory() as folder:
