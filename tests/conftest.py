@@ -3,6 +3,7 @@
 And what several folders of tests share: an API server is started once in each process, where a test asks for it.
 """
 
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -18,6 +19,11 @@ from tests.kubernetes.fixtures import (
 )
 
 __all__ = ["api_server", "cluster", "defined", "namespace", "new_namespace", "restricted"]
+
+# a run in the background ignores them, and so would every program that a test starts
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 settings.register_profile("penstock", deadline=None, print_blob=True)
 settings.load_profile("penstock")

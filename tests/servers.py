@@ -34,11 +34,15 @@ _given: set[int] = set()
 
 
 def eventually(
-    condition: Callable[[], Any], patience_s: float = PATIENCE_S, until: Callable[[Any], bool] = bool
+    condition: Callable[[], Any],
+    patience_s: float = PATIENCE_S,
+    until: Callable[[Any], bool] = bool,
+    pause_s: float = 0.01,
 ) -> Any:
     """Waits until it is true and returns what was true; faults of a server on its way up are waited out.
 
-    `until` says what is true of what `condition` returns. Raises AssertionError with what was seen last.
+    pause_s: between two attempts; longer where one costs processor time. `until` says what is true of what `condition`
+    returns. Raises AssertionError with what was seen last.
     """
     end = time.monotonic() + patience_s
     seen: Any = None
@@ -50,7 +54,7 @@ def eventually(
             seen = error
         if time.monotonic() > end:
             raise AssertionError(f"it never came true: {seen}")
-        time.sleep(0.01)
+        time.sleep(pause_s)
 
 
 def free_port() -> int:
@@ -213,14 +217,17 @@ class Server:
         self.process.terminate()
         self.process.wait()
 
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
     def restart(self) -> Server:
         """Starts it again on the same port and data."""
-        assert self.process is None or self.process.poll() is not None, "it still runs"
+        assert not self.is_running(), "it still runs"
         return self.start()
 
     def end(self) -> None:
         """Whatever state it is in."""
-        if self.process is not None and self.process.poll() is None:
+        if self.is_running():
             self.kill9()
 
 

@@ -1,4 +1,4 @@
-"""One `penstock up` serves all tests of commands; tests of `up` itself run their own."""
+"""One store serves all tests of commands; tests of `penstock up` run their own."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from services.store import QueueSpec
+from services.store import QueueSpec, Store
 from tests.cli.commands.sending import declare
-from tests.cli.shell import Shell, Up, running
+from tests.cli.shell import Shell
 from tests.servers import Server
 
 
 @pytest.fixture(scope="session")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """A folder in which `penstock up` runs."""
-    shell = Shell(tmp_path_factory.mktemp("cli"))
-    with running(shell):
-        yield shell
+    """A folder whose commands find a store that is set up; no edge serves it."""
+    folder = tmp_path_factory.mktemp("cli")
+    server = Server("valkey", folder / "store").start()
+    shell = Shell(folder, {"REDIS_URL": server.url})
+    shell.with_store(lambda store: store.initialise())
+    yield shell
+    server.end()
 
 
 @pytest.fixture
@@ -28,26 +31,32 @@ def alone(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
-@pytest.fixture
-def up(alone: Shell) -> Iterator[Up]:
-    with running(alone) as up:
-        yield up
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """A store of the test's own, which it may stop or kill."""
-    server = Server("valkey", tmp_path / "store").start()
+@pytest.fixture(scope="module")
+def server_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server("valkey", tmp_path_factory.mktemp("store")).start()
     yield server
     server.end()
+
+
+@pytest.fixture
+def server(server_of_module: Server) -> Server:
+    """A store that nothing has used yet, which the test may stop or kill."""
+    if not server_of_module.is_running():
+        server_of_module.restart()
+    server_of_module.clear()
+    return server_of_module
 
 
 @pytest.fixture
 def ready(alone: Shell, server: Server) -> Shell:
     """A folder whose commands find `orders` in that store."""
     alone.environment["REDIS_URL"] = server.url
-    alone.run("store", "init")
-    alone.run("queue", "create", "orders")
+
+    async def set_up(store: Store) -> None:
+        await store.initialise()
+        await store.declare("orders", QueueSpec(), "cli")
+
+    alone.with_store(set_up)
     return alone
 
 

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import gc
+import importlib
 import json
 import logging
 import os
 import pty
+import select
 import signal
 import socket
 import subprocess
 import sys
 import termios
-import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, TypeVar
 
-from services.cli.main import run
+from services.cli.main import MODULES, run
+from services.cli.terminal.exits import Exit
+from services.kit.edge import edges
+from services.kit.startup_sigterm import end_at_once
 from services.store import Store
 from tests.servers import eventually
 
@@ -30,6 +36,7 @@ T = TypeVar("T")
 
 PROGRAM = [sys.executable, "-P", "-m", "services.cli"]
 PATIENCE_S = 60.0
+NO_CONSOLE = ("--set", "console.enabled=false")  # of an `up`: it starts sooner
 ANY_PORT = {
     "PENSTOCK_HEALTH__PORT": "0",
     "PENSTOCK_EDGES__TMQ__LISTENERS__DOCUMENT__PORT": "0",
@@ -46,32 +53,52 @@ ANY_PORT = {
 }
 
 
+SERVICES = ("up", "serve", "sysv", "console")  # run until they are told to end
+
+
 def forked(
-    arguments: Sequence[str | bytes], folder: Path, environment: Mapping[str, str], stdin: bytes
-) -> Result:
-    """A command in a process forked from this one: a tenth of the time of a new interpreter, nothing else differs."""
-    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
-        given.write(stdin)
-        given.seek(0)
-        child = os.fork()
-        if not child:
-            status = 99
-            try:
-                status = be_a_command(
-                    arguments, folder, environment, [given.fileno(), out.fileno(), err.fileno()]
-                )
-            finally:
-                os._exit(status)
-        status = os.waitstatus_to_exitcode(_wait(child))
-        out.seek(0)
-        err.seek(0)
-        return Result(status, out.read(), err.read().decode("utf-8", "replace"))
+    arguments: Sequence[str | bytes],
+    folder: Path,
+    environment: Mapping[str, str],
+    at_start: Callable[[], None] = lambda: None,
+    **streams: Any,
+) -> subprocess.Popen[bytes]:
+    """Start a command in a process forked from this one: a tenth of the time of a new interpreter."""
+    _import_commands()
+    before = set(os.listdir("/proc/self/fd"))
+
+    def become() -> None:
+        for fd in (
+            set(os.listdir("/proc/self/fd")) - before
+        ):  # one of them is waited for until a program is there
+            with suppress(OSError):
+                os.close(int(fd))
+        status = 99
+        try:
+            at_start()
+            status = be_a_command(arguments, folder, environment, [0, 1, 2])
+        finally:
+            os._exit(status)
+
+    return subprocess.Popen(
+        ["penstock"], preexec_fn=become, start_new_session=True, restore_signals=False, **streams
+    )
+
+
+@cache
+def _import_commands() -> None:
+    """Once, not in each child."""
+    for module in (*MODULES.values(), "services.cli.framework.serving", "services.console.process"):
+        importlib.import_module(module)
+    edges()
+    gc.freeze()
 
 
 def be_a_command(
     arguments: Sequence[str | bytes], folder: Path, environment: Mapping[str, str], streams: list[int]
 ) -> int:
     """In a child, which is nothing else any more; the status."""
+    end_at_once(Exit.TERMINATED)
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
     sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w")
@@ -86,16 +113,16 @@ def be_a_command(
     return code
 
 
-def _wait(child: int) -> int:
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return status
-        if time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Return its status."""
+    fd = os.pidfd_open(process.pid)
+    try:
+        if not select.select([fd], [], [], PATIENCE_S)[0]:
+            process.kill()
             raise AssertionError(f"a command did not end within {PATIENCE_S:.0f} s")
-        time.sleep(0.005)
+    finally:
+        os.close(fd)
+    return process.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +158,14 @@ class Shell:
 
     def run(self, *arguments: str | bytes, code: int = 0, stdin: bytes = b"", **environment: str) -> Result:
         """Waits for the end, which must be `code`, without a traceback."""
-        result = forked(arguments, self.folder, {**self.environment, **environment}, stdin)
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write(stdin)
+            given.seek(0)
+            streams = {"stdin": given, "stdout": out, "stderr": err}
+            status = _wait(forked(arguments, self.folder, {**self.environment, **environment}, **streams))
+            out.seek(0)
+            err.seek(0)
+            result = Result(status, out.read(), err.read().decode("utf-8", "replace"))
         assert result.code == code, result
         assert "Traceback" not in result.err, result.err
         return result
@@ -144,10 +178,16 @@ class Shell:
         assert lines[0].startswith("penstock: ")
         return lines[0].removeprefix("penstock: ")
 
-    def spawn(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    def spawn(
+        self, *arguments: str, at_start: Callable[[], None] = lambda: None, **streams: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start a command; a service is the program as it is installed. at_start: called in its process."""
+        if arguments[0] not in SERVICES:
+            return forked(arguments, self.folder, self.environment, at_start, **streams)
         return subprocess.Popen(
-            [*PROGRAM, *arguments], cwd=self.folder, env=self.environment, start_new_session=True, **options
-        )
+            [*PROGRAM, *arguments], cwd=self.folder, env=self.environment, start_new_session=True,
+            preexec_fn=at_start, **streams,
+        )  # fmt: skip
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
@@ -179,9 +219,7 @@ class Shell:
     def terminal(self, *arguments: str) -> Iterator[Terminal]:
         """The command at a terminal of its own."""
         ours, theirs = pty.openpty()
-        process = self.spawn(
-            *arguments, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=_take_terminal
-        )
+        process = self.spawn(*arguments, at_start=_take_terminal, stdin=theirs, stdout=theirs, stderr=theirs)
         os.close(theirs)
         found = Terminal(process, ours)
         try:

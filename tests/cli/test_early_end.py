@@ -16,10 +16,7 @@ from tests.early import told_to_end_while
 from tests.program import ROOT
 
 
-@pytest.mark.parametrize(
-    ("words", "status"),
-    [("serve tmq", 0), ("up", 0), ("sysv", 0), ("store init", 143), ("get orders", 143), ("", 143)],
-)
+@pytest.mark.parametrize(("words", "status"), [("serve tmq", 0), ("get orders", 143), ("", 143)])
 def test_a_command_ends_while_it_is_imported(words: str, status: int, tmp_path: Path) -> None:
     assert told_to_end_while("click", ["services.cli", *words.split()], tmp_path) == status
 

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from services.system.pdeathsig import die_with_parent
-from tests.cli.shell import PATIENCE_S, PROGRAM
-from tests.docs.forking import Forking
+from tests.cli.shell import PATIENCE_S
+from tests.docs.forking import script
 from tests.servers import eventually
 from tests.tmq.process import ROOT
 
@@ -26,9 +26,13 @@ LEFT = shutil.ignore_patterns("penstock-data*", "__pycache__")  # by who followe
 HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?$", re.M)
 AGE = re.compile(r"\b\d+[sm]\b")
 BREAK = re.compile(r"(none|(inbound|outbound|both), \?s ago: .*?) +(?=\?s ago$)", re.M)  # of `ring status`
-LOOKS = re.compile(
-    r"penstock (doctor|peek|log show|queue list|ring status)\b|/readyz$"
-)  # may be repeated until it shows what is expected
+LOOKS = re.compile(  # may be repeated until it shows what is expected
+    r"penstock (doctor|peek|log show|queue list|ring status)\b|/readyz$|^ipcs "
+)
+LOOK_AGAIN_S = 0.25
+NO_CONSOLE = (
+    "PENSTOCK_CONSOLE__ENABLED"  # unsaid on the few pages that show it: each start is a second without it
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,12 @@ def commands(page: str, section: str) -> Iterator[Command]:
     text = (ROOT / page).read_text().partition(f"\n{section}\n")[2]
     (own, *_) = re.split(rf"^#{{2,{depth}}} ", text, flags=re.M)
     for block in BLOCK.findall(own):
-        for command in block.removeprefix("$ ").split("\n$ "):
-            yield told(command)
+        yield from split(block)
+
+
+def split(block: str) -> Iterator[Command]:
+    for command in block.removeprefix("$ ").split("\n$ "):
+        yield told(command)
 
 
 def told(text: str) -> Command:
@@ -73,13 +81,8 @@ def words(text: str) -> list[list[str]]:
 class Bench:
     """A folder with the examples, and a `penstock` in the path."""
 
-    def __init__(
-        self, folder: Path, examples: str, said: Callable[[str], str] = str, *, is_forking: bool = True
-    ) -> None:
-        """examples: a folder of docs/examples; said: what is said of each line instead of it.
-
-        is_forking: all commands run in the namespaces in which the bench was made.
-        """
+    def __init__(self, folder: Path, examples: str, said: Callable[[str], str] = str) -> None:
+        """examples: a folder of docs/examples; said: what is said of each line instead of it."""
         self.examples = shutil.copytree(
             ROOT / "docs" / "examples" / examples, folder / "examples", ignore=LEFT
         )
@@ -88,9 +91,7 @@ class Bench:
         self._ups: list[subprocess.Popen[bytes]] = []
         path = folder / "bin" / "penstock"
         path.parent.mkdir()
-        self._forking = Forking(folder).start() if is_forking else None
-        own = f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n'
-        path.write_text(self._forking.script if self._forking else own)
+        path.write_text(script())
         path.chmod(0o755)
         foreign = ("PENSTOCK_", "REDIS_URL", "COLUMNS")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
@@ -98,6 +99,7 @@ class Bench:
             **clean,
             "PATH": f"{path.parent}:{Path(sys.executable).parent}:{clean['PATH']}:/usr/sbin:/sbin",
             "PYTHONPATH": str(ROOT),
+            NO_CONSOLE: "false",
         }
 
     def follow(self, command: Command) -> None:
@@ -117,7 +119,7 @@ class Bench:
             return seen == wanted
 
         try:
-            eventually(is_shown, PATIENCE_S)
+            eventually(is_shown, PATIENCE_S, pause_s=LOOK_AGAIN_S)
         except AssertionError:
             raise AssertionError((line, seen, wanted)) from None
 
@@ -165,5 +167,3 @@ class Bench:
         for up in self._ups:
             up.kill()
             up.wait()
-        if self._forking:
-            self._forking.end()

@@ -1,20 +1,25 @@
 """`penstock` for a page's shell without a new interpreter each time: of what a page costs that would be nine tenths.
 
-A server has imported the commands; for each call it forks a process, which gets the caller's words, folder, environment
-and streams, and is the command from there on. What goes on until somebody ends it (`up`, `serve`, `sysv`, `console`) is
-the program as everybody has it.
+One server for all pages has imported the commands; for each call it forks a process, which gets the caller's words,
+folder, environment, streams, network and local queues, and is the command from there on. What goes on until it is
+ended (`up`, `serve`, `sysv`, `console`) is the program as it is installed.
 """
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import importlib
 import marshal
 import os
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
-from functools import partial
+import tempfile
+from functools import cache, partial
 from pathlib import Path
 
 from services.cli.main import MODULES
@@ -23,6 +28,7 @@ from tests.cli.shell import PROGRAM, be_a_command
 from tests.servers import eventually
 from tests.tmq.process import ROOT
 
+_libc = ctypes.CDLL(None, use_errno=True)
 LASTING = "up|serve|sysv|console"
 STREAMS = 3
 CALLER = Path(__file__).with_name("caller.py")
@@ -32,28 +38,24 @@ exec {python} -I -S {caller} {place} "$@"
 """
 
 
-class Forking:
-    """Within `with`, `program` may be put into a path."""
+_servers: list[subprocess.Popen[bytes]] = []  # as long as this process
 
-    def __init__(self, folder: Path) -> None:
-        """folder: with a short name."""
-        self._place = folder / "penstock.sock"
-        words = {"lasting": LASTING, "program": " ".join(PROGRAM), "python": sys.executable}
-        self.script = SCRIPT.format(caller=CALLER, place=self._place, **words)
 
-    def start(self) -> Forking:
-        """In the namespaces of whoever starts it."""
-        self._server = subprocess.Popen(
-            [sys.executable, "-P", "-m", "tests.docs.forking", str(self._place)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, preexec_fn=partial(die_with_parent, os.getpid()),
-        )  # fmt: skip
-        eventually(lambda: self._place.exists() or self._server.poll() is not None)
-        assert self._server.poll() is None
-        return self
-
-    def end(self) -> None:
-        self._server.kill()
-        self._server.wait()
+@cache
+def script() -> str:
+    """Return what stands for `penstock` in a path. Its server is started once, and ends with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="p"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    place = folder / "penstock.sock"
+    server = subprocess.Popen(
+        [sys.executable, "-P", "-m", "tests.docs.forking", str(place)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, preexec_fn=partial(die_with_parent, os.getpid()),
+    )  # fmt: skip
+    eventually(lambda: place.exists() or server.poll() is not None)
+    assert server.poll() is None
+    _servers.append(server)
+    words = {"lasting": LASTING, "program": " ".join(PROGRAM), "python": sys.executable}
+    return SCRIPT.format(caller=CALLER, place=place, **words)
 
 
 def serve(place: str) -> None:
@@ -76,6 +78,7 @@ def serve(place: str) -> None:
 def _answer(caller: socket.socket) -> None:
     status = 70
     try:
+        _enter_namespaces_of(caller)
         size, streams, _, _ = socket.recv_fds(caller, 8, STREAMS)
         with caller.makefile("rb") as stream:
             arguments, folder, environment = marshal.loads(stream.read(int.from_bytes(size, "big")))
@@ -83,6 +86,18 @@ def _answer(caller: socket.socket) -> None:
     finally:
         caller.sendall(bytes([status]))
         os._exit(0)
+
+
+def _enter_namespaces_of(caller: socket.socket) -> None:
+    """Use the network and the local queues of the process at the other end."""
+    pid, _, _ = struct.unpack("3i", caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    for kind in ("net", "ipc"):
+        its = f"/proc/{pid}/ns/{kind}"
+        if os.readlink(its) != os.readlink(f"/proc/self/ns/{kind}"):
+            fd = os.open(its, os.O_RDONLY)
+            if _libc.setns(fd, 0):
+                raise OSError(ctypes.get_errno(), "setns")
+            os.close(fd)
 
 
 if __name__ == "__main__":

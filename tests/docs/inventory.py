@@ -192,17 +192,17 @@ ROWS = (
         "e2e/test_release.py::test_what_runbooks_look_at",
         "tests/docs/runbook_commands.py takes them from the page, and fills names in")),
     Row(RUNBOOKS, "More memory for the store", Taken(
-        "docs/test_runbooks_page.py::test_a_server_of_your_own_gets_more_memory"), "redis-cli"),
+        "docs/test_runbook_commands.py::test_a_server_of_your_own_gets_more_memory"), "redis-cli"),
     Row(RUNBOOKS, "More memory for the store", Taken(
-        "docs/test_runbooks_page.py::test_the_store_of_a_release_gets_more_memory"), "helm"),
-    Row(RING, "Try it", Taken("docs/test_ring_page.py::test_the_examples")),
+        "docs/test_runbook_commands.py::test_the_store_of_a_release_gets_more_memory"), "helm"),
+    Row(RING, "Try it", RING_SYSTEMS),
     Row(RING, "Both there", RING_SYSTEMS),
     Row(RING, "The shop alone", RING_SYSTEMS),
     Row(RING, "Both again", RING_SYSTEMS),
     Row(RQP, "Two systems on one machine", RQP_SYSTEMS),
     Row(RQP, "Two machines, with a cable", Taken("docs/test_rqp_machines.py::test_the_page")),
     Row(RQP, "Passing on", Elsewhere("rqp/test_chain.py::PassOn", "the same program, between systems of that test")),
-    Row(RQP, "Peers", Taken("docs/test_rqp_peers.py::test_the_page")),
+    Row(RQP, "Peers", RQP_SYSTEMS),
     Row(RQP, "When nothing gets through", RQP_SYSTEMS),
     Row(RQP, "Two machines", Taken("docs/test_rqp_page.py::test_two_machines")),
     Row("docs/tmq.md", "Differences from the original server", Elsewhere(

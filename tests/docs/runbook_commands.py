@@ -27,7 +27,7 @@ OTHERS = {  # and why nobody runs them to see
     "penstock dead purge": "a change; tests/docs/test_runbook_changes.py",
     "penstock dead redrive": "a change; tests/docs/test_runbook_changes.py",
     "penstock queue delete": "a change",
-    "penstock doctor": "an administrator's: tests/docs/test_chart_commands.py",
+    "penstock doctor": "an administrator's: tests/e2e/test_release.py",
     "penstock store": "an administrator's",
 }
 MAY_FAIL = {  # where all is well; and what is said then

@@ -11,7 +11,7 @@ from functools import partial
 
 from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PATIENCE_S
-from tests.docs.bench import LOOKS, READY, Bench, Command, commands, words
+from tests.docs.bench import LOOK_AGAIN_S, LOOKS, READY, Bench, Command, commands, words
 from tests.servers import eventually
 
 BESIDE = re.compile(r"^([A-Z_]+=\S+ )*penstock (up|serve)\b")  # goes on in a terminal of its own
@@ -40,6 +40,7 @@ DIFFERS = tuple(  # from run to run
         (r"[\d,]+ bytes, \d+% of maxmemory", "N bytes, N% of maxmemory"),
         (r"\bmaxmemory \d+", "maxmemory N"),
         (r"(\d alive) \(.*\)", r"\1"),  # in any order
+        (r"(?m)^(0x[0-9a-f]{8}) \d+ +\S+", r"\1 ID OWNER"),  # of a local queue
         (r"the store's is .*", "the store's is N ms off"),
     )
 )
@@ -96,7 +97,7 @@ class Session(Bench):
             return is_shown(wanted, seen)
 
         try:
-            eventually(shows, PATIENCE_S)
+            eventually(shows, PATIENCE_S, pause_s=LOOK_AGAIN_S)
         except AssertionError:
             raise AssertionError((line, seen, wanted)) from None
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PATIENCE_S
-from tests.docs.bench import LOOKS, Bench, Command, words
+from tests.docs.bench import LOOKS, Bench, Command, split, words
 from tests.servers import eventually
 from tests.tmq.process import ROOT
 
@@ -37,12 +37,6 @@ class Block:
 def blocks(page: str) -> Iterator[Block]:
     for kind, terminal, text in BLOCK.findall((ROOT / page).read_text()):
         yield Block(kind, terminal, text)
-
-
-def commands(text: str) -> Iterator[Command]:
-    for command in text.removeprefix("$ ").split("\n$ "):
-        line, _, shown = command.partition("\n")
-        yield Command(line, shown)
 
 
 class Terminal:
@@ -98,10 +92,10 @@ class Reader:
     def follow(self, block: Block) -> None:
         match block:
             case Block("console", ""):
-                for command in commands(block.text):
+                for command in split(block.text):
                     self._run(command)
             case Block("console", name):
-                (command,) = commands(block.text)
+                (command,) = split(block.text)
                 log = self._folder / f"terminal-{len(self._terminals)}-{time.monotonic_ns()}"
                 self._terminals[name] = Terminal(
                     command.line, self._bench.folder, self._bench.environment, log

@@ -1,4 +1,4 @@
-"""The files of docs/examples/rqp for RQP/cast are run as docs/rqp.md says; its labels are all on the page."""
+"""RQP/cast on docs/rqp.md: what to do about messages that are held, and its labels are all on the page."""
 
 from __future__ import annotations
 
@@ -31,18 +31,6 @@ def machine(folder: Path, net: Net, **cast: str) -> Shell:
     listed = folder / "machines.rqprc"
     listed.write_text(re.sub(r"^127.0.0.2$", net.at("127.0.0.2"), listed.read_text(), flags=re.M))
     return shell
-
-
-def test_two_machines(tmp_path: Path) -> None:
-    """What is put in at the shop stands at the depot; while that is away, the queue's condition says so."""
-    net = Net()
-    depot, shop = (machine(tmp_path / name, net) for name in ("depot", "shop"))
-    with running(shop, "--config", "shop.yaml", "--queues", "shop-queues.yaml"):
-        with running(depot, "--config", "depot.yaml", "--queues", "depot-queues.yaml"):
-            shop.run("put", "parts-elsewhere", "a left door")
-            eventually(lambda: "a left door" in depot.run("peek", "parts", "--config", "depot.yaml").text)
-        shop.run("put", "parts-elsewhere", "a right door")
-        eventually(lambda: "no_answer: no machine answers" in shop.run("queue", "list").text)
 
 
 async def take_one(net: Net) -> None:

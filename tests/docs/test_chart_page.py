@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "chart.md").read_text()
 EXAMPLES = ROOT / "docs" / "examples" / "chart"
 FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+EXAMPLE = "# docs/examples/chart/"
 NAMESPACE = "queues"
 
 
@@ -80,7 +81,7 @@ def test_its_upgrade_finds_values_that_the_chart_before_did_not_have(queues: Clu
 
 
 def test_its_files_are_the_examples() -> None:
-    blocks = [block for _, block in FENCE.findall(PAGE) if block.startswith("# docs/examples/chart/")]
+    blocks = [block for _, block in FENCE.findall(PAGE) if block.startswith(EXAMPLE)]
     assert len(blocks) == 6
     for block in blocks:
         name, _, text = block.partition("\n")
@@ -89,10 +90,11 @@ def test_its_files_are_the_examples() -> None:
 
 
 def test_whatever_values_it_shows_can_be_installed() -> None:
-    shown = [yaml.safe_load(block) for kind, block in FENCE.findall(PAGE) if kind == "yaml"]
-    assert len(shown) == 8
+    """But for the examples, each of which has a test."""
+    shown = [block for kind, block in FENCE.findall(PAGE) if kind == "yaml" and not block.startswith(EXAMPLE)]
+    assert len(shown) == 2
     for values in shown:
-        assert render(values).of("Deployment")
+        assert render(yaml.safe_load(values)).of("Deployment")
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.cli.shell import ANY_PORT, Shell, Terminal
-from tests.docs.bench import READY, commands
+from tests.docs.bench import NO_CONSOLE, READY, commands
 from tests.docs.inventory import headings
 from tests.docs.session import Session
 from tests.docs.talk import Talk
@@ -41,6 +41,7 @@ def new() -> Iterator[New]:
             (Path(place) / name).mkdir()
             made.append(Session(Path(place) / name, "."))
             made[-1].folder = Path(place) / name
+            del made[-1].environment[NO_CONSOLE]
             (made[-1].folder / "queues.yaml").write_text(QUEUES)
             (made[-1].folder / "peers.yaml").write_text(PEERS)
             return made[-1]

@@ -37,28 +37,18 @@ def test_nothing_says_that_it_comes_from_an_index() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("line", "is_index"),
     [
-        "pip install penstock",
-        "pip install 'penstock[sysv]'",
-        "`pip install -U penstock`",
-        "with `penstock[local]`",
+        ("pip install 'penstock[sysv]'", True),
+        ("`pip install -U penstock`", True),
+        ("with `penstock[local]`", True),
+        ("pip install '.[local]'", False),
+        ("pip install './penstock-0.1.0-py3-none-any.whl[local]'", False),
+        ("pip install /src/penstock", False),
     ],
 )
-def test_it_would_be_noticed(line: str) -> None:
-    assert FROM_INDEX.search(line)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "pip install '.[local]'",
-        "pip install './penstock-0.1.0-py3-none-any.whl[local]'",
-        "pip install /src/penstock",
-    ],
-)
-def test_a_path_is_none(line: str) -> None:
-    assert not FROM_INDEX.search(line)
+def test_an_index_is_noticed_and_a_path_is_none(line: str, is_index: bool) -> None:
+    assert bool(FROM_INDEX.search(line)) is is_index
 
 
 def test_extras_that_are_named_are_there() -> None:

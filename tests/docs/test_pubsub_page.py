@@ -14,9 +14,16 @@ from tests.docs.session import Session
 from tests.docs.talk import follow
 from tests.servers import eventually
 from tests.sysv.namespace import own_machine
+from tests.tmq.process import ROOT
 
 PAGE = "docs/pubsub.md"
 FOLLOWED = re.compile(r" pubsub-\S+-[0-9a-f]{8} ")
+
+
+def test_every_file_says_how_it_is_run() -> None:
+    for path in (ROOT / "docs" / "examples" / "pubsub").glob("*.yaml"):
+        first = path.read_text().partition("\n")[0]
+        assert re.search(rf"penstock (up|serve pubsub|queue apply) (--config|-f) {path.name}$", first), first
 
 
 @pytest.fixture

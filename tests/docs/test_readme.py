@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.docs.bench import commands
+from tests.docs.bench import NO_CONSOLE, commands
 from tests.docs.session import Session, alike
 from tests.docs.talk import follow
 from tests.sysv.namespace import own_machine
@@ -27,6 +27,7 @@ def session() -> Iterator[Session]:
         session = Session(
             Path(folder), "tutorials", lambda line: line.replace(".venv/bin/penstock", "penstock")
         )
+        del session.environment[NO_CONSOLE]
         yield session
         session.clear()
 

@@ -10,10 +10,14 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from redis import Redis
+from redis.exceptions import ResponseError
 
 from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import Shell
@@ -21,6 +25,7 @@ from tests.docs import replicated_page as page
 from tests.kit.authority import Authority
 from tests.servers import eventually, free_port
 
+LOOK_AGAIN_S = 0.1
 NAME = re.compile(r"(redis|sentinel)-(\d)\.store(:6379|:26379| 6379)?")
 
 
@@ -59,15 +64,14 @@ class Place:
             (self.folder / name / "users.acl").write_text(page.users())
             self.run(name)
         for name in self.servers:
-            eventually(lambda name=name: self.cli(name, "ping") == "PONG")
+            eventually(lambda name=name: self.call(name, "ping"), pause_s=LOOK_AGAIN_S)
         for name in self.sentinels:
             own = page.file("# sentinel.conf") + f"sentinel announce-ip {name}.store\n"
             self._write(name, own.replace("tls-port 26379", f"tls-port {self.ports[name]}"))
             self.run(name)
         if self.kind == "cluster":
             subprocess.run(shlex.split(self.here(page.creating())), check=True, capture_output=True)
-        eventually(lambda: self.number_linked() == (2 if self.kind == "sentinel" else 1))
-        eventually(lambda: all(map(self._knows_all, self.sentinels)))
+        self._settled()
 
     def _write(self, name: str, text: str) -> None:
         folder = self.folder / name
@@ -85,50 +89,59 @@ class Place:
             stdout=subprocess.DEVNULL,
         )
 
-    def cli(self, name: str, *words: str) -> str:
-        login = (
-            ["--pass", "sentinel-secret"]
-            if name in self.sentinels
-            else ["--user", "admin", "--pass", "admin-secret"]
-        )
-        tls = ["--tls", "--cacert", str(self.folder / "ca.crt"), "--no-auth-warning"]
-        command = ["redis-cli", "-h", "localhost", "-p", str(self.ports[name]), *tls, *login, *words]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise ConnectionError(done.stderr)
-        return done.stdout.strip()
+    @contextmanager
+    def client(self, name: str) -> Iterator[Redis]:
+        """The administrator at this server; a refusal, and one that does not answer, raise RedisError."""
+        user = ("", "sentinel-secret") if name in self.sentinels else ("admin", "admin-secret")
+        with Redis(
+            host="localhost", port=self.ports[name], username=user[0] or None, password=user[1],
+            ssl=True, ssl_ca_certs=str(self.folder / "ca.crt"), decode_responses=True,
+        ) as client:  # fmt: skip
+            yield client
+
+    def call(self, name: str, *words: str) -> Any:
+        with self.client(name) as client:
+            return client.execute_command(*words)
 
     def _knows_all(self, name: str) -> bool:
-        flat = self.cli(name, "sentinel", "master", "mymaster").splitlines()
-        state = dict(zip(flat[::2], flat[1::2], strict=True))
-        return (state["num-slaves"], state["num-other-sentinels"], state["flags"]) == ("2", "2", "master")
+        with self.client(name) as client:
+            state = client.sentinel_master("mymaster")
+        return (state["num-slaves"], state["num-other-sentinels"], state["flags"]) == (2, 2, "master")
 
     def primary(self) -> str:
-        """Of the catalogue. Raises ConnectionError."""
+        """Return the server that has the catalogue. Raises RedisError while none is known."""
         if self.kind == "sentinel":
-            told = self.cli("sentinel-0", "sentinel", "get-master-addr-by-name", "mymaster").splitlines()
-            return next(name for name, port in self.ports.items() if port == int(told[1]))
+            with self.client("sentinel-0") as client:
+                _, port = client.sentinel_get_master_addr_by_name("mymaster")
+            return next(name for name, own in self.ports.items() if own == port)
         for name in self.servers:
-            if self.running[name].poll() is None and self.cli(name, "role").startswith("master"):
+            if self.running[name].poll() is None and self.call(name, "role")[0] == "master":
                 try:
-                    self.cli(name, "-e", "exists", "ps:{registry}:epoch")
-                except ConnectionError:
+                    self.call(name, "exists", "ps:{registry}:epoch")
+                except ResponseError:
                     continue  # MOVED
                 return name
-        raise ConnectionError("no node has the catalogue")
+        raise ResponseError("no node has the catalogue")
 
     def number_linked(self) -> int:
-        return self.cli(self.primary(), "info", "replication").count("state=online")
+        with self.client(self.primary()) as client:
+            info = client.info("replication")
+        return sum(isinstance(each, dict) and each.get("state") == "online" for each in info.values())
+
+    def _settled(self) -> None:
+        """Return when replicas are linked and all Sentinels know that."""
+        wanted = 2 if self.kind == "sentinel" else 1
+        eventually(lambda: self.number_linked() == wanted, pause_s=LOOK_AGAIN_S)
+        eventually(lambda: all(map(self._knows_all, self.sentinels)), pause_s=LOOK_AGAIN_S)
 
     def fail_over(self) -> None:
         """Kills the primary, and starts it again once another server has taken over."""
         old = self.primary()
         self.running[old].kill()
         self.running[old].wait()
-        eventually(lambda: self.primary() != old)
+        eventually(lambda: self.primary() != old, pause_s=LOOK_AGAIN_S)
         self.run(old)
-        eventually(lambda: self.number_linked() == (2 if self.kind == "sentinel" else 1))
-        eventually(lambda: all(map(self._knows_all, self.sentinels)))
+        self._settled()
 
     def end(self) -> None:
         for process in self.running.values():

@@ -1,10 +1,9 @@
-"""What docs/ring.md shows is run as it stands there, on a port that is free here; and its reasons are all."""
+"""docs/ring.md: what it shows is run as it stands there; and its reasons are all."""
 
 from __future__ import annotations
 
+import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,63 +14,21 @@ from protos.ring import REFUSALS
 from services.kit.net.refusals import Refusal
 from services.ring.settings import RingSettings
 from services.ring.words import REFUSED
-from tests.cli.shell import Shell, Up, running
 from tests.docs.bench import Bench, commands
 from tests.docs.inventory import headings
 from tests.docs.test_reasons import said_in, told_in
 from tests.ring.clients.test_words import said_by_the_port
-from tests.servers import eventually
 from tests.sysv.namespace import own_machine
 from tests.tmq.process import ROOT
 
-PAGE = (ROOT / "docs/ring.md").read_text()
-PORT = "9000"
+RING = "docs/ring.md"
+PAGE = (ROOT / RING).read_text()
 
 
-def test_the_examples(tmp_path: Path) -> None:
-    """The line, the program, and the queue that both leave behind."""
-    shell = Shell(tmp_path)
-    with running(shell) as up:
-        command, said = shown_line()
-        assert run(["bash", "-c", at_home(command, up)]) == said
-        program, printed = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```", PAGE, re.M | re.S)[0]
-        assert run([sys.executable, "-c", at_home(program, up)]) == printed
-        shell.run("put", "orders", "from the command line")
-        owners = {each["name"]: each["owner"] for each in shell.run("queue", "list", "--json").objects}
-        assert owners == {"hello": "edge:ring", "orders": "edge:ring"}
-        (own,) = shell.run("queue", "list", "ring/*", "--json").objects  # the node's, as docs/cli.md says
-        assert own["name"].startswith("ring/1/127.0.0.1:")
-
-
-def shown_line() -> tuple[str, str]:
-    ((command, said),) = re.findall(
-        r"^\$ (bash -c .*)\n((?:.*\n)*?)```", PAGE.partition("\n## Try it\n")[2], re.M
-    )
-    return command, said
-
-
-def test_up_shows_the_same_line(tmp_path: Path) -> None:
-    """docs/ring.md, README.md, docs/cli.md"""
-    command, _ = shown_line()
+def test_other_pages_show_the_same_line_to_try_it() -> None:
+    (command,) = commands(RING, "## Try it")
     for page in ("README.md", "docs/cli.md"):
-        assert f"    {command}\n" in (ROOT / page).read_text()
-    shell = Shell(tmp_path, {"PENSTOCK_EDGES__RING__LISTENERS__CLIENTS__PORT": "0"})
-    with shell.terminal("up") as terminal:
-        eventually(lambda: terminal.sees("ready; Ctrl-C"))
-        (place,) = re.findall(r"ring clients: 127\.0\.0\.1:(\d+)", terminal.screen.decode())
-        assert terminal.sees(command.replace(PORT, place))
-        terminal.type("\x03")
-        assert terminal.end() == 0
-
-
-def at_home(text: str, up: Up) -> str:
-    """With the port that is free here."""
-    assert PORT in text
-    return text.replace(PORT, str(up.told["edges"]["ring"]["listeners"]["clients"]["port"]))
-
-
-def run(command: list[str]) -> str:
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+        assert f"    {command.line}\n" in (ROOT / page).read_text()
 
 
 @pytest.fixture
@@ -85,13 +42,35 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.mark.timeout(300)
 def test_two_systems(bench: Bench) -> None:
-    """Every command, and what it shows."""
-    for part in headings("docs/test_ring_page.py::test_two_systems", "docs/ring.md"):
+    """Every command, and what it shows; those of "Try it" at the shop, before the depot is there."""
+    first, *parts = headings("docs/test_ring_page.py::test_two_systems", RING)
+    for part in parts:
         if part == "### The shop alone":
             bench.press_ctrl_c_in(1)  # the depot's
-        done = [bench.follow(command) for command in commands("docs/ring.md", part)]
-        assert len(done) >= 2
+        found = list(commands(RING, part))
+        assert len(found) >= 2
+        for command in found:
+            bench.follow(command)
+            if part == parts[0] and command == found[0]:
+                try_it(bench, first)
     bench.press_ctrl_c()
+
+
+def try_it(bench: Bench, part: str) -> None:
+    """The line, the program, and the queues that they leave behind."""
+    for command in commands(RING, part):
+        bench.follow(command)
+    ((program, printed),) = re.findall(
+        r"^```python\n(.*?)^```\n\n```\n(.*?)^```", PAGE.partition(f"\n{part}\n")[2], re.M | re.S
+    )[:1]
+    (bench.folder / "program.py").write_text(program)
+    assert bench.run("python program.py") == printed
+    for name in ("hello", "orders"):
+        (told,) = map(
+            json.loads, bench.run(f"penstock queue list {name} --json --config shop.yaml").splitlines()
+        )
+        assert told["owner"] == "edge:ring"
+        bench.run(f"penstock queue delete {name} --yes --config shop.yaml")
 
 
 @pytest.mark.parametrize("name", ["shop", "shop-queues", "depot", "depot-queues"])

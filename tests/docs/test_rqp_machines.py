@@ -32,7 +32,7 @@ def machines(bench: Bench) -> set[str]:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     said = partial(MACHINE.sub, lambda found: NAMES[found[0]])
-    bench = Bench(tmp_path, "rqp", said, is_forking=False)
+    bench = Bench(tmp_path, "rqp", said)
     yield bench
     bench.clear()
     for name in machines(bench):

@@ -1,22 +1,29 @@
-"""docs/rqp.md: two systems on one machine, and two machines, as the page has them."""
+"""docs/rqp.md: two systems on one machine, and two machines, as the page has them; and its reasons are all."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from services.kit.net.refusals import Refusal
+from services.rqp.mca.troubles import WHY
 from tests.docs.session import Session
+from tests.docs.test_reasons import said_in, told_in
 from tests.sysv.namespace import own_machine
+from tests.tmq.process import ROOT
 
 PAGE = "docs/rqp.md"
+TEXT = (ROOT / PAGE).read_text()
+OF_QUEUES = {"queue_unknown", "queue_paused", "queue_full", "queue_reserved"}
 
 
 @pytest.fixture
 def session() -> Iterator[Session]:
-    """In the folder of the examples, on a network where nobody has the page's ports."""
+    """In the folder of the examples, on a network where nothing has the page's ports."""
     with own_machine(), TemporaryDirectory(prefix="p") as folder:
         session = Session(Path(folder), "rqp")
         yield session
@@ -24,14 +31,25 @@ def session() -> Iterator[Session]:
 
 
 def test_two_systems_on_one_machine(session: Session) -> None:
-    """And what is shown when west is away, once one more message waits for it."""
+    """And what is shown when west is away, once one more message waits for it; and a peer of the store's own."""
     assert list(session.section(PAGE, "## Two systems on one machine"))
     session.press_ctrl_c_in(0)
     session.run("penstock put orders-for-west 'five barrels'")
     assert list(session.section(PAGE, "## When nothing gets through"))
+    (document,) = re.findall(r"^```yaml\n(# south.yaml\n.*?)^```", TEXT, re.M | re.S)
+    (session.folder / "south.yaml").write_text(document)
+    assert list(session.section(PAGE, "## Peers"))
     session.press_ctrl_c()
 
 
 def test_two_machines(session: Session) -> None:
     assert list(session.section(PAGE, "### Two machines"))
     session.press_ctrl_c()
+
+
+def test_each_reason_is_on_the_page() -> None:
+    reasons = TEXT.partition("### Reasons of refusals")[2]
+    codec = said_in("protos/rqp_mca") | {"unknown_message", "bad_uint4", "bad_type"}
+    assert codec | OF_QUEUES | {str(reason) for reason in Refusal} <= told_in(reasons)
+    failures = TEXT.partition("## When nothing gets through")[2].partition("\n## ")[0]
+    assert {failure.value for failure in WHY} <= told_in(failures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -20,12 +21,27 @@ REASON = re.compile(r"--reason (\w+)")
 DROPPED = next(page for page in PAGES if page.stem == "PenstockDeadLettersDropped")
 
 
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(next(iter(PROGRAMS)), tmp_path_factory.mktemp("store")).start()
+    yield server
+    server.end()
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    store = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
-    Keeper(store).declare("orders")
-    yield Shell(tmp_path, {"REDIS_URL": store.url})
-    store.end()
+def shell(tmp_path: Path, store: Server) -> Shell:
+    return Shell(tmp_path, {"REDIS_URL": store.url})
+
+
+@pytest.fixture
+def queue(store: Server) -> str:
+    """An empty queue of the test's own."""
+    name = f"orders{next(_numbers)}"
+    Keeper(store).declare(name)
+    return name
 
 
 def words(command: str, **names: str) -> list[str]:
@@ -40,27 +56,27 @@ def test_there_are_some() -> None:
 
 
 @pytest.mark.parametrize("command", OF_DEAD)
-def test_it_is_taken_and_does_it(shell: Shell, command: str) -> None:
+def test_it_is_taken_and_does_it(shell: Shell, queue: str, command: str) -> None:
     named = REASON.search(command)
     reason = named[1] if named and named[1] != "REASON" else "rejected"
-    *_, last = bury(shell, "orders", (reason, b"1"), (reason, b"2"))
-    done = shell.run(*words(command, QUEUE="orders", REASON=reason, ID=last))
+    *_, last = bury(shell, queue, (reason, b"1"), (reason, b"2"))
+    done = shell.run(*words(command, QUEUE=queue, REASON=reason, ID=last))
     assert done.code == 0
     verb = command.split()[2]
     left = 2 if verb == "list" else 1 if re.search(r"QUEUE ID\b", command) else 0
-    assert shell.stats("orders")["dead_letters"] == left
-    assert shell.stats("orders")["ready"] == (2 - left if verb == "redrive" else 0)
+    assert shell.stats(queue)["dead_letters"] == left
+    assert shell.stats(queue)["ready"] == (2 - left if verb == "redrive" else 0)
 
 
-def test_what_dies_between_a_copy_and_its_removal_stays(shell: Shell) -> None:
+def test_what_dies_between_a_copy_and_its_removal_stays(shell: Shell, queue: str) -> None:
     """As PenstockDeadLettersDropped has it: a file, and then up to its last line."""
     here = [command for command in OF_DEAD if command in " ".join(DROPPED.read_text().split())]
     copy = next(command for command in here if " > FILE" in command)
     remove = next(command for command in here if " purge " in command)
-    bury(shell, "orders", ("rejected", b"1"), ("rejected", b"2"))
-    file = shell.run(*words(copy, QUEUE="orders")).out.splitlines()
-    bury(shell, "orders", ("rejected", b"3"))
-    shell.run(*words(remove, QUEUE="orders", ID=json.loads(file[-1])["id"]))
+    bury(shell, queue, ("rejected", b"1"), ("rejected", b"2"))
+    file = shell.run(*words(copy, QUEUE=queue)).out.splitlines()
+    bury(shell, queue, ("rejected", b"3"))
+    shell.run(*words(remove, QUEUE=queue, ID=json.loads(file[-1])["id"]))
     assert [json.loads(line)["body"] for line in file] == ["1", "2"]
-    (left,) = shell.run(*words(copy, QUEUE="orders")).objects
+    (left,) = shell.run(*words(copy, QUEUE=queue)).objects
     assert left["body"] == "3"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from tests.docs.site import built
 from tools.site.markdown import slug, with_links, with_room
 from tools.site.places import ROOT, SOURCES, pages_elsewhere, place
 
@@ -17,11 +16,6 @@ LOADED = {"link": "href", "script": "src", "img": "src", "iframe": "src", "sourc
 LOADED_RELS = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch", "prefetch"}
 ELSEWHERE = re.compile(r"^(https?:)?//")
 IN_STYLES = re.compile(r"(?:url\(\s*[\"']?|@import\s+[\"'])((?:https?:)?//[^\"')]+)")
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(tmp_path_factory.mktemp("site"))
 
 
 class Loads(HTMLParser):
@@ -42,23 +36,26 @@ class Loads(HTMLParser):
             self.found.append(told.get(LOADED[tag], ""))
 
 
-def pages(site: Path) -> Iterator[tuple[Path, Loads]]:
+@cache
+def pages(site: Path) -> list[tuple[Path, str, Loads]]:
+    found = []
     for path in sorted(site.rglob("*.html")):
         loads = Loads()
-        loads.feed(path.read_text())
-        yield path, loads
+        loads.feed(text := path.read_text())
+        found.append((path, text, loads))
+    return found
 
 
 def test_no_page_asks_for_anything_from_elsewhere(site: Path) -> None:
-    for path, loads in pages(site):
+    for path, text, loads in pages(site):
         assert not [each for each in loads.found if ELSEWHERE.match(each)], path
-        assert "mermaid" not in path.read_text(), f"{path}: the theme would fetch what draws it"
+        assert "mermaid" not in text, f"{path}: the theme would fetch what draws it"
     for path in site.rglob("*.css"):
         assert not IN_STYLES.findall(path.read_text()), path
 
 
 def test_what_a_page_asks_for_is_there(site: Path) -> None:
-    for path, loads in pages(site):
+    for path, _, loads in pages(site):
         if path.name != "404.html":  # it may be shown anywhere, so its paths are absolute
             for each in loads.found:
                 assert (path.parent / each.partition("?")[0].partition("#")[0]).exists(), (path, each)
@@ -67,7 +64,7 @@ def test_what_a_page_asks_for_is_there(site: Path) -> None:
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     """Pages of sources are where a link leads, not where anybody looks."""
     start = site / "index.html"
-    (loads,) = [loads for path, loads in pages(site) if path == start]
+    (loads,) = [loads for path, _, loads in pages(site) if path == start]
     in_it = {
         (site / link.partition("#")[0] / "index.html").resolve() for link in loads.links if "://" not in link
     }
@@ -86,8 +83,8 @@ def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:
 
 def test_lists_and_tables_are_lists_and_tables(site: Path) -> None:
     """What code hosts show as one is no paragraph with hyphens and bars in it."""
-    for path, _ in pages(site):
-        prose = re.sub(r"<pre.*?</pre>|<code.*?</code>", "", path.read_text(), flags=re.S)
+    for path, text, _ in pages(site):
+        prose = re.sub(r"<pre.*?</pre>|<code.*?</code>", "", text, flags=re.S)
         for paragraph in re.findall(r"<p>(.*?)</p>", prose, re.S):
             assert not re.search(r"^\s*([-*] |\d+\. |\|.*\|)", paragraph, re.M), (path, paragraph)
 

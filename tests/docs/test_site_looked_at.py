@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests.browser import PATIENCE_S, Browser, browser
-from tests.docs.site import built
 
 FIND = """
 (() => { const field = document.querySelector(".md-search__input");
@@ -25,11 +24,11 @@ BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def home(site: Path) -> Iterator[str]:
     """The address of the site."""
     quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
-    handler = functools.partial(quiet, directory=str(built(tmp_path_factory.mktemp("site"))))
+    handler = functools.partial(quiet, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         serving = threading.Thread(target=server.serve_forever)
         serving.start()
@@ -47,18 +46,16 @@ async def soon(tab: Browser, expression: str) -> Any:
             await asyncio.sleep(0.1)
 
 
-async def test_what_a_reader_looks_for_is_found(home: str, tmp_path: Path) -> None:
-    """And nobody else hears of it."""
+async def test_a_reader_finds_what_there_is_by_day_and_night_and_on_a_telephone(
+    home: str, tmp_path: Path
+) -> None:
+    """And nothing else is asked for anything."""
     async with browser(tmp_path) as tab:
         await tab.open(home)
         await tab.value(FIND % "msgsnd")
         assert any("/sysv/" in link for link in await soon(tab, FOUND))
         foreign = [url for url in tab.requests if not url.startswith((home, "data:", "blob:"))]
         assert (foreign, tab.complaints) == ([], [])
-
-
-async def test_day_and_night_and_a_telephone(home: str, tmp_path: Path) -> None:
-    async with browser(tmp_path) as tab:
         seen = []
         for scheme in ("light", "dark"):
             await tab.look(width=400, scheme=scheme)

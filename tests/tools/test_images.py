@@ -135,10 +135,10 @@ def test_the_dockerfile_by_itself_knows_the_version() -> None:
 
 
 def test_another_machines_base_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = base._machine()
+    first = base.machine()
     monkeypatch.setattr(base, "AUTHORITIES", tmp_path / "others.crt")
     (tmp_path / "others.crt").write_text("others")
-    assert base._machine() != first
+    assert base.machine() != first
 
 
 def test_a_base_that_cannot_be_made_says_why(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from functools import cache
 from typing import Any
 
 import pytest
@@ -61,13 +62,14 @@ def values_of(*profiles: str) -> dict[str, str]:
     return {**{name: IMAGE_VARIABLES.sub(filled, text) for name, text in templates.items()}, **said}
 
 
+@cache
 def rendered(*profiles: str) -> list[dict[str, Any]]:
     """What the chart makes of it; its schema refuses values that it does not know."""
     told = [word for name, value in values_of(*profiles).items() for word in ("--set", f"{name}={value}")]
     command = [find("helm"), "template", RELEASE["name"], str(ROOT / RELEASE["chartPath"]), *told]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return [document for document in yaml.safe_load_all(done.stdout) if document]
+    return [document for document in yaml.load_all(done.stdout, yaml.CSafeLoader) if document]
 
 
 def test_every_image_is_a_target_of_the_dockerfile() -> None:

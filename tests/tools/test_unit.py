@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 SETTINGS = """
 [tool.pytest.ini_options]
@@ -61,29 +59,19 @@ def test_what_passes_alone_is_named(tmp_path: Path) -> None:
     assert told[3].startswith("  tests/analytics/spark/test_analytics__spark.py::test_it\n")
 
 
-@pytest.mark.parametrize(
-    "tests",
-    [
-        {"late": FAILS_ONCE, "wrong": FAILS},
-        {"faults": FAILS_ONCE},
-        {"analytics__spark": FAILS},
-        {f"late{number}": FAILS_ONCE for number in range(9)},
-    ],
-    ids=["fails again", "found by chance", "with Spark", "too many"],
-)
-def test_what_fails_stays_so(tmp_path: Path, tests: dict[str, str]) -> None:
-    status, printed = unit(tmp_path, **tests)
+def test_what_fails_again_stays_failed(tmp_path: Path) -> None:
+    status, printed = unit(tmp_path, late=FAILS_ONCE, wrong=FAILS, analytics__spark=FAILS)
     assert status != 0
-    assert "failed" in printed or "error" in printed
+    assert printed.count("FAILED tests/wrong/test_wrong.py::test_it") == 2
+    assert printed.count("FAILED tests/analytics/spark/test_analytics__spark.py::test_it") == 2
+    assert "to be mended" not in printed
 
 
-@pytest.mark.parametrize(
-    ("part", "own", "other"), [("first", "other", "protos"), ("rest", "protos", "other")]
-)
-def test_each_part_runs_without_the_other(tmp_path: Path, part: str, own: str, other: str) -> None:
-    """CI runs the part that steps back beside `make e2e`."""
-    for name, has_failed in ((other, False), (own, True)):
-        folder = tmp_path / name
-        folder.mkdir()
-        status, printed = unit(folder, part, **{name: FAILS})
-        assert (status != 0) is has_failed, printed
+def test_many_failures_and_those_found_by_chance_are_not_run_again(tmp_path: Path) -> None:
+    many = {f"protos__late{number}": FAILS_ONCE for number in range(9)}
+    status, printed = unit(tmp_path, faults=FAILS_ONCE, **many)
+    assert status != 0
+    told = printed.split("failed, and not run again (more than 8, or of tests/faults):\n")
+    assert told[1].startswith("  tests/faults/test_faults.py::test_it\n")
+    assert told[2].count("tests/protos/late") == 9
+    assert "to be mended" not in printed

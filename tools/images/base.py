@@ -39,15 +39,15 @@ MEND = (
 
 def base() -> str:
     """The name of the image, which is made if it is not there. Raises NotBuilt."""
-    name = f"{NAME}:{DEBIAN.version}-{_machine()}"
+    name = f"{NAME}:{DEBIAN.version}-{machine()}"
     if not _is_there(name):
         keep([DEBIAN], _debootstrap)
         _make(name)
     return name
 
 
-def _machine() -> str:
-    """What is this machine's own, in a few letters."""
+def machine() -> str:
+    """Return a few letters that differ from those of a machine with other authorities or another pip."""
     return hashlib.sha256(_authorities() + _pip()).hexdigest()[:8]
 
 

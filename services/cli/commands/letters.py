@@ -133,7 +133,7 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
     fd = open_input(file)
     try:
         with output.progress("imported", None) as advance:
-            async for page in _pages(reader, fd):
+            async for page in pages(reader, fd):
                 await incoming.take(page)
                 advance(len(page))
     except asyncio.CancelledError:
@@ -165,7 +165,7 @@ def _letters_dropped(queue: Queue, imported: int, kept: int, dropped: int) -> Fa
     return Failure(Exit.REFUSED, "letters_dropped", text)
 
 
-async def _pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter]]:
+async def pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter]]:
     """Raises Failure for a damaged file, behind all that is whole in it."""
     from services.kit.dead_letter_formats import LettersDamaged
 
@@ -221,12 +221,12 @@ class Incoming:
             await asyncio.wait(answers, timeout=LAST_ANSWERS_S)
             raise
         finally:
-            self._count([_outcome(answer) for answer in answers])
+            self.add([_outcome(answer) for answer in answers])
         for answer in answers:
             if (error := answer.result()) is not None:
                 raise error
 
-    def _count(self, outcomes: list[StoreError | None]) -> None:
+    def add(self, outcomes: list[StoreError | None]) -> None:
         """What follows the first that is not in is told as one piece: --skip knows no other."""
         certain = next((i for i, error in enumerate(outcomes) if error is not None), len(outcomes))
         may_be = [

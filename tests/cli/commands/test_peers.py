@@ -9,7 +9,7 @@ import yaml
 
 from services.store import Store
 from services.store.model.peer import PeerSpec
-from tests.cli.shell import Shell, running
+from tests.cli.shell import Shell
 
 SHOP = {"protocol": "rqp-mca", "addresses": ["10.0.0.7", "shop.example.org:11311"], "window": 100}
 DOCUMENTS = """
@@ -99,13 +99,6 @@ def test_show_prints_what_apply_takes(shell: Shell) -> None:
     assert shell.run("peer", "apply", "-f", "-", stdin=text.encode()).text == "unchanged: peer shop\n"
 
 
-@pytest.mark.usefixtures("peers")
-def test_a_peer_goes(shell: Shell) -> None:
-    assert shell.run("peer", "delete", "shop", "--json").object == {"change": "deleted", "name": "shop"}
-    for words in (("show", "shop"), ("delete", "shop")):
-        assert shell.fails("peer", *words, code=4).startswith("not_found: there is no peer 'shop'")
-
-
 def test_peers_and_queues_stand_in_one_file(shell: Shell, peers: None) -> None:
     dry = shell.run("queue", "apply", "-f", "-", "--dry-run", "--json", stdin=(DOCUMENTS + QUEUE).encode())
     assert [(one["kind"], one["name"], one["change"]) for one in dry.objects] == [
@@ -147,30 +140,3 @@ def test_documents_that_cannot_be_are_refused(shell: Shell, spec: str, says: str
     assert error.startswith("bad_document: -: document 1 (bad): ")
     assert says in error
     shell.fails("peer", "show", "bad", code=4)
-
-
-MORE = """
----
-kind: Peer
-metadata: {name: east}
-spec: {protocol: text, addresses: ["127.0.0.1:9"]}
----
-kind: Queue
-metadata: {name: mail}
-spec: {access: {edges: [tmq], peers: [10.1.0.0/16], certificates: [shop.example.org]}}
-"""
-
-
-def test_up_declares_both_kinds(alone: Shell) -> None:
-    alone.write("queues.yaml", DOCUMENTS + QUEUE + MORE)
-    with running(alone) as up:
-        assert up.told["queues"] == {"to-shop": "created", "mail": "created"}
-        assert up.told["peers"] == {"shop": "created", "warehouse": "created", "east": "created"}
-        assert alone.run("peer", "show", "shop", "--json").object["spec"] == SHOP
-        assert alone.run("queue", "show", "mail", "--json").object["spec"]["access"] == {
-            "edges": ["tmq"],
-            "peers": ["10.1.0.0/16"],
-            "certificates": ["shop.example.org"],
-        }
-        alone.run("put", "mail", "x")  # the administrator is free
-        assert alone.run("get", "mail").text == "x"

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-import yaml
 
 from services.store import Store
 from tests.cli.shell import Shell
-from tests.servers import eventually
 
 REMOTE = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "7")
-OTHER, THIRD = (*REMOTE[:-1], "71"), (*REMOTE[:-1], "72")  # each leads somewhere else
+OTHER = (*REMOTE[:-1], "71")  # leads somewhere else
 
 
 @pytest.fixture
@@ -57,25 +55,6 @@ def test_options_say_numbers(
     shell.fails("queue", "show", "second", code=4)
 
 
-def test_a_queue_that_nobody_said_anything_of_leads_nowhere(
-    shell: Shell, new_queue: Callable[..., str]
-) -> None:
-    assert shell.run("queue", "show", new_queue(), "--json").object["spec"] == {"ackLevel": "fsync"}
-
-
-def test_show_prints_what_apply_takes(shell: Shell, new_queue: Callable[..., str]) -> None:
-    name = new_queue(*OTHER)
-    document, _, figures = shell.run("queue", "show", name).text.partition("\n\n")
-    assert yaml.safe_load(document)["spec"] == {
-        "ackLevel": "fsync",
-        "remote": {"protocol": "rqp-mca", "queueId": 71},
-    }
-    assert "condition" in figures
-    shell.run("queue", "apply", "-f", "-", stdin=document.encode())
-    again = shell.run("queue", "apply", "-f", "-", stdin=document.encode())
-    assert again.text == f"unchanged: {name}\n"
-
-
 def test_show_says_that_those_who_share_a_queue_are_not_shown(
     shell: Shell, new_queue: Callable[..., str]
 ) -> None:
@@ -96,42 +75,11 @@ def test_show_says_that_those_who_share_a_queue_are_not_shown(
     assert "not shown" not in shell.run("queue", "show", new_queue()).text
 
 
-def test_show_and_list_tell_who_has_it_and_what_is_wrong(shell: Shell, new_queue: Callable[..., str]) -> None:
-    """The edge of the `up` that runs here owns it, and knows no peer."""
-    name = new_queue(*THIRD)
-    shell.run("put", name, "x")
-
-    async def work(store: Store) -> None:
-        await store.domain().claims.reserve(await store.catalogue.find(name), "mca host 5", 60_000)
-
-    shell.with_store(work)
-    eventually(lambda: shell.stats(name)["condition"])
-    stats = shell.run("queue", "show", name, "--json").object["stats"]
-    assert stats["owned_by"].startswith("rqp-")
-    assert stats["condition"] == "no_receiver: no peer is known"
-    assert (stats["reserved_by"], 0 < stats["reserved_for_ms"] <= 60_000) == ("mca host 5", True)
-    assert "no_receiver: no peer is known" in shell.run("queue", "list", name).text
-    assert "reserved for" in shell.run("queue", "show", name).text
-
-
 @pytest.mark.parametrize(
     ("options", "says"),
     [
         (["--remote-queue-id", "7"], "remote.protocol: missing"),
-        (
-            ["--remote-protocol", "rqp-mca"],
-            "remote: protocol rqp-mca needs queueId, the queue's number there",
-        ),
         ([*REMOTE, "--remote-key", "7"], "remote: key is not of protocol rqp-mca: leave it out"),
-        ([*REMOTE, "--remote-peers", "a b"], "remote.peers.0: a peer's name has 1 to 255 characters"),
-        (
-            [*REMOTE, "--bindings-rqp-cast-key", "7"],
-            "remote leads to another system: such a queue has neither",
-        ),
-        (
-            ["--bindings-rqp-mca-queue-id", "4294967296"],
-            "bindings.rqpMca.queueId: must be less than or equal",
-        ),
     ],
 )
 def test_options_that_cannot_be_are_refused(shell: Shell, options: list[str], says: str) -> None:

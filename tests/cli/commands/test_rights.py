@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,30 +12,17 @@ from tests.cli.shell import Shell
 from tests.servers import SentinelServer, Server, eventually
 from tests.topologies import SERVICE, Cluster, Replicated
 
-PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
+
+def printed(shell: Shell, *words: str) -> str:
+    return shell.run("store", "rights", *words).text.strip()
 
 
-def printed(*words: str) -> str:
-    command = [sys.executable, "-m", "services.cli.main", "store", "rights", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def test_the_page_shows_what_is_printed() -> None:
-    told = PAGE.read_text().partition("## store rights\n")[2].partition("\n## ")[0]
-    for words in ((), ("--for", "analytics")):
-        assert f"$ penstock {' '.join(['store', 'rights', *words])}\n{printed(*words)}\n" in told
-
-
-def test_the_printed_line_makes_a_user_that_may_work(tmp_path: Path) -> None:
-    line = printed("--user", "mover")
-    server = Server("valkey", tmp_path / "data").start()
-    try:
-        assert server.call(*line.split(), ">secret") == b"OK"
-        with server.client() as client:
-            assert client.call("AUTH", "mover", "secret") == b"OK"
-            assert client.call("EXISTS", "ps:{main}:epoch") == 0
-    finally:
-        server.end()
+def test_the_printed_line_makes_a_user_that_may_work(alone: Shell, server: Server) -> None:
+    line = printed(alone, "--user", "mover")
+    assert server.call(*line.split(), ">secret") == b"OK"
+    with server.client() as client:
+        assert client.call("AUTH", "mover", "secret") == b"OK"
+        assert client.call("EXISTS", "ps:{main}:epoch") == 0
 
 
 PASSWORD = "sec/ret@1"  # what has to be quoted in a URL
@@ -96,7 +81,7 @@ def test_user_is_set_on_every_server_and_survives_failovers(
     alone.run("store", "init", REDIS_URL=admin)
     old = topology.primary() if isinstance(topology, Replicated) else topology.holder(CATALOGUE)
     assert old is not topology.nodes[1]
-    old.call(*printed().split(), f">{PASSWORD}")
+    old.call(*printed(alone).split(), f">{PASSWORD}")
     told = users(alone, admin, 1)
     assert all(f"127.0.0.1:{node.port}" in told["found"] for node in servers if node is not old)
     assert "store rights --apply" in told["advice"]

@@ -52,8 +52,7 @@ def test_serve_needs_an_edge_and_a_store(alone: Shell) -> None:
     assert alone.fails("serve", "tmq", code=3).startswith("no_store: ")
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("setting", ["health.port", f"{DOCUMENT}.port"])
+@pytest.mark.parametrize(("setting", "workers"), [("health.port", "1"), (f"{DOCUMENT}.port", "2")])
 def test_a_port_in_use_is_told_with_its_setting_and_who_may_hold_it(
     alone: Shell, setting: str, workers: str
 ) -> None:
@@ -69,13 +68,12 @@ def test_a_port_in_use_is_told_with_its_setting_and_who_may_hold_it(
     assert told == {"error": "edge_unusable", "message": says, "exit": 2}
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_tls_files_that_are_not_there_are_told_with_their_setting(alone: Shell, workers: str) -> None:
+def test_tls_files_that_are_not_there_are_told_with_their_setting(alone: Shell) -> None:
     alone.write(
         "penstock.yaml",
         "edges: {tmq: {listeners: {document: {tls: {certificate: server.pem, key: server.key}}}}}",
     )
-    error = alone.fails("serve", "tmq", "--store", NOWHERE, "--workers", workers, code=2)
+    error = alone.fails("serve", "tmq", "--store", NOWHERE, "--workers", "2", code=2)
     assert error == (
         "edge_unusable: tmq cannot start: certificate: server.pem cannot be read: No such file or directory; "
         f"change {DOCUMENT}.tls"
@@ -92,9 +90,8 @@ def test_what_only_the_start_finds_out_has_its_label_too(alone: Shell) -> None:
     assert all("action" in json.loads(line) for line in log)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_health_page_at_an_unknown_name_is_told(alone: Shell, workers: str) -> None:
-    host = ["--set", "health.host=no.such.host.invalid", "--workers", workers]
+def test_a_health_page_at_an_unknown_name_is_told(alone: Shell) -> None:
+    host = ["--set", "health.host=no.such.host.invalid"]
     error = alone.fails("serve", "tmq", "--store", NOWHERE, *host, code=2)
     assert error.startswith("edge_unusable: tmq cannot start: cannot listen on no.such.host.invalid port 0: ")
     assert error.endswith("; change health.port, or the host beside it")

@@ -1,125 +1,104 @@
-"""penstock up: everything runs."""
+"""penstock up: everything runs, says where it is, and ends in order with all messages kept."""
 
 from __future__ import annotations
 
-import json
-import socket
+import signal
 import subprocess
-from pathlib import Path
-from urllib.request import Request, urlopen
 
+from protos.tmq import encode_enq
 from tests.cli.old_client import connected, put
-from tests.cli.shell import Shell, Terminal, Up, running
-from tests.servers import Server, eventually, free_port
+from tests.cli.shell import NO_CONSOLE, Shell, Terminal, descendants, lives, running
+from tests.servers import PATIENCE_S, eventually, free_port
+
+QUEUES = """
+metadata: {name: orders}
+---
+metadata: {name: mail}
+spec: {maxLength: 5, access: {edges: [tmq], peers: [10.1.0.0/16], certificates: [shop.example.org]}}
+---
+kind: Peer
+metadata: {name: east}
+spec: {protocol: text, addresses: ["127.0.0.1:9"]}
+"""
+IN_ORDER = "ready to exit, bye bye"  # of the store's server
 
 
-def test_an_old_client_and_the_command_line_meet(up: Up) -> None:
-    with connected(up, b"orders") as client:
-        assert client.created
-        assert client.enqueue(b"from the client")
-        up.shell.run("put", "orders", "from the command line")
-        assert up.shell.run("get", "orders").out == b"from the client"
-        assert client.dequeue() == b"from the command line"
-
-
-def test_it_says_where_everything_is(alone: Shell) -> None:
-    with alone.terminal("up") as terminal:
+def test_it_says_where_everything_is_and_ends_with_its_terminal(alone: Shell) -> None:
+    """Also at a log level at which it has something to write when the terminal has gone."""
+    with alone.terminal("up", "--set", "log.level=INFO") as terminal:
         eventually(lambda: terminal.sees("ready; Ctrl-C stops everything in order"))
         assert terminal.sees("data in penstock-data (valkey 9.1")
         assert terminal.sees("ack levels memory, fsync")
         listeners = ("tmq document: ", "tmq reference: ", "pubsub text: ", "pubsub link: ", "rqp mca: ")
         for listener in (*listeners, "ring clients: "):
             assert terminal.sees(f"{listener}127.0.0.1:")
-        assert not terminal.sees("127.0.0.1:0")
         text, ring, rqp, *tmq = [tried(line) for line in examples(terminal)]
         assert "MESSAGE 1 hello\n" in text
-        assert rqp == ""  # who has no queue 7 says nothing
-        assert ring == " 00 00 00 05\n"  # made
-        assert tmq == [" 01\n", " 01\n"]  # there already
+        assert rqp == ""  # there is no queue 7
+        assert ring == " 00 00 00 05\n"  # created
+        assert tmq == [" 01\n", " 01\n"]  # exists
         assert terminal.sees("metrics and health: http://127.0.0.1:")
         token = (alone.folder / "penstock-data" / "console.token").read_text().strip()
         assert terminal.sees(f"/#token={token}\r\n")
-        assert not terminal.sees('"level"')  # logs at a terminal: only what somebody should look at
-        terminal.type("\x03")
-        assert terminal.end() == 0
-        assert terminal.sees("stopped")
+        processes = descendants(terminal.process.pid)
+        terminal.close()
+        assert terminal.process.wait(PATIENCE_S) == 0
+    assert not any(map(lives, processes))
+    assert IN_ORDER in (alone.folder / "penstock-data" / "store.log").read_text()
 
 
 def examples(terminal: Terminal) -> list[str]:
-    """One line to try each listener."""
+    """Return the lines to try each listener."""
     lines = [line for line in terminal.screen.decode().splitlines() if line.startswith("    ")]
     return [line.strip() for line in lines if "metrics" not in line]
 
 
 def tried(line: str) -> str:
-    """What a shell says to it."""
+    """Return what a shell prints for the line."""
     return subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30, check=True).stdout
 
 
-def test_health_and_metrics_answer(up: Up) -> None:
-    health = up.told["edges"]["tmq"]["health"]
-    with socket.create_connection((health["host"], health["port"])) as connection:
-        connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-        page = connection.makefile("rb").read()
-    assert b"penstock_ready" in page
+def test_queues_of_the_file_in_this_folder_are_declared_and_their_messages_stay(alone: Shell) -> None:
+    """The first end is in order though a client is connected; the second one is hurried by a second signal."""
+    alone.write("queues.yaml", QUEUES)
+    with running(alone, *NO_CONSOLE) as up:
+        assert up.told["queues"] == {"orders": "created", "mail": "created"}
+        assert up.told["peers"] == {"east": "created"}
+        mail = alone.run("queue", "show", "mail", "--json").object
+        assert (mail["owner"], mail["spec"]["access"]["peers"]) == ("file", ["10.1.0.0/16"])
+        alone.run("put", "mail", "x")  # access does not bind the administrator
+        processes = descendants(up.process.pid)
+        with connected(up, b"orders") as client:
+            assert client.enqueue(b"kept")
+            assert up.end(signal.SIGQUIT) == 0
+    assert not any(map(lives, processes))
+    assert IN_ORDER in (alone.folder / "penstock-data" / "store.log").read_text()
+    assert '"drained"' in up.err
+    with running(alone, *NO_CONSOLE) as up:
+        assert up.told["queues"] == {"orders": "unchanged", "mail": "unchanged"}
+        assert alone.run("get", "orders").out == b"kept"
+        with connected(up, b"orders") as client:
+            client.send(encode_enq(bytes(64), b"never finished")[:-1])
+            up.process.send_signal(signal.SIGTERM)
+            eventually(lambda: '"action": "draining"' in up.err)
+            up.process.send_signal(signal.SIGTERM)
+            assert up.wait() == 1
+    assert '"hurried": true' in up.err
 
 
-def test_queues_come_from_the_file_in_this_folder(alone: Shell) -> None:
-    alone.write("queues.yaml", "metadata: {name: a}\n---\nmetadata: {name: b}\nspec: {maxLength: 5}\n")
-    with running(alone) as up:
-        assert up.told["queues"] == {"a": "created", "b": "created"}
-        assert alone.run("queue", "show", "b", "--json").object["owner"] == "file"
-        assert up.end() == 0
-    with running(alone) as up:
-        assert up.told["queues"] == {"a": "unchanged", "b": "unchanged"}
-
-
-def test_a_queues_file_may_be_empty(alone: Shell) -> None:
+def test_its_server_port_folder_and_console_may_be_chosen(alone: Shell) -> None:
+    """A path too long for the store's socket needs the port; an empty file declares nothing."""
     alone.write("queues.yaml", "# none yet\n")
-    with running(alone) as up:
-        assert up.told["queues"] == {}
-
-
-def test_the_store_may_have_a_port(alone: Shell) -> None:
+    far = ("--data-dir", str(alone.folder / ("x" * 100)))
+    assert "choose a shorter --data-dir" in alone.fails("up", *far, code=2)
     port = free_port()
-    with running(alone, "--store-port", str(port)) as up:
+    server = ("--store-server", "redis-server", "--store-port", str(port))
+    with running(alone, *far, *server, *NO_CONSOLE) as up:
+        assert (up.told["store"]["server"], up.told["queues"], up.told["console"]) == ("redis", {}, None)
+        assert len(descendants(up.process.pid)) == 1 + len(up.told["edges"])
         put(up, b"q", b"x")
-        assert alone.run("queue", "list", "q", "--json", "--store", f"redis://127.0.0.1:{port}").object
-
-
-def test_another_server_program_may_be_named(alone: Shell) -> None:
-    with running(alone, "--store-server", "redis-server") as up:
-        assert up.told["store"]["server"] == "redis"
-
-
-def test_edges_use_a_store_that_is_there_already(alone: Shell, tmp_path: Path) -> None:
-    server = Server("valkey", tmp_path / "elsewhere").start()
-    try:
-        assert "not_initialised" in alone.fails("up", code=3, REDIS_URL=server.url)
-        alone.run("store", "init", REDIS_URL=server.url)
-        with running(alone, "--store", server.url) as up:
-            put(up, b"q", b"x")
-            assert alone.run("queue", "list", "q", "--json", REDIS_URL=server.url).object
-            assert [each.name for each in (alone.folder / "penstock-data").iterdir()] == ["console.token"]
-        assert "--store-server" in alone.fails("up", "--store-port", "7777", code=2, REDIS_URL=server.url)
-    finally:
-        server.end()
-
-
-def test_the_console_is_there_too(up: Up) -> None:
-    url, file = up.told["console"]["url"], Path(up.told["console"]["tokenFile"])
-    assert file == up.shell.folder / "penstock-data" / "console.token"
-    me = Request(f"{url}api/v1/me", headers={"Authorization": f"Bearer {file.read_text().strip()}"})
-    with urlopen(me) as answer:
-        assert json.loads(answer.read())["role"] == "admin"
-    with urlopen(url) as answer:
-        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-
-
-def test_unless_it_is_switched_off(alone: Shell) -> None:
-    with running(alone, "--set", "console.enabled=false") as up:
-        assert up.told["console"] is None
-        assert len(up.edge_pids) == len(up.told["edges"])
+        for place in (far, ("--store", f"redis://127.0.0.1:{port}")):
+            assert alone.run("queue", "list", "q", "--json", *place).object["stats"]["ready"] == 1
 
 
 def test_settings_of_the_console_that_cannot_be_used(alone: Shell) -> None:

@@ -12,7 +12,7 @@ from subprocess import Popen, run
 
 import pytest
 
-from tests.cli.shell import PROGRAM, Shell
+from tests.cli.shell import NO_CONSOLE, PROGRAM, Shell
 from tests.servers import eventually
 
 ON_A_SMALL_DISK = 'mkdir penstock-data && mount -t tmpfs -o size=4m,mode=700 none penstock-data && exec "$@"'
@@ -22,7 +22,19 @@ MAPPED = [] if os.geteuid() == 0 else ["--map-root-user"]
 @pytest.mark.timeout(180)
 def test_a_full_disk_is_named_and_room_mends_it(alone: Shell) -> None:
     said, told = alone.folder / "out", alone.folder / "err"
-    command = ["unshare", "--mount", *MAPPED, "sh", "-c", ON_A_SMALL_DISK, "sh", *PROGRAM, "up", "--json"]
+    command = [
+        "unshare",
+        "--mount",
+        *MAPPED,
+        "sh",
+        "-c",
+        ON_A_SMALL_DISK,
+        "sh",
+        *PROGRAM,
+        "up",
+        "--json",
+        *NO_CONSOLE,
+    ]
     with said.open("wb") as out, told.open("wb") as err:
         up = Popen(command, cwd=alone.folder, env=alone.environment, stdout=out, stderr=err)
     data = Path(f"/proc/{up.pid}/root{alone.folder.resolve()}/penstock-data")

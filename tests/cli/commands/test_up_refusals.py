@@ -13,66 +13,23 @@ from pathlib import Path
 import pytest
 
 from tests.cli.old_client import put
-from tests.cli.shell import ANY_PORT, Shell, Up, descendants, lives, processes_in, running
-from tests.servers import PATIENCE_S, eventually, free_port, is_free
+from tests.cli.shell import ANY_PORT, NO_CONSOLE, Shell, Up, descendants, lives, processes_in, running
+from tests.servers import PATIENCE_S, eventually
 from tests.sysv.namespace import own_machine
 
 
-def test_a_port_in_use_is_one_clear_line(alone: Shell) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        taken = f"edges.tmq.listeners.document.port={port}"
-        error = alone.fails("up", "--set", taken, "--set", "log.level=ERROR", code=2)
-    assert error == (
-        f"edge_unusable: tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
-        "another `penstock up` or `serve` may run there: end it, or change edges.tmq.listeners.document.port"
+@pytest.mark.parametrize("other", [("--set", "console.port=9162"), ("--store-port", "9162")])
+def test_the_health_port_may_not_be_that_of_something_else(alone: Shell, other: tuple[str, str]) -> None:
+    name = other[1].partition("=")[0] if other[0] == "--set" else other[0]
+    assert alone.fails("up", "--set", "health.port=9162", *other, code=2) == (
+        f"bad_settings: health.port: {name} has port 9162, too: give one of them another port"
     )
-    assert alone.run("up", code=2, PENSTOCK_EDGES__TMQ__WORKERS="0").err.count("\n") == 1
-    assert not processes_in(alone)
-
-
-def test_a_second_one_on_the_same_ports_is_told_what_to_change(up: Up, tmp_path: Path) -> None:
-    health = up.told["edges"]["tmq"]["health"]["port"]
-    error = up.shell.run(
-        "up", "--json", "--data-dir", str(tmp_path / "2"), "--set", f"health.port={health}", code=2
-    )
-    told = json.loads(error.err.splitlines()[-1])
-    assert told["error"] == "edge_unusable"
-    assert "another `penstock up` or `serve` may run there: end it, or change health.port" in told["message"]
-
-
-def free_ports(count: int) -> int:
-    """Return the first of so many ports in a row on which nothing listens."""
-    while True:
-        first = free_port()
-        if all(map(is_free, range(first, first + count))):
-            return first
-
-
-def test_health_pages_step_over_ports_that_settings_name(alone: Shell) -> None:
-    first = free_ports(9)
-    pubsub, console = first + 1, first + 3
-    options = [f"edges.pubsub.listeners.text.port={pubsub}", f"console.port={console}"]
-    words = [word for option in (f"health.port={first}", *options) for word in ("--set", option)]
-    with running(alone, *words, "--store-port", str(first + 4)) as up:
-        told = up.told["edges"]
-        assert told["pubsub"]["listeners"]["text"]["port"] == pubsub
-        ports = [told[edge]["health"]["port"] for edge in sorted(told)]
-        assert ports == [first, first + 2, first + 5, first + 6]
-    words[1] = f"health.port={pubsub}"
-    assert alone.fails("up", *words, code=2) == (
-        f"bad_settings: health.port: edges.pubsub.listeners.text.port has port {pubsub}, too: "
-        "give one of them another port"
-    )
-    assert "only 2 are free up to 65535" in alone.fails("up", "--set", "health.port=65534", code=2)
 
 
 @pytest.mark.parametrize(
     ("command", "setting"), [("console", "console.port"), ("console", "health.port"), ("sysv", "health.port")]
 )
-def test_so_are_those_that_run_beside_it(shell: Shell, command: str, setting: str) -> None:
+def test_a_port_in_use_is_told_by_what_runs_beside_edges(shell: Shell, command: str, setting: str) -> None:
     """The console of a second `penstock up` is the first to find a port taken, and people read what it says."""
     other = ({"console.port", "health.port"} - {setting}).pop()
     with socket.socket() as taken:
@@ -108,71 +65,69 @@ def test_a_server_that_cannot_start_is_shown(alone: Shell) -> None:
     assert "no program 'nosuchserver'" in alone.fails("up", "--store-server", "nosuchserver", code=3)
 
 
-def test_a_path_may_be_too_long_for_a_socket(alone: Shell) -> None:
-    far = alone.folder / ("x" * 100)
-    assert "choose a shorter --data-dir" in alone.fails("up", "--data-dir", str(far), code=2)
-    with running(alone, "--data-dir", str(far), "--store-port", str(free_port())):
-        assert alone.run("queue", "list", "--data-dir", str(far)).err == ""
-
-
-def test_a_damaged_log_is_one_clear_line(alone: Shell) -> None:
-    (log,) = had_data(alone).glob("*.incr.aof")
-    data = log.read_bytes()
-    command = data.index(b"\r\n*", len(data) // 2) + 2
-    log.write_bytes(data[:command] + b"junk" + data[command + 4 :])
-    error = alone.fails("up", code=3)
-    assert error.startswith("store_unavailable: the store's server did not start: Bad file format")
-    assert "store.log" in error
+def test_a_port_is_for_a_store_of_its_own(alone: Shell) -> None:
+    url = "redis://127.0.0.1:1"
+    assert "--store-server" in alone.fails("up", "--store-port", "7777", code=2, REDIS_URL=url)
 
 
 # data that is not there
 
 
-def had_data(shell: Shell) -> Path:
-    with running(shell) as up:
+@pytest.fixture(scope="module")
+def had_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a `penstock up` that ended in order."""
+    shell = Shell(tmp_path_factory.mktemp("had"))
+    with running(shell, *NO_CONSOLE) as up:
         put(up, b"orders", b"precious")
         assert up.end() == 0
-    return shell.folder / "penstock-data" / "appendonlydir"
+    return shell.folder / "penstock-data"
 
 
-def test_a_log_that_is_gone_is_refused_and_can_be_restored(alone: Shell) -> None:
-    log = had_data(alone)
-    backup = alone.folder / "backup"
-    shutil.move(log, backup)
+@pytest.fixture
+def log(had_data: Path, alone: Shell) -> Path:
+    """The folder of the store's log, in a copy of those data."""
+    data = shutil.copytree(had_data, alone.folder / "penstock-data", ignore=shutil.ignore_patterns("*.sock"))
+    return data / "appendonlydir"
+
+
+def test_a_damaged_log_is_one_clear_line(alone: Shell, log: Path) -> None:
+    (file,) = log.glob("*.incr.aof")
+    data = file.read_bytes()
+    command = data.index(b"\r\n*", len(data) // 2) + 2
+    file.write_bytes(data[:command] + b"junk" + data[command + 4 :])
+    error = alone.fails("up", code=3)
+    assert error.startswith("store_unavailable: the store's server did not start: Bad file format")
+    assert "store.log" in error
+
+
+def test_a_log_that_is_gone_is_refused_until_its_loss_is_accepted(alone: Shell, log: Path) -> None:
+    shutil.rmtree(log)
     error = alone.fails("up", code=1)
     assert error.startswith("dataset_lost: penstock-data had the data ")
     assert "penstock store init --accept-loss --data-dir penstock-data" in error
-    assert not log.exists()  # nothing new stands in the way of the backup
+    assert not log.exists()  # nothing new stands in the way of a backup
     assert "dataset_lost" in alone.fails("store", "init", code=1)
-    shutil.move(backup, log)
-    with running(alone):
-        assert alone.run("get", "orders").out == b"precious"
+    alone.run("store", "init", "--accept-loss", "--data-dir", "penstock-data")
+    with running(alone, *NO_CONSOLE):
+        names = [one["name"] for one in alone.run("queue", "list", "--json").objects]
+        assert [name for name in names if not name.startswith("ring/")] == []  # a node's own is there again
 
 
-def test_an_emptied_log_is_refused(alone: Shell) -> None:
-    log = had_data(alone)
+def test_an_emptied_log_is_refused(alone: Shell, log: Path) -> None:
     for file in log.glob("*.aof"):
         file.write_bytes(b"")
     assert alone.fails("up", "--set", "log.level=ERROR", code=1).startswith("dataset_lost")
     assert not processes_in(alone)
 
 
-def test_a_loss_can_be_accepted(alone: Shell) -> None:
-    shutil.rmtree(had_data(alone))
-    alone.run("store", "init", "--accept-loss", "--data-dir", "penstock-data")
-    with running(alone):
-        names = [one["name"] for one in alone.run("queue", "list", "--json").objects]
-        assert [name for name in names if not name.startswith("ring/")] == []  # a node's own is there again
-
-
-def test_data_that_vanishes_under_way_ends_it(up: Up) -> None:
-    put(up, b"orders", b"precious")
-    processes = descendants(up.process.pid)
-    shutil.rmtree(up.shell.folder / "penstock-data" / "appendonlydir")
-    os.kill(up.store_pid, signal.SIGKILL)
-    assert up.wait() == 1
+def test_data_that_vanishes_under_way_ends_it(alone: Shell, log: Path) -> None:
+    with running(alone, *NO_CONSOLE) as up:
+        processes = descendants(up.process.pid)
+        shutil.rmtree(log)
+        os.kill(up.store_pid, signal.SIGKILL)
+        assert up.wait() == 1
     assert '"error": "dataset_lost"' in up.err
-    assert not any(lives(pid) for pid in processes)
+    assert not any(map(lives, processes))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
@@ -188,6 +143,7 @@ def test_of_those_started_at_the_same_moment_as_many_stay_as_have_listeners(tmp_
         staying = [up.start() for up in ups if up is not loser]
     assert ups[2] is not loser
     assert loser.wait() == 2
+    assert not processes_in(loser.shell)
     error = json.loads(loser.err.splitlines()[-1])
     assert error["error"] == "edge_unusable"
     assert error["message"].startswith(

@@ -1,4 +1,4 @@
-"""penstock up: every process that is killed comes back at its places, as often as it is killed."""
+"""penstock up: every process that is killed comes back at its places with all messages, as often as it is killed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.cli.old_client import put, takes
 from tests.cli.shell import Shell, Up, descendants, lives, running
 from tests.kit.authority import Authority
 from tests.servers import Server, eventually
@@ -45,18 +46,25 @@ def documented(alone: Shell, server: Server) -> Shell:
     alone.write("penstock.yaml", DOCUMENTED)
     alone.write("machines.rqprc", "127.0.0.1\n")
     alone.environment["REDIS_URL"] = server.url
+    assert "not_initialised" in alone.fails("up", code=3)
     alone.run("store", "init")
     return alone
 
 
-@pytest.mark.parametrize("configuration", ["alone", "documented"])
-def test_every_process_is_killed_three_times(configuration: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(("configuration", "times"), [("alone", 2), ("documented", 1)])
+def test_every_process_is_killed(configuration: str, times: int, request: pytest.FixtureRequest) -> None:
     """Where each listens after that is where it listened first, and nothing else listens."""
-    with running(request.getfixturevalue(configuration)) as up:
+    shell: Shell = request.getfixturevalue(configuration)
+    with running(shell) as up:
         first = listening(up)
-        for _ in range(3):
+        put(up, b"orders", b"kept")
+        for _ in range(times):
             kill_all(up)
-        assert eventually(lambda: listening(up), until=lambda found: found == first) == first
+        assert takes(up, b"orders") == b"kept"
+        assert eventually(lambda: listening(up), until=lambda found: found == first, pause_s=0.1)
+        files = {path.name for path in (shell.folder / "penstock-data").iterdir()}
+        assert ('"action": "store_restarted"' in up.err) is ("store.log" in files)
+        assert (files == {"console.token"}) is ("REDIS_URL" in shell.environment)
         for place, ports in announced(up).items():
             assert len(ports) == 1, place
         assert up.end() == 0
@@ -67,7 +75,7 @@ def kill_all(up: Up) -> None:
     killed = descendants(up.process.pid)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: not any(map(lives, killed)) and all(serves(url) for url in pages(up)))
+    eventually(lambda: not any(map(lives, killed)) and all(map(serves, pages(up))), pause_s=0.1)
 
 
 def pages(up: Up) -> Iterator[str]:

@@ -19,7 +19,7 @@ from services.cli.commands.serve import serve
 from services.cli.commands.up import up
 from services.kit.edge import edges
 from tests.cli import fifth
-from tests.cli.shell import Shell, running
+from tests.cli.shell import NO_CONSOLE, Shell, running
 from tests.kit.echo_edge import frame
 from tests.kit.harness import exchange
 
@@ -79,11 +79,6 @@ def test_what_is_wrong_with_one_names_it(found: Shell, command: list[str]) -> No
     )
 
 
-def test_serve_refuses_those_of_another_edge(found: Shell) -> None:
-    error = found.fails("serve", "tmq", "--store", NOWHERE, "--cousin", "a:1", code=2)
-    assert error == "usage: --cousin is a flag of fifth, not of tmq"
-
-
 @contextlib.contextmanager
 def cousins() -> Iterator[list[socket.socket]]:
     """Two that wait to be called."""
@@ -116,7 +111,7 @@ def test_serve_passes_them_on(found: Shell) -> None:
 
 def test_up_passes_each_edge_its_own(found: Shell) -> None:
     """The others would not start with them: `serve` refuses another edge's."""
-    with cousins() as both, running(found, *flags_for(both)) as system:
+    with cousins() as both, running(found, *flags_for(both), *NO_CONSOLE) as system:
         with contextlib.ExitStack() as stack:
             for one in both:
                 called = stack.enter_context(one.accept()[0])

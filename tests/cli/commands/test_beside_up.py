@@ -1,0 +1,154 @@
+"""Commands, clients and the console beside a `penstock up` that runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from services.store import Store
+from tests.cli.commands.test_dead import bury
+from tests.cli.commands.test_doctor import findings
+from tests.cli.commands.test_rqp_send import declare, waiting
+from tests.cli.old_client import connected
+from tests.cli.shell import Shell, Up, running
+from tests.servers import eventually
+
+RESERVED = "names that begin with ring/ are for the queues of ring nodes"
+DOCUMENT = "apiVersion: penstock.dev/v1alpha1\nkind: Queue\nmetadata: {name: '%s'}\n"
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """It ends with this module: seven processes that wait take a fiftieth of a processor."""
+    with running(Shell(tmp_path_factory.mktemp("cli"))) as up:
+        yield up
+
+
+@pytest.fixture(scope="module")
+def beside(system: Up) -> Shell:
+    """The folder in which it runs."""
+    return system.shell
+
+
+def test_old_clients_and_commands_use_the_same_queue(system: Up) -> None:
+    with connected(system, b"met") as client:
+        assert client.created
+        assert client.enqueue(b"from the client")
+        system.shell.run("put", "met", "from the command line")
+        assert system.shell.run("get", "met").out == b"from the client"
+        assert client.dequeue() == b"from the command line"
+
+
+def test_health_and_metrics_answer(system: Up) -> None:
+    health = system.told["edges"]["tmq"]["health"]
+    with socket.create_connection((health["host"], health["port"])) as connection:
+        connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        page = connection.makefile("rb").read()
+    assert b"penstock_ready" in page
+
+
+def test_the_console_knows_the_token_of_the_data_folder(system: Up) -> None:
+    url, file = system.told["console"]["url"], Path(system.told["console"]["tokenFile"])
+    assert file == system.shell.folder / "penstock-data" / "console.token"
+    me = Request(f"{url}api/v1/me", headers={"Authorization": f"Bearer {file.read_text().strip()}"})
+    with urlopen(me) as answer:
+        assert json.loads(answer.read())["role"] == "admin"
+    with urlopen(url) as answer:
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+
+
+def test_doctor_finds_a_good_store(beside: Shell) -> None:
+    found = findings(beside, code=0)
+    assert {finding["grade"] for finding in found.values()} == {"ok"}
+    assert found["ack levels"]["found"] == "memory, fsync"
+    assert "tmq-" in found["domain main sessions"]["found"]
+    assert "of this version" in found["functions"]["found"]
+    assert "ms" in found["clock"]["found"]
+    assert re.fullmatch(r"maxmemory \d+: half of .* MiB for other processes", found["memory"]["found"])
+    assert beside.run("doctor").text.startswith("subject")
+
+
+def test_show_and_list_tell_who_has_it_and_what_is_wrong(beside: Shell) -> None:
+    """The edge owns it, and knows no peer."""
+    name = "elsewhere"
+    beside.run("queue", "create", name, "--remote-protocol", "rqp-mca", "--remote-queue-id", "71")
+    beside.run("put", name, "x")
+
+    async def work(store: Store) -> None:
+        await store.domain().reserve(await store.find(name), "mca host 5", 60_000)
+
+    beside.with_store(work)
+    eventually(lambda: beside.stats(name)["condition"])
+    stats = beside.run("queue", "show", name, "--json").object["stats"]
+    assert stats["owned_by"].startswith("rqp-")
+    assert stats["condition"] == "no_receiver: no peer is known"
+    assert (stats["reserved_by"], 0 < stats["reserved_for_ms"] <= 60_000) == ("mca host 5", True)
+    assert "no_receiver: no peer is known" in beside.run("queue", "list", name).text
+    assert "reserved for" in beside.run("queue", "show", name).text
+
+
+def test_a_time_out_of_rqp_send_says_why_and_where_it_is(beside: Shell) -> None:
+    """The queue's condition: here no machine is known, so nobody answers (rqp_cast.md 4.1)."""
+    stays, number = declare(beside, "away", "rqp-cast", key=999), 999
+    told = beside.run("rqp", "send", "--key", str(number), "--wait", "--timeout", "6", "--json", "x", code=5)
+    assert told.object == {"queue": stays, "state": "waits", "reason": "no_answer"}
+    said = beside.run("rqp", "send", "--key", str(number), "--wait", "--timeout", "1.5", "y", code=5).err
+    last = said.splitlines()[-1]
+    assert last == (
+        "penstock: no_answer: no machine is known that could be asked; not confirmed within 1.5 s: "
+        f"the message is still in {stays}"
+    )
+    assert "waiting: no_answer: no machine is known that could be asked\n" in said
+    assert sorted(body for body, _ in waiting(beside, stays)) == ["x", "y"]
+
+
+# Queues in which ring nodes keep what they have to send: the administrator looks, but neither uses nor makes one
+
+
+@pytest.fixture(scope="module")
+def internal(beside: Shell) -> str:
+    """That of the node that runs here."""
+
+    def listed() -> list[str]:
+        return [row["name"] for row in beside.run("queue", "list", "ring/*", "--json").objects]
+
+    eventually(listed, pause_s=0.1)
+    (name,) = listed()
+    return name
+
+
+def test_none_is_used(beside: Shell, internal: str) -> None:
+    before = beside.run("queue", "show", internal, "--json").object
+    for command in (["put", internal, "x"], ["get", internal]):
+        assert RESERVED in beside.fails(*command, code=1)
+    assert beside.run("queue", "show", internal, "--json").object["stats"] == before["stats"]
+
+
+def test_none_is_deleted_or_emptied_while_its_node_runs(beside: Shell, internal: str) -> None:
+    eventually(
+        lambda: beside.run("queue", "show", internal, "--json").object["stats"]["owned_by"], pause_s=0.1
+    )
+    for command in (["delete", internal], ["delete", "--yes", internal], ["purge", "--yes", internal]):
+        assert "its ring node is running; stop the node" in beside.fails("queue", *command, code=1)
+    assert beside.run("queue", "show", internal, "--json").object["stats"]["owned_by"]
+
+
+def test_none_is_made_or_changed(beside: Shell, internal: str) -> None:
+    for name in (internal, "ring/1/another:8085"):
+        assert RESERVED in beside.fails("queue", "create", name, code=1)
+        documents = f"{DOCUMENT % 'beside'}---\n{DOCUMENT % name}".encode()
+        told = beside.fails("queue", "apply", "-f", "-", code=1, stdin=documents)
+        assert f"metadata.name: {RESERVED}" in told
+    beside.run("queue", "show", "beside", code=4)
+
+
+def test_none_is_the_goal_of_a_redrive(beside: Shell, internal: str) -> None:
+    beside.run("queue", "create", "letters")
+    bury(beside, "letters", ("rejected", b"a letter"))
+    assert RESERVED in beside.fails("dead", "redrive", "letters", "--all", "--to", internal, code=1)

@@ -1,0 +1,42 @@
+"""The ports of health pages step over those that settings give to something else."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.cli.local.health_ports import health_ports
+from services.kit.config import HealthSettings, SettingsError
+from services.kit.edge import edges
+
+OTHERS = [
+    ("127.0.0.1", 9164, "console.port"),
+    ("127.0.0.1", 0, "--store-port"),
+    ("10.0.0.1", 9165, "elsewhere"),
+]
+
+
+def ports(first: int) -> list[int]:
+    """Return those of three edges and the console; one edge has a listener on 9162."""
+    told = {"pubsub": {"text": {"port": 9162}}, "rqp": {}, "tmq": {}}
+    found = {
+        name: edges()[name].settings.model_validate({"listeners": listeners})
+        for name, listeners in told.items()
+    }
+    return health_ports(HealthSettings(port=first), found, OTHERS)
+
+
+def test_ports_of_listeners_and_of_the_console_are_left_out() -> None:
+    assert ports(9161) == [9161, 9163, 9165, 9166]
+    assert ports(0) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("first", "says"),
+    [
+        (9162, "edges.pubsub.listeners.text.port has port 9162, too: give one of them another port"),
+        (65_534, "only 2 are free up to 65535"),
+    ],
+)
+def test_a_first_port_that_cannot_be_is_refused(first: int, says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        ports(first)
