@@ -54,7 +54,7 @@ def ready(alone: Shell, server: Server) -> Shell:
 
     async def set_up(store: Store) -> None:
         await store.initialise()
-        await store.declare("orders", QueueSpec(), "cli")
+        await store.catalogue.declare("orders", QueueSpec(), "cli")
 
     alone.with_store(set_up)
     return alone

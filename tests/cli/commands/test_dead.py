@@ -24,7 +24,7 @@ def bury(shell: Shell, queue: str, *letters: tuple[str, bytes], origin: str = "t
     """Dead letters of (reason, body); answers all ids, the oldest first."""
 
     async def work(store: Store) -> list[str]:
-        found = await store.find(queue)
+        found = await store.catalogue.find(queue)
         pipe = store.domain().pipe
         await pipe.ready()
         answers = []
