@@ -15,7 +15,7 @@ from tests.analytics.spark.test_kills import PATIENCE_S, begin, logged
 
 def has_begun_java(pid: int) -> bool:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return any(b"spark" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children)
+    return any(b"spark-submit" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children)
 
 
 def eventually_gone(group: int) -> None:
