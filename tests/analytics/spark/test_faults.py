@@ -59,6 +59,9 @@ def test_samples_that_were_trimmed_unread_are_a_loss(
     with pytest.raises(Exception, match="was trimmed"):
         run(spark, settings(store.server, tmp_path, "r2"))
     assert len(rows(tmp_path / "archive/samples")) == before
+    state = json.loads((tmp_path / "state.json").read_text())
+    del state["missing"]  # as an older program left it
+    (tmp_path / "state.json").write_text(json.dumps({**state, "version": 2}))
     run(spark, settings(store.server, tmp_path, "r3", fail_on_loss=False))
     done = json.loads(
         (tmp_path / "runs/r2/done.json").read_text()
