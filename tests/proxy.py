@@ -37,8 +37,7 @@ class Proxy:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for line in self._lines:
-            line.close()
+        self.cut()
         await asyncio.gather(*(task for line in self._lines for task in line.tasks), return_exceptions=True)
 
     def keep(self, octets: bytes) -> None:
@@ -53,6 +52,11 @@ class Proxy:
     def lead_to(self, target: int) -> None:
         """New connections, as a service's address does after a failover; those that there are stay where they are."""
         self._target = target
+
+    def cut(self) -> None:
+        """Close the connections there are; new ones work."""
+        for line in self._lines:
+            line.close()
 
     def freeze(self) -> int:
         """From now on nothing passes on the connections there are, and they stay open; new ones work. How many."""

@@ -27,6 +27,8 @@ MASTER = "local[2]"
 COUNT = 10_000_000  # more than any look sees
 TAKEN_S = 60.0  # at most, until what was put in is out again
 MOST_S = 180.0  # that is looked at one job: in the idle class it may never come to its end
+START_S = 180.0  # until Spark has started, at most
+WAIT_S = 0.1  # until the job is asked again whether it has
 HALF = 0.5  # pace, of what it can
 MEMORY = Path("/dev/shm")
 
@@ -131,18 +133,27 @@ def _pages(bench: Bench) -> tuple[int, float]:
 
 
 def _looks_during(bench: Bench, looks: Looks, pace: float, job: Job) -> Iterator[Look]:
-    """None while Spark still starts, and not the one in which the job ends, if there is another.
+    """Yield the looks from when Spark has started, without the one in which the job ends if there is another.
 
     Raises OSError if there is none at all.
     """
-    is_first, began = True, time.monotonic()
-    while not job.is_over() and time.monotonic() < began + MOST_S:
-        step, look = job.step(), _look(bench, looks, pace)
-        if step and (is_first or not job.is_over()):
+    step, is_first, begun = _started(job), True, time.monotonic()
+    while step and not job.is_over() and (is_first or time.monotonic() < begun + MOST_S):
+        look = _look(bench, looks, pace)
+        if is_first or not job.is_over():
             look.step, is_first = step, False
             yield look
+        step = job.step()
     if is_first:
-        raise OSError(f"the job had not begun to read after {time.monotonic() - began:.0f} s")
+        raise OSError(f"the job ended, or had not begun to read after {START_S:.0f} s")
+
+
+def _started(job: Job) -> str:
+    """Wait until Spark has started; the step of the job."""
+    end = time.monotonic() + START_S
+    while not (step := job.step()) and not job.is_over() and time.monotonic() < end:
+        time.sleep(WAIT_S)
+    return step
 
 
 def _look(bench: Bench, looks: Looks, pace: float = 0.0) -> Look:

@@ -1,4 +1,4 @@
-"""Servers for what reads them; nobody here has a loop of his own, so a store is filled in one that ends."""
+"""Servers for what reads them; tests have no event loop, so a store is filled in one that ends."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.stores import chance
 __all__ = ["chance"]
 
 
-@pytest.fixture(scope="session", params=list(PROGRAMS))
-def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server of each kind for all tests that leave it whole."""
-    server = Server(request.param, tmp_path_factory.mktemp(request.param)).start()
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests that leave it whole."""
+    server = Server(next(iter(PROGRAMS)), tmp_path_factory.mktemp("store")).start()
     yield server
     server.end()
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
 from typing import Any
+
+import redis
 
 from tests.servers import Server
 from tests.store.desk import Desk
@@ -74,19 +77,16 @@ LETTER = {
 
 def add(server: Server, entries: Iterable[tuple[str, Any]], key: str = KEY) -> list[str]:
     """(id, fields) each; a number of fields is that many octets of body. Their ids."""
-    ids = []
-    with server.client() as client:
-        connection, waiting = client._connection, 0
-        for identifier, fields in entries:
-            told = {"b": b"x" * fields} if isinstance(fields, int) else fields
-            connection.send_command(
-                "XADD", key, identifier, *[word for pair in told.items() for word in pair]
-            )
-            waiting += 1
-            if waiting == PIPELINED:
-                ids += [connection.read_response().decode() for _ in range(waiting)]
-                waiting = 0
-        ids += [connection.read_response().decode() for _ in range(waiting)]
+    ids: list[str] = []
+    left = iter(entries)
+    with redis.Redis.from_url(server.url) as client:
+        pipeline = client.pipeline(transaction=False)
+        while some := list(islice(left, PIPELINED)):
+            for identifier, fields in some:
+                told = {"b": b"x" * fields} if isinstance(fields, int) else fields
+                words = [word for pair in told.items() for word in pair]
+                pipeline.execute_command("XADD", key, identifier, *words)
+            ids += [each.decode() for each in pipeline.execute()]
     return ids
 
 

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from services.analytics import __main__
 from services.analytics.aggregates.hour import Share, tables
-from services.analytics.archive_files import batches, each_named, named, number_of_rows
+from services.analytics.archive_files import each_named, named, number_of_rows
 from services.analytics.compaction import Joined, Joining
 from services.analytics.files import Files
 from services.analytics.hours import hours_below
@@ -99,22 +98,6 @@ def test_so_is_one_of_a_table(tmp_path: Path, make: Callable[[Path], None]) -> N
     assert len(read_hours(Files(str(tmp_path)), DEATHS, {HOUR: "aggregates"})) == 0
 
 
-def test_rows_of_two_row_groups_are_never_held_together(place: Path, tmp_path: Path) -> None:
-    """Large bodies are in row groups of a few rows each."""
-    schema = archive_schema(Kind.DEAD)
-    with pq.ParquetWriter(place, schema) as writer:
-        for group in range(5):
-            rows = [{"stream": "s", "id": f"{group}-{number}", "body": b"x"} for number in range(3)]
-            writer.write_table(pa.Table.from_pylist(rows, schema))
-    found = [*batches(*opened(str(tmp_path)), PATH, Kind.DEAD, 20_000)]
-    assert [len(rows) for rows in found] == [3] * 5
-    whole = pa.concat_tables(found)
-    assert whole.equals(pq.ParquetFile(place).read())
-    parts = [*batches(*opened(str(tmp_path)), PATH, Kind.DEAD, 2)]
-    assert [len(rows) for rows in parts] == [2, 1] * 5
-    assert pa.concat_tables(parts).equals(whole)
-
-
 def test_one_that_cannot_be_reached_is_tried_again() -> None:
     """It may be whole."""
     with pytest.raises(OutputError, match=r"try again\. If the file itself is damaged: "), named(PATH):
@@ -146,17 +129,3 @@ def test_folders_of_other_names_are_no_hours(tmp_path: Path) -> None:
         (tmp_path / "x" / name / "hour=09").mkdir(parents=True)
     (tmp_path / "x/day=2026-01-30").write_text("a file")
     assert hours_below(Files(str(tmp_path)), "x") == {"2026-01-31T09", "2026-01-31T23"}
-
-
-def test_the_end_tells_what_a_task_said() -> None:
-    text = (
-        "[X] Job aborted due to stage failure: org.apache.spark.api.python.PythonException: Traceback\n"
-        '  File "x.py", line 1, in read\n'
-        "pyarrow.lib.ArrowInvalid: half\n"
-        "services.analytics.places.OutputError: output a/b.parquet cannot be read: half\n\n"
-        "\tat org.apache.spark.Runner\nCaused by: services.x: y"
-    )
-    assert __main__._told(text) == "output a/b.parquet cannot be read: half"
-    assert __main__._told("[X] it failed\nat x\nCaused by: java.Error: y") == (
-        "[X] it failed | Caused by: java.Error: y"
-    )

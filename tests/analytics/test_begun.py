@@ -9,7 +9,6 @@ import pytest
 
 from services.analytics.begun import BEGUN, Begun, begin, read_begun
 from services.analytics.files import Files
-from services.analytics.missing import of_runs
 from services.analytics.places import OutputError
 from services.analytics.plan import Plan
 from services.analytics.publish import done_file, folder, plan_file, unfinished
@@ -117,30 +116,7 @@ def test_runs_of_a_program_that_does_not_know_the_file_are_found(
     assert (again.in_hand(), again.planned) == (["now"], {**found.planned, "now": NOW_MS})
 
 
-def test_it_is_written_before_the_plan(files: Files) -> None:
-    """A plan that nobody knows of would never be carried out, and what it was to read would be skipped."""
-    files.write_octets(folder("a"), b"in the way of its folder")
-    with pytest.raises(OutputError):
-        begun(files, plan("a"))
-    assert read_begun(files, Summaries(files)).in_hand() == ["a"]
-
-
 def test_a_folder_in_its_place_is_named(files: Files) -> None:
     files.write_octets(f"{BEGUN}/x", b"")
     with pytest.raises(OutputError, match=r"/runs/begun\.json is a folder.*: remove it"):
         begun(files, plan("a"))
-
-
-def test_a_summary_is_read_once(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an output of before a run asks both when runs were planned and what they missed."""
-    for number in range(30):
-        told = {"now_ms": NOW_MS, "dead": {"quarantined": 1}, "samples": {"quarantined": 0, "lost": 0}}
-        files.write_json(done_file(f"r{number}"), told)
-    ended = Summaries(files)
-    with counted(monkeypatch) as asked:
-        assert len(read_begun(files, ended).planned) == 30
-        assert sum(each["quarantined_dead"] for each in of_runs(files, ended).values()) == 30
-    assert asked == {"list": 2, "read_octets": 30}
-    files.write_json(done_file("later"), {"now_ms": NOW_MS})
-    assert ended.of("later") == {"now_ms": NOW_MS}
-    assert ended.of("never") is None

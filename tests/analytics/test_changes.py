@@ -13,9 +13,6 @@ import pytest
 from services.analytics.aggregates.changes import changes, figures
 from services.analytics.hours import later
 from services.analytics.table_files import HOUR
-from tests.stores import chance
-
-__all__ = ["chance"]
 
 LAST = "2026-11-20T05"
 QUEUES = ("a", "b", "c")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -15,11 +16,14 @@ from services.analytics.places import OutputError
 from services.analytics.publish import done_file, plan_file, ready_file, staging, tidy
 from tests.servers import eventually
 
+# of a run that renews it no more
+ELSEWHERE = {"owner": "x", "host": "elsewhere", "pid": 1, "boot": "another", "lock_s": 0.5, "renewed": 3}
+
 
 @pytest.mark.parametrize(
-    "spoilt", ["", "{", "[]", '"x"', "{}", '{"lock_s": "long"}', '{"pid": [], "boot": 1}']
+    "spoilt", ["", "[]", '{"lock_s": "long"}', '{"pid": [], "boot": 1}', json.dumps(ELSEWHERE)]
 )
-def test_what_nobody_can_read_is_nobodys_when_its_time_is_over(tmp_path: Path, spoilt: str) -> None:
+def test_lock_that_is_not_renewed_may_be_taken_when_its_time_is_over(tmp_path: Path, spoilt: str) -> None:
     files = Files(str(tmp_path))
     files.write_octets(LOCK, spoilt.encode())
     begin = time.monotonic()

@@ -66,14 +66,13 @@ def test_a_folder_of_others_is_none() -> None:
         assert told == f"output file://{folder}/out: nothing may be written into {folder} by this user\n"
 
 
-@pytest.mark.parametrize("below", ["out", "out/deep/er"])
-def test_nor_is_one_that_may_not_be_searched(below: str) -> None:
+def test_nor_is_one_that_may_not_be_searched() -> None:
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o666)
-        told = looked_at_by_somebody_else(f"{folder}/{below}")
+        told = looked_at_by_somebody_else(f"{folder}/out/deep")
         Path(folder).chmod(0o777)
         assert told.startswith(
-            f"output file://{folder}/{below}: this user may not look into a folder above it"
+            f"output file://{folder}/out/deep: this user may not look into a folder above it"
         )
         assert told.count("\n") == 1
 

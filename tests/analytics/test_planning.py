@@ -142,11 +142,7 @@ def test_a_plan_that_keeps_more_than_is_wanted_now_is_not_carried_out(
 
 def test_a_shape_that_keeps_no_more_is_no_laxer() -> None:
     strict = Shape(bodies="10", redact=("a", "b"), retention_days=7)
-    for other in (
-        strict,
-        Shape(bodies="10", redact=("b",), retention_days=7),
-        Shape(bodies="full", top=1),
-    ):
+    for other in (strict, Shape(bodies="10", redact=("b",), retention_days=7), Shape(bodies="full", top=1)):
         assert strict.laxer_than(other) == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from services.store.catalogue.reading import BEGINNING, PAGE_OCTETS, DeadStream, Reading
@@ -9,20 +11,34 @@ from services.store.model import keys
 from services.store.model.errors import NotInitialised
 from tests.analytics.reads import everything, ids
 from tests.analytics.streams import KEY, add, numbered, with_desk
-from tests.servers import Server
+from tests.servers import PROGRAMS, Server
 from tests.store.desk import Desk
 
 
-def test_what_a_store_has(server: Server) -> None:
+@pytest.fixture(scope="module", params=list(PROGRAMS))
+def each_kind(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(request.param, tmp_path_factory.mktemp(request.param)).start()
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def either(each_kind: Server) -> Server:
+    """A server of each kind, empty."""
+    each_kind.clear()
+    return each_kind
+
+
+def test_what_a_store_has(either: Server) -> None:
     async def make(desk: Desk) -> None:
         for name in ("b", "a", "o\udcff"):
             await desk.queue(name)
         await desk.queue("far", domain="other")
 
-    with Reading(server.url) as reading, pytest.raises(NotInitialised):
+    with Reading(either.url) as reading, pytest.raises(NotInitialised):
         reading.dead_streams()
-    with_desk(server, make)
-    with Reading(server.url) as reading:
+    with_desk(either, make)
+    with Reading(either.url) as reading:
         assert set(reading.domains()) >= {"main", "other"}
         found, spoilt = reading.dead_streams()
         assert spoilt == []
@@ -34,7 +50,7 @@ def test_what_a_store_has(server: Server) -> None:
         ]
         first = found[0]
         assert first == DeadStream("main", "a", first.qid, f"ps:{{main}}:{first.qid}:d")
-        assert abs(reading.now_ms() - int(server.call("TIME")[0]) * 1000) < 60_000
+        assert abs(reading.now_ms() - int(either.call("TIME")[0]) * 1000) < 60_000
         assert reading.state("nothing") is None
         with pytest.raises(ValueError, match="is no stream"):
             reading.state(keys.RegistryKeys().domains)
@@ -43,11 +59,11 @@ def test_what_a_store_has(server: Server) -> None:
 # pages
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 7, 128, 129, 1000, 5000])
-def test_each_entry_once_whatever_the_pages(server: Server, rows: int) -> None:
-    expected = add(server, numbered(1025))
-    assert everything(server.url, rows=rows) == expected
-    with Reading(server.url) as reading:
+@pytest.mark.parametrize("rows", [1, 7, 128, 129, 5000])
+def test_each_entry_once_whatever_the_pages(either: Server, rows: int) -> None:
+    expected = add(either, numbered(1025))
+    assert everything(either.url, rows=rows) == expected
+    with Reading(either.url) as reading:
         assert ids(reading.pages(KEY, "5-0", "1000-0", rows)) == expected[5:1000]
         assert ids(reading.pages(KEY, "5-0", "5-0", rows)) == []
         assert ids(reading.pages("nothing", BEGINNING, "9-0", rows)) == []

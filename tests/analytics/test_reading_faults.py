@@ -25,8 +25,7 @@ def test_a_connection_that_is_cut_in_the_middle_of_a_page(server: Server) -> Non
         async with Proxy(server.port) as proxy:
             reading = InThread(proxy.url)
             await until(lambda: len(reading.seen) >= 10)
-            for line in proxy._lines:
-                line.close()
+            proxy.cut()
             return await asyncio.to_thread(reading.finish)
 
     assert asyncio.run(cut()) == expected

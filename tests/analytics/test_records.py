@@ -108,10 +108,7 @@ def test_fields_of_what_could_not_be_read_are_redacted_and_have_no_body() -> Non
         None,
         [("error", b"of [redacted]"), ("x", b"\xff[redacted]")],
     ]
-    assert redacted_fields(raw, (), "none").to_pylist()[1] == [
-        ("error", b"of 1z"),
-        ("x", b"\xff1z"),
-    ]
+    assert redacted_fields(raw, (), "none").to_pylist()[1] == [("error", b"of 1z"), ("x", b"\xff1z")]
 
 
 def test_names_of_fields_of_what_could_not_be_read_are_redacted() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from pyspark.errors import PySparkException
 
 from services.analytics import __main__
 from services.analytics.__main__ import FAILED, USAGE, analytics
@@ -76,24 +77,6 @@ def test_no_run_is_named_like_a_file_of_the_output(name: str, tmp_path: Path) ->
     assert "may be named so" in refused(tmp_path / "out", "--run-id", name)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_a_shape_has_them(name: str) -> None:
-    for value in SHAPES[name]:
-        assert getattr(with_number(name, value), name) == value
-    least, most = SHAPES[name]
-    for value in (least - 1, most + 1):
-        with pytest.raises(SettingsError, match=f"{name} {value}: from {least} to {most}"):
-            with_number(name, value)
-
-
-@pytest.mark.parametrize("name", TIMES_S)
-@pytest.mark.parametrize("value", [0, 1e300, float("nan"), float("inf")])
-def test_a_time_has_them(name: str, value: float) -> None:
-    told: dict[str, Any] = {name: value}
-    with pytest.raises(SettingsError, match=name):
-        Settings(STORE, "/o", "r1", **told)
-
-
 @pytest.mark.parametrize("name", [*SHAPES, *TIMES_S])
 def test_the_chart_has_them(name: str) -> None:
     job = json.loads(SCHEMA.read_text())["properties"]["analytics"]["properties"]["job"]["properties"]
@@ -147,27 +130,6 @@ def test_what_is_written_down_is_read_as_it_was(document: Plan | Ready | State) 
 def test_a_plan_that_cannot_be_carried_out_says_where(changed: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=f"^{why}"):
         Plan.from_json(PLAN.to_json() | changed)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("streams", []),
-        ("streams", {"k": "x"}),
-        ("streams", {"k": 5}),
-        ("unfinished", [""]),
-        ("newest", "now"),
-    ],
-)
-def test_a_state_that_cannot_be_used_says_where(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"^{name}"):
-        State.from_json(READY.state.to_json() | {name: value})
-
-
-@pytest.mark.parametrize("name", ["run", "moves", "removals", "state"])
-def test_a_list_of_moves_is_whole(name: str) -> None:
-    with pytest.raises(ValueError):
-        Ready.from_json(without(READY.to_json(), name))
 
 
 @pytest.mark.parametrize("output", ["", "s3a://", "{file}", "{file}/below", "x://y"])
@@ -233,6 +195,31 @@ def test_the_charts_memory_is_as_java_has_it() -> None:
     ]
     assert all(re.search(pattern, memory) for memory in ("", "2g", "1500m"))
     assert not any(re.search(pattern, memory) for memory in ("2gb", "0g", "2", "x"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "[X] Job aborted: org.apache.spark.api.python.PythonException: Traceback\n"
+            '  File "x.py", line 1, in read\npyarrow.lib.ArrowInvalid: half\n'
+            "services.analytics.places.OutputError: output a/b.parquet cannot be read: half\n\n"
+            "\tat org.apache.spark.Runner\nCaused by: services.x: y",
+            "output a/b.parquet cannot be read: half",
+        ),
+        ("[X] it failed\nat x\nCaused by: java.Error: y", "[X] it failed | Caused by: java.Error: y"),
+    ],
+)
+def test_last_line_has_what_a_task_of_spark_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    def fail(_: str) -> None:
+        raise PySparkException(text)
+
+    monkeypatch.setattr(__main__, "check", fail)
+    done = CliRunner().invoke(analytics, ["--store", STORE, "--output", str(tmp_path / "out")])
+    last = json.loads(done.output)
+    assert (done.exit_code, last["code"], last["message"]) == (FAILED, FAILED, told)
 
 
 def test_whatever_ends_a_run_is_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,27 +5,48 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.analytics import __main__ as command
-from benchmarks.analytics import beside, shown
+from benchmarks.analytics import asking, beside, profile, reading, shown
 from benchmarks.analytics.findings import findings
+from benchmarks.analytics.sessions import session
 from benchmarks.kept import write_docs
 from benchmarks.machine import describe
+from tests.analytics.spark.jvm import SHORT_LIVED
 
-# it starts Spark a dozen times: two minutes
+# it starts Spark four times
 pytestmark = pytest.mark.timeout(1200)
 TINY = beside.Looks(1, 0.2, beside.CONDITIONS[1:2])  # in the idle class it may wait for ever
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _a_short_look_at_the_disk() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
+@contextmanager
+def briefly() -> Iterator[None]:
+    """Measure for moments, and in one JVM whatever the number of cores."""
+    with ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+
+        @cache
+        def only() -> SparkSession:
+            return stack.enter_context(session(2))
+
+        @contextmanager
+        def shared(_: int) -> Iterator[SparkSession]:
+            yield only()
+
+        for part in (reading, profile, asking):
+            patch.setattr(part, "session", shared)
+        patch.setattr(profile, "LOOP_S", 0.05)
+        patch.setattr(beside, "MOST_S", 0.5)
         patch.setattr(command, "describe", partial(describe, watched_s=0.2))
+        for name, value in SHORT_LIVED.items():
+            patch.setenv(name, value)
         yield
 
 
@@ -35,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     before = dict(os.environ)
     try:
-        with open(os.devnull, "w") as nowhere:
+        with open(os.devnull, "w") as nowhere, briefly():
             options = command.parse(["--records", "2000", "--hours", "2", "--results", str(folder)])
             command.run(options, Console(file=nowhere), TINY)
     finally:

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import AsyncIterator
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -105,33 +106,28 @@ def keep(name: str, picture: bytes) -> None:
     (Path(PICTURES or ".") / f"{name}.png").write_bytes(picture)
 
 
-@pytest.mark.parametrize("name", list(PAGES))
-async def test_it_is_whole_quiet_and_fits(tab: Browser, tmp_path: Path, name: str) -> None:
-    for scheme in ("light", "dark"):
-        for width in (NARROW, WIDE):
-            await tab.look(width=width, scheme=scheme)
-            address = await shown(tab, tmp_path, name)
-            assert [each for each in tab.requests if each != "data:,"] == [address]
-            assert tab.complaints == []
-            assert await tab.value("document.documentElement.scrollWidth") <= width
-            assert await tab.value("document.scripts.length + document.images.length") == 0
-            assert await tab.value("typeof hit") == "undefined"
-            if PICTURES:
-                keep(f"{name}-{scheme}-{width}", await tab.picture())
+async def test_it_is_whole_quiet_and_fits(tab: Browser, tmp_path: Path) -> None:
+    for name, scheme, width in product(PAGES, ("light", "dark"), (NARROW, WIDE)):
+        await tab.look(width=width, scheme=scheme)
+        address = await shown(tab, tmp_path, name)
+        assert [each for each in tab.requests if each != "data:,"] == [address]
+        assert tab.complaints == []
+        assert await tab.value("document.documentElement.scrollWidth") <= width, name
+        assert await tab.value("document.scripts.length + document.images.length") == 0
+        assert await tab.value("typeof hit") == "undefined"
+        if PICTURES:
+            keep(f"{name}-{scheme}-{width}", await tab.picture())
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_every_text_can_be_told_from_what_is_behind_it(
-    tab: Browser, tmp_path: Path, scheme: str
-) -> None:
-    for name in ("usual", "hostile"):
+async def test_every_text_can_be_told_from_what_is_behind_it(tab: Browser, tmp_path: Path) -> None:
+    for name, scheme in product(("usual", "hostile"), ("light", "dark")):
         await tab.look(width=WIDE, scheme=scheme)
         await shown(tab, tmp_path, name)
         found = await tab.value(CONTRASTS)
         assert len(found) > 50
-        assert [each for each in found if each[0] < 4.5] == []
-    paper = await tab.value("getComputedStyle(document.body).backgroundColor")
-    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+        assert [each for each in found if each[0] < 4.5] == [], (name, scheme)
+        paper = await tab.value("getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
 
 
 async def test_tables_and_plots_say_what_they_are(tab: Browser, tmp_path: Path) -> None:
@@ -149,17 +145,14 @@ async def test_tables_and_plots_say_what_they_are(tab: Browser, tmp_path: Path) 
         assert all(label and caption and 300 < size <= width for label, caption, size in plots)
 
 
-@pytest.mark.parametrize("width", [320, NARROW, 481, 700, WIDE])
-@pytest.mark.parametrize("name", ["usual", "week"])
-async def test_texts_in_plots_are_of_a_size_to_be_read(
-    tab: Browser, tmp_path: Path, name: str, width: int
-) -> None:
-    await tab.look(width=width)
-    await shown(tab, tmp_path, name)
-    found: list[tuple[float, str]] = await tab.value(SIZES)
-    assert len(found) > 40
-    assert [each for each in found if not 10.5 <= each[0] <= 18] == []
-    assert await tab.value(OVERLAPS) == []
+async def test_texts_in_plots_are_of_a_size_to_be_read(tab: Browser, tmp_path: Path) -> None:
+    for name, width in product(("usual", "week"), (320, NARROW, 481, 700, WIDE)):
+        await tab.look(width=width)
+        await shown(tab, tmp_path, name)
+        found: list[tuple[float, str]] = await tab.value(SIZES)
+        assert len(found) > 40
+        assert [each for each in found if not 10.5 <= each[0] <= 18] == [], (name, width)
+        assert await tab.value(OVERLAPS) == [], (name, width)
 
 
 async def test_a_row_is_a_block_with_its_heads_where_it_is_narrow(tab: Browser, tmp_path: Path) -> None:

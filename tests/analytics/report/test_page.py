@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
@@ -38,13 +39,23 @@ class Reader(HTMLParser):
         self.said.append(data)
 
 
-@pytest.fixture(scope="module")
-def hostile() -> Report:
-    return make(tables(some(random.Random(7), 3, HOSTILE), 24), OF)
+@cache
+def hostile() -> str:
+    return page(make(tables(some(random.Random(7), 3, HOSTILE), 24), OF))
 
 
-def test_what_strangers_wrote_is_text(hostile: Report) -> None:
-    text = page(hostile)
+@cache
+def usual() -> str:
+    return page(report())
+
+
+@cache
+def long(hours: int) -> str:
+    return page(make(tables(some(random.Random(8), hours, ("orders",)), hours), OF))
+
+
+def test_what_strangers_wrote_is_text() -> None:
+    text = hostile()
     read = Reader(text)
     assert {tag for tag, _ in read.tags} & {"script", "img", "iframe", "object", "form", "a"} == set()
     assert not any(name.startswith("on") for _, attributes in read.tags for name in attributes)
@@ -77,8 +88,8 @@ def test_no_field_of_a_report_is_more_than_text() -> None:
     assert "".join(read.said).count(HOSTILE[1]) > 20
 
 
-def test_nothing_leads_out_of_it(hostile: Report) -> None:
-    for text in (page(hostile), page(report())):
+def test_nothing_leads_out_of_it() -> None:
+    for text in (hostile(), usual()):
         targets = {
             value
             for _, attributes in Reader(text).tags
@@ -90,22 +101,22 @@ def test_nothing_leads_out_of_it(hostile: Report) -> None:
         assert "@import" not in text
 
 
-def test_names_of_parts_are_there_once(hostile: Report) -> None:
-    ids = [attributes["id"] for _, attributes in Reader(page(hostile)).tags if "id" in attributes]
+def test_names_of_parts_are_there_once() -> None:
+    ids = [attributes["id"] for _, attributes in Reader(hostile()).tags if "id" in attributes]
     assert len(ids) == len(set(ids)) > 20
-    wanted = re.findall(r'(?:url\(#|href="#|aria-labelledby=")([^)"]+)', page(hostile))
+    wanted = re.findall(r'(?:url\(#|href="#|aria-labelledby=")([^)"]+)', hostile())
     assert set(wanted) <= set(ids)
 
 
 def test_the_same_report_gives_the_same_octets_whatever_others_set() -> None:
-    first = page(report())
+    first = usual()
     with mpl.rc_context({"svg.hashsalt": None, "font.size": 30, "axes.grid": False}):
         assert page(report()) == first
     assert "20" + "26-" not in first  # no date of today
 
 
 def test_numbers_are_those_of_the_report() -> None:
-    said = re.sub(r"\s+", " ", " ".join(Reader(page(report())).said))
+    said = re.sub(r"\s+", " ", " ".join(Reader(usual()).said))
     for wanted in (
         "2025-11-23 17:00 until now, 2025-11-24 16:00:00 UTC",
         "24 hours, 2 of them with records; the last one is still running, and its figures grow.",
@@ -125,16 +136,19 @@ def test_numbers_are_those_of_the_report() -> None:
 
 
 def test_an_alarm_is_of_the_period_and_not_of_the_last_run() -> None:
-    missed = {"lost_samples": 0, "lost_streams": 0, "quarantined_dead": 0, "quarantined_samples": 0}
-    assert "Not all is known" not in page(report(missing=missed))  # though its own run has lost 5
-    assert "read them: 7" in page(report(missing={**missed, "lost_samples": 7}))
-    assert "had read them: 3" in page(report(missing={**missed, "lost_streams": 3}))
-    assert "with the reason: 9" in page(report(missing={**missed, "quarantined_dead": 9}))
-    assert "in the archive alone: 8" in page(report(missing={**missed, "late": 8}))
     nothing = {"first": "", "last": "", "hours": 24, "known": 0}
-    assert "with the reason: 9" in page(
-        report(period=nothing, hours=[], missing={**missed, "quarantined_samples": 9})
-    )
+
+    def told(**missing: int) -> str:
+        """Return the page of a period without hours, though its own run has lost 5 samples."""
+        missed = dict.fromkeys(("lost_samples", "lost_streams", "quarantined_dead", "quarantined_samples"), 0)
+        return page(report(period=nothing, hours=[], missing={**missed, **missing}))
+
+    assert "Not all is known" not in told()
+    assert "read them: 7" in told(lost_samples=7)
+    assert "had read them: 3" in told(lost_streams=3)
+    assert "with the reason: 9" in told(quarantined_dead=9)
+    assert "with the reason: 9" in told(quarantined_samples=9)
+    assert "in the archive alone: 8" in told(late=8)
 
 
 def test_why_something_was_refused_stands_there_where_nothing_was_to_be_put_in(chance: random.Random) -> None:
@@ -177,31 +191,35 @@ def plot(text: str, name: str, form: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("form", ["wide", "narrow"])
-def test_the_hour_that_runs_is_marked_in_plots(form: str) -> None:
-    over = {**document()["period"], "is_running": False}
-    for name in ("Messages put in and given out", "Refusals and dead letters"):
-        assert ">now</text>" in plot(page(report()), name, form)
-        assert ">now</text>" not in plot(page(report(period=over)), name, form)
-    assert page(report()).count("still running, until now") == 2
-    assert "until now" not in page(report(period=over))
+def test_the_hour_that_runs_is_marked_in_plots() -> None:
+    over = page(report(period={**document()["period"], "is_running": False}))
+    for form in ("wide", "narrow"):
+        for name in ("Messages put in and given out", "Refusals and dead letters"):
+            assert ">now</text>" in plot(usual(), name, form)
+            assert ">now</text>" not in plot(over, name, form)
+    assert usual().count("still running, until now") == 2
+    assert "until now" not in over
 
 
-@pytest.mark.parametrize("form", ["wide", "narrow"])
-def test_many_hours_are_outlines_and_not_bars(form: str) -> None:
+def test_many_hours_are_outlines_and_not_bars() -> None:
     """Two bars an hour would be a pixel wide each at 168 hours."""
-    few, many = (
-        page(make(tables(some(random.Random(8), hours, ("orders",)), hours), OF)) for hours in (48, 168)
-    )
-    for name in ("Messages put in and given out", "Refusals and dead letters"):
-        assert plot(few, name, form).count("<path") + plot(few, name, form).count("<use") > 48
-        assert plot(many, name, form).count("<path") + plot(many, name, form).count("<use") < 40
+
+    def shapes(text: str, name: str, form: str) -> int:
+        found = plot(text, name, form)
+        return found.count("<path") + found.count("<use")
+
+    for form in ("wide", "narrow"):
+        for name in ("Messages put in and given out", "Refusals and dead letters"):
+            assert shapes(long(48), name, form) > 48
+            assert shapes(long(168), name, form) < 40
 
 
 def test_hours_without_records_leave_a_gap_in_outlines() -> None:
     rows = some(random.Random(8), 168, ("orders",))
     gap = {hour: own for hour, own in rows.items() if not hour.startswith("2025-11-21")}
-    whole, broken = (plot(page(make(tables(each, 168), OF)), "Messages put", "wide") for each in (rows, gap))
+    whole, broken = (
+        plot(text, "Messages put", "wide") for text in (long(168), page(make(tables(gap, 168), OF)))
+    )
     assert broken.count("M ") > whole.count("M ")
 
 

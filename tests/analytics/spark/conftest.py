@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from services.analytics.session import CONFIG
 from tests.analytics.spark.entries import Entries
-from tests.servers import PROGRAMS, Server
-from tests.stores import chance
-
-__all__ = ["chance"]
+from tests.analytics.spark.jvm import SHORT_LIVED
+from tests.servers import Server
 
 ROOT = Path(__file__).parents[3]
 PLACES = (ROOT, ROOT / "operator", ROOT / "services/analytics/plugin")
@@ -23,9 +23,9 @@ PLACES = (ROOT, ROOT / "operator", ROOT / "services/analytics/plugin")
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """It knows of our data source only by the folder in which Spark looks for such."""
+    """It finds the data source only by the folder in which Spark looks for such modules."""
     before = dict(os.environ)
-    os.environ |= {
+    os.environ |= SHORT_LIVED | {
         "PYTHONPATH": os.pathsep.join(map(str, PLACES)),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -40,27 +40,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.local.dir": str(folder),
         "spark.sql.streaming.stopTimeout": "60s",
     }
-    builder = SparkSession.builder.master("local[2,3]").appName("tests")  # a task may fail twice
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
+    conf = SparkConf(loadDefaults=False).setMaster("local[2,3]")  # a task may fail twice
+    conf.setAll(list(settings.items()))
+    gateway = launch_gateway(conf)
+    context = SparkContext(conf=conf, gateway=gateway)
+    context.setLogLevel("OFF")
+    session = SparkSession(context)
     yield session
-    gateway = session.sparkContext._gateway
     session.stop()
     gateway.shutdown()
-    gateway.proc.stdin.close()  # which ends the JVM
+    gateway.proc.stdin.close()  # ends the JVM
     gateway.proc.wait(60)
     os.environ.clear()
     os.environ |= before
-
-
-@pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that leave it whole."""
-    server = Server(next(iter(PROGRAMS)), tmp_path_factory.mktemp("store")).start()
-    yield server
-    server.end()
 
 
 @pytest.fixture

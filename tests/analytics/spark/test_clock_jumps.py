@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from services.analytics import planning
 from services.analytics.clocks import ClockWrong
 from services.analytics.hours import hour_at
 from services.analytics.run import run
@@ -48,18 +47,6 @@ def test_a_jump_is_refused_and_what_is_kept_stays(
     store.letter("a", store.now_ms())
     run(spark, settings(store.server, tmp_path, "r2", retention_days=7))
     assert dead(tmp_path) == 2
-
-
-def test_a_jump_of_both_clocks_is_one_all_the_same(
-    spark: SparkSession, store: Entries, tmp_path: Path, jump: Jump, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    right = planning.time.time
-    store.letter("a", store.now_ms())
-    run(spark, settings(store.server, tmp_path, "r1"))
-    jump(30 * 24)
-    monkeypatch.setattr(planning.time, "time", lambda: right() + 30 * 24 * 3600)
-    with pytest.raises(ClockWrong, match="more than 7 days ago"):
-        run(spark, settings(store.server, tmp_path, "r2"))
 
 
 def test_who_goes_on_in_a_jump_has_all_hours_when_the_clock_is_back(

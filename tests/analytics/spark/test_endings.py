@@ -1,50 +1,25 @@
-"""Ctrl-C and SIGTERM: a run is given up in order, says so in its last line, and the next one finishes it."""
+"""Ctrl-C while Spark starts: the job says so, ends in order, and leaves no process behind."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.analytics.spark.entries import Entries
-from tests.analytics.spark.test_archive import named, rows
-from tests.analytics.spark.test_kills import PATIENCE_S, begin
-
-
-def logged(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+from tests.analytics.spark.test_kills import PATIENCE_S, begin, logged
 
 
 def has_begun_java(pid: int) -> bool:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return any(b"spark" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children)
-
-
-@pytest.mark.timeout(2 * PATIENCE_S)
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_in_the_middle_of_a_run(store: Entries, tmp_path: Path, number: signal.Signals, code: int) -> None:
-    letter = store.letter("a", store.now_ms())
-    output = tmp_path / "out"
-    process = begin(store, output)
-    while process.poll() is None and not (output / "runs/r1/plan.json").exists():
-        time.sleep(0.005)
-    process.send_signal(number)
-    assert process.wait(PATIENCE_S) == code, (tmp_path / "log").read_text()[-3000:]
-    assert "terminated" in [
-        line["action"] for line in logged(tmp_path / "log")
-    ]  # what was under way may end after it
-    assert not (output / "runs/lock.json").exists()
-    assert begin(store, output).wait(PATIENCE_S) == 0, (tmp_path / "log").read_text()[-3000:]
-    assert named(rows(output / "archive/dead")) == [("a", letter)]
+    return any(b"spark-submit" in Path(f"/proc/{child}/cmdline").read_bytes() for child in children)
 
 
 def eventually_gone(group: int) -> None:
-    """Raises ProcessLookupError."""
+    """Raise ProcessLookupError once no process of the group is left."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         os.killpg(group, 0)
@@ -53,7 +28,7 @@ def eventually_gone(group: int) -> None:
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_while_spark_starts(store: Entries, tmp_path: Path) -> None:
+def test_ctrl_c_while_spark_starts_ends_the_job(store: Entries, tmp_path: Path) -> None:
     process = begin(store, tmp_path / "out")
     while process.poll() is None and not has_begun_java(process.pid):
         time.sleep(0.005)
@@ -69,7 +44,7 @@ def test_while_spark_starts(store: Entries, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_twice_while_spark_starts(store: Entries, tmp_path: Path) -> None:
+def test_second_ctrl_c_ends_the_job_at_once(store: Entries, tmp_path: Path) -> None:
     process = begin(store, tmp_path / "out")
     while process.poll() is None and not has_begun_java(process.pid):
         time.sleep(0.005)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,64 +15,32 @@ from tests.analytics.spark.entries import HOUR_MS, Entries
 from tests.analytics.spark.test_archive import named, rows, settings
 
 
-def test_files_of_a_newer_program_stay_and_those_beside_them_are_joined(
-    spark: SparkSession,
-    store: Entries,
-    tmp_path: Path,
-    chance: random.Random,
-    monkeypatch: pytest.MonkeyPatch,
+def test_small_files_are_joined_and_those_that_are_large_or_of_a_newer_program_stay(
+    spark: SparkSession, store: Entries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     died = store.now_ms() - HOUR_MS
+
+    def added(name: str, letters: int) -> list[str]:
+        """Return the names of the files that the run has added."""
+        for _ in range(letters):
+            store.letter("a", died)
+        run(spark, settings(store.server, tmp_path, name))
+        return [path.name for path in files(tmp_path) if path not in kept]
+
+    kept: dict[Path, bytes] = {}
     for name in ("r0", "r1"):
-        for number in range(20):
-            store.letter("ab"[number % 2], died)
-        run(spark, settings(store.server, tmp_path, name))
-    newer = {path: with_column(path) for path in chance.sample(files(tmp_path), 1)}
+        added(name, 40)
+        kept |= {path: path.read_bytes() for path in files(tmp_path)}
     monkeypatch.setattr(compaction, "MANY", 1)
-    for number in range(20):
-        store.letter("ab"[number % 2], died)
-    run(spark, settings(store.server, tmp_path, "r2"))
-    for path, octets in newer.items():
-        assert path.read_bytes() == octets
-    assert [path.name for path in files(tmp_path) if path not in newer] == ["r2-c0000.parquet"]
-    assert named(rows(tmp_path / "archive/dead")) == sorted(
-        (row["queue"], row["id"]) for row in store.letters
-    )
-
-
-@pytest.mark.parametrize("limit", ["rows", "octets"])
-def test_a_file_that_is_half_full_is_written_no_more(
-    spark: SparkSession,
-    store: Entries,
-    tmp_path: Path,
-    chance: random.Random,
-    monkeypatch: pytest.MonkeyPatch,
-    limit: str,
-) -> None:
-    """However many there are: each run that adds to their hour would write all of them anew."""
-    died = store.now_ms() - HOUR_MS
-    for name in ("r0", "r1", "r2"):
-        for _ in range(40):
-            store.letter("a", died, body=chance.randbytes(1000))
-        run(spark, settings(store.server, tmp_path, name, bodies="full"))
-    large = {path: path.read_bytes() for path in files(tmp_path)}
-    assert len(large) == 3
-    monkeypatch.setattr(compaction, "MANY", 1)
-    if limit == "rows":
-        monkeypatch.setattr(compaction, "ROWS_A_FILE", 80)
-    else:
-        monkeypatch.setattr(compaction, "FILE_OCTETS", 2 * min(map(len, large.values())))
-    names = []
-    for name in ("r3", "r4", "r5", "r6"):
-        store.letter("a", died)
-        run(spark, settings(store.server, tmp_path, name))
-        names.append([path.name for path in files(tmp_path) if path not in large])
-    assert names == [["r3-0000.parquet"], *([f"{name}-c0000.parquet"] for name in ("r4", "r5", "r6"))]
-    assert {path: path.read_bytes() for path in large} == large
-    assert named(rows(tmp_path / "archive/dead")) == sorted(
-        (row["queue"], row["id"]) for row in store.letters
-    )
-    assert sum(row["count"] for row in rows(tmp_path / "aggregates/deaths")) == len(store.letters)
+    monkeypatch.setattr(compaction, "ROWS_A_FILE", 80)  # so these are half full
+    assert added("r2", 1) == ["r2-0000.parquet"]
+    assert added("r3", 1) == ["r3-c0000.parquet"]
+    kept |= {path: with_column(path) for path in files(tmp_path) if path not in kept}
+    assert added("r4", 1) == ["r4-c0000.parquet"]
+    assert {path: path.read_bytes() for path in kept} == kept
+    wanted = sorted((row["queue"], row["id"]) for row in store.letters)
+    assert named(rows(tmp_path / "archive/dead")) == wanted
+    assert sum(row["count"] for row in rows(tmp_path / "aggregates/deaths")) == len(wanted)
 
 
 def files(output: Path) -> list[Path]:
@@ -81,7 +48,7 @@ def files(output: Path) -> list[Path]:
 
 
 def with_column(path: Path) -> bytes:
-    """As a program of later might have written it; its octets."""
+    """Write the file as a later program might; its octets."""
     found = pq.ParquetFile(path).read()
     pq.write_table(found.append_column("weight", pa.nulls(len(found), pa.int64())), path)
     return path.read_bytes()

@@ -1,4 +1,4 @@
-"""The job killed at random moments, and begun again until it is through: as if nothing had happened."""
+"""The job told to end, then killed at a random moment: the next run finishes it as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -12,32 +12,38 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
+from services.analytics.files import Files
+from services.analytics.report.output import give
+from services.analytics.run import run
+from services.analytics.settings import Settings
 from services.store.model.keys import RegistryKeys
 from tests.analytics.spark.entries import Entries, fill_letters, fill_samples
+from tests.analytics.spark.jvm import SHORT_LIVED
 from tests.docs.blocks import blocks
 
 PAGE = "docs/analytics.md"
 USUAL_STORE, USUAL_OUTPUT = "redis://127.0.0.1:6379", "/var/lib/penstock/analytics"
 PATIENCE_S = 900.0
-KILLS = 3  # in one test: each costs a start of Spark
 
 
 def command(store: Entries, output: Path, *more: str) -> list[str]:
-    """That of the page, with less memory."""
+    """Return the command of the page, with less memory."""
     (job,) = [each for each in blocks(PAGE) if each.section == "The job" and each.is_command]
     line = job.text.replace(USUAL_STORE, store.server.url).replace(USUAL_OUTPUT, str(output))
     python, *words = shlex.split(line)
     assert (python, {store.server.url, str(output)} <= set(words)) == ("python", True)
-    own = ("--run-id", "r1", "--master", "local[2]", "--driver-memory", "512m")
-    return [sys.executable, "-P", *words, *own, *more]
+    return [sys.executable, "-P", *words, "--run-id", "r1", "--driver-memory", "512m", *more]
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    own = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return {**os.environ, **SHORT_LIVED, **own}
 
 
 def begin(store: Entries, output: Path, *more: str) -> subprocess.Popen[bytes]:
@@ -52,19 +58,42 @@ def kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def is_there(path: str) -> Callable[[Path], bool]:
-    return lambda output: any(output.glob(path))
+def carry_out(spark: SparkSession, store: Entries, output: Path) -> None:
+    """Do what the process of the job does, in this process: run r1 and give its report to the store."""
+    settings = Settings(store.server.url, str(output), "r1")
+    run(spark, settings)
+    give(Files(settings.output), settings)
 
 
-# what a run has got to when it is killed; and then some time more
+# What a run has got to when it is interrupted: files that are written by then.
 MOMENTS = {
-    "it has the lock": is_there("runs/lock.json"),
-    "it has a plan": is_there("runs/r1/plan.json"),
-    "it writes the archive": is_there("runs/r1/staging/archive/*/*"),
-    "it computes tables": is_there("runs/r1/staging/aggregates/*"),
-    "it is ready": is_there("runs/r1/ready.json"),
-    "it moves": is_there("archive/dead/day=*"),
+    "it has the lock": "runs/lock.json",
+    "it has a plan": "runs/r1/plan.json",
+    "it writes the archive": "runs/r1/staging/archive/*/*",
+    "it computes tables": "runs/r1/staging/aggregates/*",
+    "it is ready": "runs/r1/ready.json",
+    "it moves": "archive/dead/day=*",
 }
+
+
+def wait_until(moment: str, output: Path, process: subprocess.Popen[bytes], begun: float = 0.0) -> None:
+    """Return when a file of the moment is newer than `begun`, or the process has ended."""
+    while process.poll() is None and not any(map(is_newer(begun), output.glob(MOMENTS[moment]))):
+        time.sleep(0.005)
+
+
+def is_newer(begun: float) -> Callable[[Path], bool]:
+    def check(path: Path) -> bool:
+        try:
+            return path.stat().st_mtime > begun
+        except FileNotFoundError:
+            return False
+
+    return check
+
+
+def logged(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
 
 
 def rows(folder: Path) -> list[tuple[str, str]]:
@@ -76,33 +105,48 @@ def octets(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
 
 
+def check_same(one: Path, other: Path) -> None:
+    """Check that two outputs have the same tables, and the same records in their archives."""
+    assert octets(one / "aggregates") == octets(other / "aggregates") != {}
+    for kind in ("dead", "samples"):
+        assert rows(one / "archive" / kind) == rows(other / "archive" / kind) != []
+
+
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_killed_at_random_it_ends_as_if_it_had_not_been(
-    store: Entries, tmp_path: Path, chance: random.Random
+def test_interrupted_run_ends_as_an_undisturbed_one(
+    spark: SparkSession, store: Entries, tmp_path: Path, chance: random.Random
 ) -> None:
     fill_letters(store, chance, 60, 2)
     fill_samples(store, chance, 8, 2)
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    whole.mkdir(), killed.mkdir()
-    assert begin(store, whole / "out").wait(PATIENCE_S) == 0, (whole / "log").read_text()[-3000:]
-    moments = sorted(chance.sample(list(MOMENTS), KILLS), key=list(MOMENTS).index)
-    for name in moments:
-        has_come = MOMENTS[name]
-        process = begin(store, killed / "out")
-        while process.poll() is None and not has_come(killed / "out"):
-            time.sleep(0.005)
-        time.sleep(chance.choice((0.0, 0.0, chance.random())))
-        print(f"killed when {name}: {'still at work' if process.poll() is None else 'it was through'}")
-        kill(process)
-    assert begin(store, killed / "out").wait(PATIENCE_S) == 0, (killed / "log").read_text()[-3000:]
-    assert octets(whole / "out/aggregates") == octets(killed / "out/aggregates") != {}
-    for kind in ("dead", "samples"):
-        assert rows(whole / "out/archive" / kind) == rows(killed / "out/archive" / kind) != []
-    one, other = (json.loads((folder / "out/state.json").read_text()) for folder in (whole, killed))
+    whole, output, log = tmp_path / "whole", tmp_path / "out", tmp_path / "log"
+    carry_out(spark, store, whole)
+
+    process = begin(store, output)
+    wait_until("it has a plan", output, process)
+    number = chance.choice((signal.SIGTERM, signal.SIGINT))
+    process.send_signal(number)
+    assert process.wait(PATIENCE_S) == 128 + number, log.read_text()[-3000:]
+    told = logged(log)
+    assert [each["master"] for each in told if each["action"] == "started"] == ["local[*]"]
+    assert "terminated" in [each["action"] for each in told]
+    assert not (output / "runs/lock.json").exists()
+    assert not (output / "state.json").exists()
+
+    begun = time.time()
+    process = begin(store, output)
+    moment = chance.choice([name for name in MOMENTS if name != "it has a plan"])  # that is there already
+    wait_until(moment, output, process, begun)
+    time.sleep(chance.choice((0.0, 0.0, chance.random())))
+    print(f"killed when {moment}: {'still at work' if process.poll() is None else 'it was through'}")
+    kill(process)
+
+    carry_out(spark, store, output)
+    check_same(whole, output)
+    one, other = (json.loads((folder / "state.json").read_text()) for folder in (whole, output))
     for state in (one, other):
         del state["now_ms"], state["unfinished"]  # they were planned one after the other
     assert one == other
-    assert sorted(path.name for path in (killed / "out/runs/r1").iterdir()) == ["done.json", "plan.json"]
-    latest = (killed / "out/reports/latest.json").read_bytes()
-    assert latest == (killed / "out/reports/r1.json").read_bytes()
+    assert sorted(path.name for path in (output / "runs/r1").iterdir()) == ["done.json", "plan.json"]
+    latest = (output / "reports/latest.json").read_bytes()
+    assert latest == (output / "reports/r1.json").read_bytes()
     assert store.server.call("GET", RegistryKeys().report).partition(b" ")[2] == latest

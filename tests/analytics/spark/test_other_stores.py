@@ -97,10 +97,12 @@ def test_of_a_store_that_went_back_what_is_new_is_read_once(
     done = run(spark, settings(store.server, tmp_path, "r2", fail_on_loss=False))
     assert done["dead"] == {"read": len(new), "archived": len(new), "quarantined": 0, "gone": 0}
     assert named(rows(tmp_path / "archive/dead")) == sorted(("a", each) for each in (*old, *new))
+    assert done["lost_streams"] == [store.queue("a")]
     assert sum(row["count"] for row in table(tmp_path, DEATHS).values()) == len(new) + 4
-    store.letter("a", now + 1)
     state = json.loads((tmp_path / "state.json").read_text())
     assert state["streams"][store.queue("a")] == new[-1]
+    assert json.loads((tmp_path / "reports/latest.json").read_text())["missing"]["lost_streams"] == 1
+    assert "Not all is known" in (tmp_path / "reports/latest.html").read_text()
 
 
 def test_what_cannot_be_seen_once_is_not_read_again(
@@ -112,7 +114,7 @@ def test_what_cannot_be_seen_once_is_not_read_again(
     run(spark, settings(store.server, tmp_path, "r1"))
     (document,) = store.server.call("HMGET", keys.queues, "a")
     store.server.call("SET", store.queue("c"), "no stream")
-    for number, spoilt in enumerate((b"not json", b"[]", b'{"qid": "1"}', b"\xff")):
+    for number, spoilt in enumerate((b"[]", b"\xff")):
         store.server.call("HSET", keys.queues, "a", spoilt)
         store.letter("b", now)
         assert run(spark, settings(store.server, tmp_path, f"s{number}"))["dead"]["read"] == 1

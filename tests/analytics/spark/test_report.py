@@ -20,12 +20,10 @@ from services.analytics.report.output import ReportRefused, give
 from services.analytics.run import run
 from services.analytics.settings import Settings, SettingsError, Shape
 from services.store.model.keys import RegistryKeys
-from services.store.redis.library import source
 from services.store.redis.rights import analytics_rules
 from tests.analytics.spark import expected
 from tests.analytics.spark.entries import HOUR_MS, Entries, fill_letters, fill_samples
 from tests.analytics.spark.test_aggregates import seed
-from tests.analytics.spark.test_kills import PATIENCE_S, begin
 from tests.servers import PROGRAMS, Server
 
 KEY = RegistryKeys().report
@@ -135,25 +133,6 @@ def test_each_run_replaces_the_newest_and_old_ones_go(
     assert told["totals"]["dead"] == 2  # the hour of the first is about to be removed
 
 
-def test_a_letter_that_is_ahead_moves_no_period(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
-    """Within the slack it may be of an hour that has not begun."""
-    begun = store.now_ms() // HOUR_MS * HOUR_MS
-    store.letter("a", begun - HOUR_MS)
-    store.letter("a", begun + 2 * HOUR_MS)  # also where an hour turns meanwhile
-    run(spark, settings(store, tmp_path, report_hours=2, clock_slack_s=7200))
-    told = json.loads(published(tmp_path)["latest.json"])
-    assert told["totals"]["dead"] == 1
-    assert told["period"]["known"] == 1
-
-
-def test_a_run_of_nothing_has_a_report_of_nothing(
-    spark: SparkSession, store: Entries, tmp_path: Path
-) -> None:
-    run(spark, settings(store, tmp_path))
-    assert json.loads(published(tmp_path)["latest.json"])["period"]["first"] == ""
-    assert b"There is nothing yet" in published(tmp_path)["latest.html"]
-
-
 def test_the_store_gets_it_and_keeps_a_newer_one(spark: SparkSession, store: Entries, tmp_path: Path) -> None:
     store.letter("a", store.now_ms())
     for name in ("r1", "r2"):
@@ -209,22 +188,6 @@ def test_the_jobs_own_user_may_do_all_of_it(
     finally:
         store.server.call("ACL", "DELUSER", "analytics")
     assert in_store(store)["totals"]["dead"] == 20
-
-
-@pytest.mark.timeout(2 * PATIENCE_S)
-def test_the_process_ends_with_3_where_only_the_report_is_missing_and_gives_it_when_it_is_begun_again(
-    store: Entries, tmp_path: Path
-) -> None:
-    store.letter("a", store.now_ms())
-    store.server.call("FUNCTION", "FLUSH")
-    assert begin(store, tmp_path / "out").wait(PATIENCE_S) == 3
-    last = json.loads((tmp_path / "log").read_text().splitlines()[-1])
-    assert "the output is complete, but the store has not taken the report: " in last["message"]
-    found = published(tmp_path / "out")
-    store.server.call("FUNCTION", "LOAD", source())
-    assert begin(store, tmp_path / "out").wait(PATIENCE_S) == 0
-    assert in_store(store) == json.loads(found["latest.json"])
-    assert published(tmp_path / "out") == found
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "http://h", "redis://"])

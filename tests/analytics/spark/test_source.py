@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-import redis
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
@@ -130,10 +128,7 @@ def test_nothing_there_is_no_rows(spark: SparkSession, server: Server) -> None:
 def test_fewer_columns(spark: SparkSession, server: Server) -> None:
     add(server, numbered(3))
     reader = spark.read.format("redis_stream").options(url=server.url, stream=KEY)
-    assert tuple(reader.schema("id string, stream string").load().collect()[0]) == (
-        "1-0",
-        KEY,
-    )
+    assert tuple(reader.schema("id string, stream string").load().collect()[0]) == ("1-0", KEY)
     with pytest.raises(
         PySparkException, match="kind 'entries' has no column size bigint; it has stream string"
     ):
@@ -164,24 +159,6 @@ def test_sql(spark: SparkSession, server: Server) -> None:
         spark.catalog.dropTempView("v")
 
 
-def test_partitions_are_read_side_by_side(spark: SparkSession, server: Server) -> None:
-    """Each waits for the other."""
-    add(server, numbered(1000))
-
-    def meet(rows):  # type: ignore[no-untyped-def]
-        with redis.Redis.from_url(url) as client:
-            number = sum(1 for _ in rows)
-            client.rpush("arrived", number)
-            while client.llen("arrived") < 2:
-                time.sleep(0.01)
-        yield number
-
-    url = server.url
-    frame = load(spark, server, rowsPerPartition=600)
-    assert frame.rdd.getNumPartitions() == 2
-    assert sum(frame.rdd.mapPartitions(meet).collect()) == 1000
-
-
 def test_a_task_that_fails_and_is_tried_again_gives_each_row_once(
     spark: SparkSession, server: Server, tmp_path: Path
 ) -> None:
@@ -206,8 +183,6 @@ def test_a_task_that_fails_and_is_tried_again_gives_each_row_once(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"kind": "live"}, "option kind is 'live': it is one of dead, samples, entries"),
-        ({"pageRows": "none"}, "option pageRows is 'none': it is a number from 1 up"),
         ({"kind": "dead", "queue": "orders"}, "there is no queue 'orders'"),
         ({"kind": "dead", "domain": "elsewhere"}, "there is no domain 'elsewhere'; there are main"),
     ],

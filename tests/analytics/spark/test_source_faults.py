@@ -1,4 +1,4 @@
-"""A whole reading by Spark while the store is killed, fails over, or a slot moves."""
+"""A whole reading by Spark while the store is killed. Failovers and moved slots are in test_reading_faults.py."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.analytics.spark.loading import ids, load
-from tests.analytics.streams import KEY, add
-from tests.servers import PROGRAMS, Server, eventually
-from tests.topologies import Cluster, Replicated
+from tests.analytics.streams import add
+from tests.servers import Server, eventually
 
 ENTRIES = [(f"{number}-0", 2000) for number in range(1, 12_001)]  # more than what is read ahead
 LONG_S = 240  # for what takes seconds where nobody else is at work
@@ -61,27 +60,3 @@ def test_a_server_that_is_killed_and_starts_again(
         own_server.restart()
 
     assert read_while(spark, own_server.url, tmp_path, restart) == expected
-
-
-def test_a_slot_that_moves_and_keys_on_several_shards(spark: SparkSession, tmp_path: Path) -> None:
-    cluster = Cluster(next(iter(PROGRAMS)), tmp_path)
-    try:
-        cluster.start()
-        holder = cluster.holder(KEY)
-        expected = add(holder, ENTRIES)
-        target = next(node for node in cluster.nodes if node is not holder)
-        assert read_while(spark, cluster.url, tmp_path, lambda: cluster.move(KEY, target)) == expected
-    finally:
-        cluster.end()
-
-
-def test_a_failover_under_sentinels(spark: SparkSession, tmp_path: Path) -> None:
-    topology = Replicated(next(iter(PROGRAMS)), tmp_path)
-    try:
-        topology.start()
-        old = topology.primary()
-        expected = add(old, ENTRIES)
-        eventually(lambda: all(node.call("XLEN", KEY) == len(ENTRIES) for node in topology.nodes))
-        assert read_while(spark, topology.url, tmp_path, old.kill9) == expected
-    finally:
-        topology.end()

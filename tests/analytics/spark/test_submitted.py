@@ -1,4 +1,4 @@
-"""The job's own file submitted by Spark's own program, which says where it runs. Another one is in test_commands.py."""
+"""The job's own file submitted by spark-submit. The command of the page is run by test_commands.py."""
 
 from __future__ import annotations
 
@@ -8,42 +8,53 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
+from services.store.model.keys import RegistryKeys
+from services.store.redis.library import source
 from tests.analytics.spark.conftest import ROOT
 from tests.analytics.spark.entries import Entries
 from tests.analytics.spark.test_archive import named, rows
-from tests.analytics.spark.test_kills import PATIENCE_S, environment
+from tests.analytics.spark.test_kills import PATIENCE_S, carry_out, environment
 
 SUBMIT = Path(pyspark.__file__).parent / "bin/spark-submit"
 FILE = ROOT / "services/analytics/__main__.py"
 
 
 @pytest.mark.timeout(2 * PATIENCE_S)
-@pytest.mark.parametrize(
-    ("of_spark", "of_job", "master"),
-    [
-        (["--master", "local[1]"], ["--master", "local[2]"], "local[2]"),
-        (["--conf", "spark.master=local[3]", "--driver-memory", "600m"], [], "local[3]"),
-        ([], [], "local[*]"),
-    ],
-)
-def test_its_master_is_the_jobs(
-    store: Entries, tmp_path: Path, of_spark: list[str], of_job: list[str], master: str
+def test_submitted_job_has_its_own_master_and_exits_with_3_if_the_store_refuses_the_report(
+    spark: SparkSession, store: Entries, tmp_path: Path
 ) -> None:
     letter = store.letter("a", store.now_ms())
-    command = [
-        str(SUBMIT),
-        *of_spark,
-        str(FILE),
+    store.server.call("FUNCTION", "FLUSH")
+    of_spark = ("--conf", "spark.master=local[3]", "--driver-memory", "600m")
+    of_job = (
         "--store",
         store.server.url,
         "--output",
         str(tmp_path),
-        *of_job,
-    ]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr[-3000:]
-    # Spark's program tells what ours says where it tells everything else: on its output
+        "--run-id",
+        "r1",
+        "--master",
+        "local[1]",
+    )
+    done = subprocess.run(
+        [str(SUBMIT), *of_spark, str(FILE), *of_job],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    # spark-submit passes on what the job logs on its output
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert [each["master"] for each in told if each.get("action") == "started"] == [master]
+    assert [each["master"] for each in told if each.get("action") == "started"] == ["local[1]"]
+    assert done.returncode == told[-1]["code"] == 3, done.stderr[-3000:]
+    assert "the output is complete, but the store has not taken the report: " in told[-1]["message"]
     assert named(rows(tmp_path / "archive/dead")) == [("a", letter)]
+
+    reports = {path.name: path.read_bytes() for path in (tmp_path / "reports").iterdir()}
+    store.server.call("FUNCTION", "LOAD", source())
+    carry_out(spark, store, tmp_path)
+    assert reports == {path.name: path.read_bytes() for path in (tmp_path / "reports").iterdir()}
+    given = store.server.call("GET", RegistryKeys().report).partition(b" ")[2]
+    assert given == reports["latest.json"]
