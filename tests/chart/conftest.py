@@ -1,4 +1,4 @@
-"""A `penstock up` for all tests of the chart that speak to real edges; a release for each that needs one."""
+"""A `penstock up` for all tests of the chart that speak to real edges, and releases on a real API server."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.chart.chart import RELEASE
 from tests.chart.release import Release
 from tests.cli.shell import Shell, Up, running
-from tests.kubernetes.cluster import DEFINITIONS, Cluster
-from tests.kubernetes.namespaces import RESTRICTED
+from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
 
 NewNamespace = Callable[..., str]
 
@@ -24,9 +24,18 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
 
 @pytest.fixture
 def release(cluster: Cluster, new_namespace: NewNamespace) -> Iterator[Release]:
-    """To be installed by the test; whatever it leaves of it goes."""
+    """A release that the test installs; whatever it leaves of it goes."""
     released = Release(cluster, new_namespace(**RESTRICTED))
     yield released
-    cluster.helm("uninstall", RELEASE, "--namespace", released.namespace, "--no-hooks", "--ignore-not-found")
-    for path in DEFINITIONS.glob("*.yaml"):
-        cluster.kubectl("delete", "--ignore-not-found", "--filename", str(path))
+    released.remove()
+
+
+@pytest.fixture(scope="module")
+def installed(api_server: ApiServer) -> Iterator[Release]:
+    """A release that the tests of a file share; each upgrades it as it needs it."""
+    cluster = api_server.as_user()
+    released = Release(cluster, make_namespace(cluster, RESTRICTED))
+    released.install()
+    yield released
+    released.remove()
+    remove_namespace(cluster, released.namespace)

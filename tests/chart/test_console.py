@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import subprocess
@@ -16,10 +15,9 @@ import pytest
 
 from services.console.settings import ConsoleSettings
 from services.kit.config.settings import load
-from tests.chart.chart import CHART, NAME, Refused, Rendered, Values, nested, render, together
+from tests.chart.chart import CHART, NAME, Rendered, Values, must_refuse, nested, render, together
 from tests.chart.console import CONSOLE, PLACE, PROXY, asked, settings
 from tests.chart.flows import Flows
-from tests.chart.release import Release
 from tests.cli.shell import ANY_PORT, Up
 from tests.servers import eventually, free_port
 
@@ -120,7 +118,6 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         said(auth={"proxy": {"roles": {"sre": "admin"}}}),
         "console.auth.proxy.networks: nobody's headers count without it",
     ),
-    "a role that there is not": (said(auth={"tokens": [{**ADMIN, "role": "root"}]}), "value must be one of"),
     "tokens in two places": (
         said(settings={"tokens": []}),
         "console.settings.tokens: say console.auth.tokens",
@@ -155,10 +152,7 @@ REFUSALS: dict[str, tuple[Values, str]] = {
 
 @pytest.mark.parametrize("what", REFUSALS)
 def test_what_cannot_be_is_refused_in_words(what: str) -> None:
-    values, words = REFUSALS[what]
-    with pytest.raises(Refused) as refused:
-        render(values)
-    assert words in " ".join(str(refused.value).split())
+    must_refuse(*REFUSALS[what])
 
 
 # Who reaches it -------------------------------------------------------------------------------------------------------
@@ -194,38 +188,6 @@ def test_a_proxy_beside_it_is_the_only_way_in() -> None:
     assert f"Ingress/{NAME}-console" in rendered
     assert flows.passes(ELSEWHERE, flows.pods["console"], 4180)
     assert not flows.passes(ELSEWHERE, flows.pods["console"], 8080)
-
-
-# On a real API server -------------------------------------------------------------------------------------------------
-
-
-def tokens(release: Release) -> dict[str, str]:
-    data = release.get("secret", f"{NAME}-console")["data"]
-    return {key: base64.b64decode(value).decode() for key, value in data.items()}
-
-
-def test_tokens_are_made_once_and_notes_tell_how_to_read_them(release: Release) -> None:
-    release.install(CONSOLE)
-    made = tokens(release)
-    assert [len(token) for token in made.values()] == [40]
-    (line,) = [line for line in release.notes().splitlines() if "get secret" in line]
-    _, _, words = line.strip().partition("kubectl ")
-    assert release.cluster.kubectl(*_split(words)).strip() == made["admin-token"]
-    release.upgrade(said(auth={"tokens": [ADMIN, VIEWER]}))
-    more = tokens(release)
-    assert more["admin-token"] == made["admin-token"]
-    assert set(more) == {"admin-token", "grafana"}
-    assert made["admin-token"] not in json.dumps(release.get("deployment", f"{NAME}-console"))
-
-
-def _split(words: str) -> list[str]:
-    command, template = words.split(" go-template=")
-    return [*command.split(), "go-template=" + template.strip("'")]
-
-
-def test_notes_say_nothing_of_a_console_that_is_off(release: Release) -> None:
-    release.install()
-    assert "console" not in release.notes()
 
 
 # The script of `helm test` --------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from services.kit.config.settings import GlobalSettings, load
 from services.kit.edge import edges
 from services.ring.node.identity import identify
 from tests.chart.chart import CHART, NAME, Rendered, nested, render
-from tests.chart.switches import OPERATOR, SWITCHES, TMQ
+from tests.chart.switches import OPERATOR, TMQ, renderings
 
 PORTS = {
     "tmq": {"tmq-document": 6161, "tmq-reference": 6162, "health": 9161},
@@ -108,16 +108,18 @@ def test_rqp_cast_is_on_every_address_of_the_pod_and_its_ports_are_open(
         ), port
 
 
-@pytest.mark.parametrize("switch", SWITCHES, ids=lambda switch: switch.path)
-def test_whatever_is_switched_the_files_can_be_used(
-    switch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for values in (switch.values_on, switch.values_off):
-        rendered = render(switch.beside, values)
+def test_whatever_is_switched_the_files_can_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file and environment once."""
+    tried = set()
+    for rendered in renderings():
         for edge in PORTS:
-            if f"ConfigMap/{NAME}-{edge}" in rendered:
-                with monkeypatch.context() as environment:
-                    as_the_edge_reads_it(rendered, edge, tmp_path, environment)
+            if (place := f"ConfigMap/{NAME}-{edge}") in rendered:
+                its = (edge, rendered[place]["data"]["penstock.yaml"], str(rendered.env(workload(edge))))
+                if its not in tried:
+                    with monkeypatch.context() as environment:
+                        as_the_edge_reads_it(rendered, edge, tmp_path, environment)
+                tried.add(its)
+    assert len(tried) > 20
 
 
 def test_settings_go_through_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.chart.chart import Refused, Values, must_refuse, nested, render, together
-from tests.chart.switches import EXTERNAL
 
 EDGES = ("tmq", "pubsub", "rqp", "ring")
 REFUSALS: dict[str, tuple[Values, str]] = {
@@ -54,10 +53,6 @@ REFUSALS: dict[str, tuple[Values, str]] = {
     "edges of some namespaces where all are watched": (
         nested("operator", {"watch": {"allNamespaces": True}, "discover": {"namespaces": ["yard"]}}),
         "operator.discover.namespaces: operator.watch.allNamespaces finds the edges of every namespace",
-    ),
-    "a volume that nobody may mount": (
-        nested("redis.persistence.accessModes", []),
-        "minItems: got 0, want 1",
     ),
     "an Ingress of no name": (
         nested("console", {"enabled": True, "ingress": {"enabled": True}}),
@@ -108,24 +103,13 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("redis", {"maxmemory": "600m", "resources": {"limits": {"memory": 500000000}}}),
         "redis.maxmemory: 600m is not less than redis.resources.limits.memory, 500000000",
     ),
-    "a volume of no size": (nested("redis.persistence.size", "lots"), "/redis/persistence/size"),
-    "a URL of something else": (
-        together(EXTERNAL, nested("externalRedis.url", "http://a")),
-        "/externalRedis/url",
-    ),
-    "a password that no URL can have": (nested("redis.auth.edgePassword", "a b"), "/redis/auth/edgePassword"),
     "users of Redis by the way": (
         nested("redis.config", {"requirepass": "x"}),
         "redis.config.requirepass: the chart says that itself",
     ),
-    "memory that Redis does not understand": (nested("redis.maxmemory", "1Gi"), "/redis/maxmemory"),
     "every pod counted twice": (
         nested("monitoring", {"podMonitor": {"enabled": True}, "serviceMonitor": {"enabled": True}}),
         "monitoring: podMonitor and serviceMonitor are both on: everything would be counted twice",
-    ),
-    "a hook that helm does not wait for": (
-        nested("operator.uninstallHook.timeoutSeconds", 600),
-        "maximum: got 600, want 240",
     ),
     "a name that no Service can have": (
         {"fullnameOverride": "My_Queues"},
@@ -163,11 +147,6 @@ REFUSALS: dict[str, tuple[Values, str]] = {
         nested("analytics", {"enabled": True, "extraEnv": [{"name": "SPARK_LOCAL_DIRS", "value": "/a"}]}),
         "analytics: the variable SPARK_LOCAL_DIRS is there twice",
     ),
-    "a Secret without a name": (
-        nested("global.imagePullSecrets", [{"nam": "x"}]),
-        "/global/imagePullSecrets/0",
-    ),
-    "a sweep without a pause": (nested("operator.sweepSeconds", 0), "minimum: got 0, want 1"),
 }
 
 
