@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
@@ -64,6 +64,10 @@ class Line:
         if not line.endswith(b"\n"):
             raise Failed(f"it closed the connection after {line!r}")
         return line.rstrip(b"\r\n")
+
+    def close(self) -> None:
+        self._stream.close()
+        self._socket.close()
 
 
 def through_tmq(line: Line, name: str) -> bytes:
@@ -176,7 +180,8 @@ def exchange(edge: str, url: str, until: float) -> str:
     if edge not in WAYS:
         return "this script does not know how it is spoken to: leave out its helmTest"
     try:
-        body = WAYS[edge](connected(edge, url, until), f"helm-test-{secrets.token_hex(8)}")
+        with closing(connected(edge, url, until)) as line:
+            body = WAYS[edge](line, f"helm-test-{secrets.token_hex(8)}")
     except (Failed, OSError, ValueError) as error:
         return str(error) or repr(error)
     return "" if body == BODY else f"{BODY!r} came back as {body!r}"
