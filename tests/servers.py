@@ -34,11 +34,15 @@ _given: set[int] = set()
 
 
 def eventually(
-    condition: Callable[[], Any], patience_s: float = PATIENCE_S, until: Callable[[Any], bool] = bool
+    condition: Callable[[], Any],
+    patience_s: float = PATIENCE_S,
+    until: Callable[[Any], bool] = bool,
+    pause_s: float = 0.01,
 ) -> Any:
     """Waits until it is true and returns what was true; faults of a server on its way up are waited out.
 
-    `until` says what is true of what `condition` returns. Raises AssertionError with what was seen last.
+    `until` says what is true of what `condition` returns; `pause_s` lies between two looks, and is longer where these
+    cost much. Raises AssertionError with what was seen last.
     """
     end = time.monotonic() + patience_s
     seen: Any = None
@@ -50,7 +54,7 @@ def eventually(
             seen = error
         if time.monotonic() > end:
             raise AssertionError(f"it never came true: {seen}")
-        time.sleep(0.01)
+        time.sleep(pause_s)
 
 
 def free_port() -> int:
