@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.chart.chart import NAME, Rendered, Values, nested, render, together
+from tests.chart.chart import FULL, NAME, Rendered, Values, nested, render, together
 from tests.chart.console import CONSOLE_SWITCHES
-from tests.chart.full import FULL
 from tests.chart.switch import Switch
 
 TMQ = f"Deployment/{NAME}-tmq"

@@ -11,9 +11,8 @@ import yaml
 
 from services.analytics.__main__ import analytics
 from services.analytics.settings import Settings, Shape
-from tests.chart.chart import NAME, NAMESPACE, Rendered, Values, nested, render
+from tests.chart.chart import FULL, NAME, NAMESPACE, Rendered, Values, nested, render
 from tests.chart.flows import COMPONENT, Flows
-from tests.chart.full import FULL
 from tests.chart.switches import EXECUTORS, EXTERNAL, SHARED
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.namespaces import RESTRICTED

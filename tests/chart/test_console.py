@@ -15,7 +15,7 @@ import pytest
 
 from services.console.settings import ConsoleSettings
 from services.kit.config.settings import load
-from tests.chart.chart import CHART, NAME, Rendered, Values, must_refuse, nested, render, together
+from tests.chart.chart import CHART, NAME, Rendered, Values, nested, render, together
 from tests.chart.console import CONSOLE, PLACE, PROXY, asked, settings
 from tests.chart.flows import Flows
 from tests.cli.shell import ANY_PORT, Up
@@ -94,65 +94,6 @@ def test_the_test_asks_as_somebody_who_only_looks_if_there_is_one() -> None:
     for tokens, key in (([ADMIN], "admin-token"), ([VIEWER, ADMIN], "grafana"), ([ADMIN, VIEWER], "grafana")):
         told = asked(render(said(auth={"tokens": tokens})))
         assert told["CONSOLE_TOKEN"]["valueFrom"]["secretKeyRef"]["key"] == key
-
-
-REFUSALS: dict[str, tuple[Values, str]] = {
-    "nobody may come": (
-        said(bindAddress="127.0.0.1", auth={"tokens": []}),
-        "console.auth: nobody may come without tokens and without a proxy: leave tokens as they are, an admin's that "
-        "the chart makes, or say yours; or say proxy.networks",
-    ),
-    "a token that is nowhere": (
-        said(auth={"tokens": [{"name": "ann", "role": "view"}]}),
-        "console.auth.tokens: ann needs key, under which the token stands in the Secret, or sha256, its digest",
-    ),
-    "a Secret that nothing is taken from": (
-        together(CONSOLE, PROXY, nested("console.auth", {"tokens": [], "existingSecret": "tokens"})),
-        "console.auth.existingSecret: no token has a key in it",
-    ),
-    "a proxy whose users may do nothing": (
-        said(auth={"proxy": {"networks": ["10.0.7.0/24"]}}),
-        "console.auth.proxy.roles: nobody whom the proxy names may come in",
-    ),
-    "roles without a proxy": (
-        said(auth={"proxy": {"roles": {"sre": "admin"}}}),
-        "console.auth.proxy.networks: nobody's headers count without it",
-    ),
-    "tokens in two places": (
-        said(settings={"tokens": []}),
-        "console.settings.tokens: say console.auth.tokens",
-    ),
-    "an address in two places": (
-        said(settings={"host": "::"}),
-        "console.settings.host: say console.bindAddress",
-    ),
-    "certificates of clients without a Secret": (
-        said(tls={"clientCA": True}),
-        "console.tls: clientCA needs secretName, a Secret with ca.crt",
-    ),
-    "one port for two": (said(port=9161), "console.healthPort: 9161 is that of console.port, too"),
-    "one port of the Service for two": (
-        said(service={"port": 9161}),
-        "console.service.port: 9161 of the Service is that of console.healthPort, too",
-    ),
-    "a node's port of no node": (
-        said(service={"nodePort": 30080}),
-        "console.service.nodePort: a Service of type ClusterIP has none",
-    ),
-    "a way in that leads nowhere": (
-        said(bindAddress="::1", ingress={"enabled": True, "hosts": ["c.example.org"]}),
-        "console.bindAddress: nobody else reaches ::1 of a pod: say another one, or console.service.targetPort",
-    ),
-    "a budget that keeps nodes": (
-        said(pdb={"minAvailable": 1}),
-        "console.pdb.minAvailable: 1 of 1 pods: none could ever be evicted",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", REFUSALS)
-def test_what_cannot_be_is_refused_in_words(what: str) -> None:
-    must_refuse(*REFUSALS[what])
 
 
 # Who reaches it -------------------------------------------------------------------------------------------------------

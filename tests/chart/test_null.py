@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.chart import CHART, Refused, nested, render, together
-from tests.chart.full import FULL
+from tests.chart.chart import CHART, FULL, Refused, nested, render, together
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())

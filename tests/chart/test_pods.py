@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.chart import NAME, Rendered, Values, nested, render, together
+from tests.chart.chart import FULL, NAME, Rendered, Values, nested, render, together
 from tests.chart.flows import selects
-from tests.chart.full import FULL
 from tests.chart.switches import EXTERNAL, SHARED
 
 LIMITS = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "3Gi"}}

@@ -1,4 +1,4 @@
-"""Settings of an edge beside what the chart writes there itself: both hold, or the one that would not is refused."""
+"""Settings of an edge beside what the chart writes there itself: both hold (refusals.yaml: or are refused)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chart.chart import NAME, Values, must_refuse, nested, render, together
+from tests.chart.chart import NAME, Values, nested, render
 from tests.chart.test_edges import as_the_edge_reads_it
 
 SECRET = nested("edges.pubsub.tls.secretName", "c")
@@ -51,44 +51,3 @@ def test_what_the_chart_says_itself_may_be_said_again() -> None:
     values = {"settings": {"listeners": {"text": {"host": "0.0.0.0", "port": 7171}, "link": False}}}
     rendered = render({"edges": {"pubsub": values}})
     assert rendered[f"ConfigMap/{NAME}-pubsub"] == render()[f"ConfigMap/{NAME}-pubsub"]
-
-
-OVERRULED: dict[str, tuple[Values, str]] = {
-    "a certificate of another place": (
-        together(SECRET, nested(f"{TEXT}.tls.certificate", "/etc/more/tls.crt")),
-        "edges.pubsub.settings.listeners.text.tls.certificate: edges.pubsub.tls says /etc/penstock/tls/tls.crt: leave "
-        "one of the two out, or name the others in edges.pubsub.tls.listeners",
-    ),
-    "another authority of clients than the Secret's": (
-        together(SECRET, nested("edges.pubsub.tls.clientCA", True), nested(f"{TEXT}.tls.client_ca", "/a")),
-        "edges.pubsub.settings.listeners.text.tls.client_ca: edges.pubsub.tls says /etc/penstock/tls/ca.crt",
-    ),
-    "no TLS, and a certificate": (
-        together(SECRET, nested(f"{TEXT}.tls", False)),
-        "edges.pubsub.settings.listeners.text.tls: edges.pubsub.tls.secretName gives it a certificate",
-    ),
-    "another address": (
-        nested(f"{TEXT}.host", "127.0.0.1"),
-        "edges.pubsub.settings.listeners.text.host: the chart has all listeners on bindAddress, 0.0.0.0: leave it out, "
-        "or say edges.pubsub.bindAddress",
-    ),
-    "a listener that is closed and open": (
-        nested("edges.tmq.settings.listeners.reference", False),
-        "edges.tmq.settings.listeners.reference: it is open by edges.tmq.ports.tmq-reference: say enabled: false there",
-    ),
-    "a port that is open, of what is off": (
-        nested("edges.rqp.settings.cast.receives", False),
-        "edges.rqp.settings.cast.receives: edges.rqp.ports.rqp-cast says true: say it there alone",
-    ),
-    "a port that is closed, of what is on": (
-        nested(
-            "edges.rqp", {"settings": {"cast": {"receives": True}}, "ports": {"rqp-cast": {"enabled": False}}}
-        ),
-        "edges.rqp.settings.cast.receives: edges.rqp.ports.rqp-cast says false: say it there alone",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", OVERRULED)
-def test_what_would_be_overruled_is_refused(what: str) -> None:
-    must_refuse(*OVERRULED[what])

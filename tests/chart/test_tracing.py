@@ -9,7 +9,7 @@ import pytest
 from penstock_operator.settings import tracing_settings
 
 from services.kit.config.settings import TracingSettings, load
-from tests.chart.chart import NAME, Refused, Rendered, Values, nested, render, together
+from tests.chart.chart import NAME, Rendered, Values, nested, render, together
 from tests.chart.console import CONSOLE
 from tests.chart.switches import TMQ
 
@@ -69,8 +69,6 @@ def test_a_whole_url_takes_the_place_of_the_endpoint(tmp_path: Path, monkeypatch
     assert "PENSTOCK_TRACING__ENDPOINT" not in own
     for place in (TMQ, CONSOLE_POD, OPERATOR):
         assert "PENSTOCK_TRACING__HEADERS" in variables(rendered, place)
-    with pytest.raises(Refused, match="not both"):
-        render(ON, nested("tracing.tracesEndpoint", whole))
 
 
 def test_edges_and_the_console_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,11 +111,3 @@ def test_and_no_other() -> None:
     there = [{"namespaceSelector": {"matchLabels": {"name": "observability"}}}]
     rendered = render(ON, {"networkPolicy": {"tracingTo": there, "tracingPorts": [14318]}})
     assert ways(rendered, "tmq") == [{"ports": [{"port": 14318}], "to": there}]
-
-
-@pytest.mark.parametrize(
-    "values", [nested("tracing.headersSecret", "traces"), nested("networkPolicy.tracingPorts", [4318])]
-)
-def test_what_would_be_ignored_is_refused(values: Values) -> None:
-    with pytest.raises(Refused, match=r"say tracing\.endpoint"):
-        render(values)

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from services.store.redis.rights import acl_rules
-from tests.chart.chart import CHART, NAME, Values, nested, render
-from tests.chart.full import FULL
+from tests.chart.chart import CHART, FULL, NAME, Values, nested, render
 from tools import chart_docs
 from tools.kubernetes.programs import find
 
