@@ -92,6 +92,11 @@ def pod_of(each: Object) -> Any:
     return None
 
 
+def workload(component: str) -> str:
+    """Return the place of an edge or another part of a release."""
+    return f"{'StatefulSet' if component == 'ring' else 'Deployment'}/{NAME}-{component}"
+
+
 def nested(path: str, value: Any) -> dict[str, Any]:
     """Values with `value` at 'a.b.c'."""
     for name in reversed(path.split(".")):

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from services.console.settings import ConsoleSettings
+from services.kit.config.settings import GlobalSettings, load
+from services.kit.edge import edges
+from tests.chart.chart import NAME, Rendered, workload
 from tests.chart.release import Release
 from tests.cli.shell import Shell, Up, running
 from tests.kubernetes.apiserver import ApiServer
@@ -13,6 +19,32 @@ from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
 
 NewNamespace = Callable[..., str]
+Read = Callable[[Rendered, str], tuple[GlobalSettings, Any]]
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Reads the settings of an edge or the console as its pod does: the file, and over it the environment."""
+
+    def reading(rendered: Rendered, who: str) -> tuple[GlobalSettings, Any]:
+        path = tmp_path / "penstock.yaml"
+        path.write_text(rendered[f"ConfigMap/{NAME}-{who}"]["data"]["penstock.yaml"])
+        pod = {"POD_NAME": f"{NAME}-{who}-0", "POD_NAMESPACE": "shop", "POD_IP": "10.1.2.3"}
+        pod |= {"STORE_PASSWORD": "s", "PENSTOCK_CONFIG": str(path)}
+        for name, value in rendered.env(workload(who)).items():
+            if value and name not in pod:
+                for known, its in pod.items():
+                    value = value.replace(f"$({known})", its)
+                pod[name] = value
+        with monkeypatch.context() as environment:
+            for name, value in pod.items():
+                environment.setenv(name, value)
+            settings = load()
+            if who == "console":
+                return settings, settings.part(ConsoleSettings, "console", {})
+            return settings, settings.edge(edges()[who])
+
+    return reading
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from services.console.settings import ConsoleSettings
-from services.kit.config.settings import load
 from tests.chart.chart import CHART, NAME, Rendered, Values, nested, render, together
+from tests.chart.conftest import Read
 from tests.chart.console import CONSOLE, PLACE, PROXY, asked, settings
 from tests.chart.flows import Flows
 from tests.cli.shell import ANY_PORT, Up
@@ -48,22 +47,10 @@ def said(**values: Any) -> Values:
 # What it is told ------------------------------------------------------------------------------------------------------
 
 
-def as_it_reads_it(
-    rendered: Rendered, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Any, ConsoleSettings]:
-    path = folder / "penstock.yaml"
-    path.write_text(rendered[f"ConfigMap/{NAME}-console"]["data"]["penstock.yaml"])
-    monkeypatch.setenv("PENSTOCK_CONFIG", str(path))
-    found = load()
-    return found, found.part(ConsoleSettings, "console", {})
-
-
 @pytest.mark.parametrize("values", [CONSOLE, BESIDE, together(CONSOLE, PROXY)], ids=["own", "beside", "both"])
-def test_it_takes_its_settings_and_listens_where_its_pod_says(
-    values: Values, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_takes_its_settings_and_listens_where_its_pod_says(values: Values, read: Read) -> None:
     rendered = render(values, nested("console.settings.refresh_s", 5))
-    everything, own = as_it_reads_it(rendered, tmp_path, monkeypatch)
+    everything, own = read(rendered, "console")
     ports = {each["name"]: each["containerPort"] for each in rendered.container(PLACE)["ports"]}
     assert ports == {"http": own.port, "health": everything.health.port}
     assert (everything.health.host, own.refresh_s, own.is_local) == ("0.0.0.0", 5, False)
@@ -71,11 +58,9 @@ def test_it_takes_its_settings_and_listens_where_its_pod_says(
         assert rendered.container(PLACE)[probe]["httpGet"]["port"] == "health"
 
 
-def test_for_port_forwarding_alone_it_has_no_service_and_a_token(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_for_port_forwarding_alone_it_has_no_service_and_a_token(read: Read) -> None:
     rendered = render(said(bindAddress="127.0.0.1"))
-    _, own = as_it_reads_it(rendered, tmp_path, monkeypatch)
+    _, own = read(rendered, "console")
     assert (own.is_local, own.host) == (False, "127.0.0.1")
     assert f"Service/{NAME}-console" not in rendered
     assert f"Secret/{NAME}-console" in rendered

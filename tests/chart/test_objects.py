@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from services.store.redis.url import StoreUrl
-from tests.chart.chart import NAME, nested, render, together
+from tests.chart.chart import NAME, nested, render
 from tests.chart.switches import OPERATOR, TMQ, secret_of
 from tests.kubernetes.cluster import DEFINITIONS
 
@@ -115,14 +115,6 @@ def test_definitions_are_as_they_were_written() -> None:
         written = yaml.safe_load(path.read_text())
         found = rendered[f"CustomResourceDefinition/{written['metadata']['name']}"]
         assert found["spec"] == written["spec"]
-
-
-def test_values_of_two_depths_are_laid_over_each_other() -> None:
-    """As the tests put values together, so does the template: what is false or empty counts."""
-    over = together({"edgeDefaults": {"peersService": True}}, {"edges": {"tmq": {"peersService": False}}})
-    rendered = render(over)
-    assert f"Service/{NAME}-pubsub-peers" in rendered
-    assert f"Service/{NAME}-tmq-peers" not in rendered
 
 
 def test_rights_are_no_more_than_what_is_used() -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.chart.chart import NAME, Values, nested, render
-from tests.chart.test_edges import as_the_edge_reads_it
+from tests.chart.conftest import Read
 
 SECRET = nested("edges.pubsub.tls.secretName", "c")
 TEXT = "edges.pubsub.settings.listeners.text"
@@ -18,15 +15,13 @@ def tls_of(*values: Values) -> Any:
     return render(*values).file("pubsub")["edges"]["pubsub"]["listeners"]["text"]["tls"]
 
 
-def test_a_certificate_of_a_secret_leaves_alone_what_else_is_said_of_tls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_certificate_of_a_secret_leaves_alone_what_else_is_said_of_tls(read: Read) -> None:
     """docs/chart.md, "TLS": the authority of clients, and the least version."""
     said = nested(f"{TEXT}.tls", {"client_ca": "/etc/more/ca.crt", "min_version": "1.3"})
     files = {"certificate": "/etc/penstock/tls/tls.crt", "key": "/etc/penstock/tls/tls.key"}
     assert tls_of(SECRET) == files
     assert tls_of(SECRET, said) == {**files, "client_ca": "/etc/more/ca.crt", "min_version": "1.3"}
-    _, own = as_the_edge_reads_it(render(SECRET, said), "pubsub", tmp_path, monkeypatch)
+    _, own = read(render(SECRET, said), "pubsub")
     assert own.listeners["text"].tls.min_version == "1.3"
     of_the_secret = nested("edges.pubsub.tls.clientCA", True)
     newer = nested(f"{TEXT}.tls.min_version", "1.3")

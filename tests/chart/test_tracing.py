@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from penstock_operator.settings import tracing_settings
 
-from services.kit.config.settings import TracingSettings, load
 from tests.chart.chart import NAME, Rendered, Values, nested, render, together
+from tests.chart.conftest import Read
 from tests.chart.console import CONSOLE
 from tests.chart.switches import TMQ
 
@@ -17,15 +16,6 @@ ENDPOINT = "http://collector.observability:4318"
 ON: Values = together(CONSOLE, nested("tracing.endpoint", ENDPOINT))
 CONSOLE_POD = f"Deployment/{NAME}-console"
 OPERATOR = f"Deployment/{NAME}-operator"
-
-
-def as_it_reads_it(
-    rendered: Rendered, who: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> TracingSettings:
-    path = folder / f"{who}.yaml"
-    path.write_text(rendered[f"ConfigMap/{NAME}-{who}"]["data"]["penstock.yaml"])
-    monkeypatch.setenv("PENSTOCK_CONFIG", str(path))
-    return load().tracing
 
 
 def variables(rendered: Rendered, place: str) -> dict[str, Any]:
@@ -57,11 +47,11 @@ def test_the_operator_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (str(told.endpoint), told.most_followed_per_s) == (ENDPOINT, 70)
 
 
-def test_a_whole_url_takes_the_place_of_the_endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_url_takes_the_place_of_the_endpoint(read: Read) -> None:
     whole = "https://traces.example:9443/otlp/mine"
     rendered = render(CONSOLE, {"tracing": {"tracesEndpoint": whole, "headersSecret": "traces"}})
     for who in ("tmq", "console"):
-        told = as_it_reads_it(rendered, who, tmp_path, monkeypatch)
+        told = read(rendered, who)[0].tracing
         assert (told.endpoint, told.traces_endpoint and told.traces_endpoint.reveal()) == (None, whole)
         assert ways(rendered, who) == [{"ports": [{"port": 9443}]}]
     own = variables(rendered, OPERATOR)
@@ -71,10 +61,10 @@ def test_a_whole_url_takes_the_place_of_the_endpoint(tmp_path: Path, monkeypatch
         assert "PENSTOCK_TRACING__HEADERS" in variables(rendered, place)
 
 
-def test_edges_and_the_console_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edges_and_the_console_are_told(read: Read) -> None:
     rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7, "mostFollowedPerSecond": 70}})
     for who in ("tmq", "ring", "rqp", "pubsub", "console"):
-        told = as_it_reads_it(rendered, who, tmp_path, monkeypatch)
+        told = read(rendered, who)[0].tracing
         assert (str(told.endpoint), told.ratio, told.most_per_s, told.most_followed_per_s, told.headers) == (
             ENDPOINT,
             0.25,
