@@ -73,6 +73,10 @@ class Rendered:
         """An edge's penstock.yaml."""
         return yaml.safe_load(self.objects[f"ConfigMap/{NAME}-{edge}"]["data"]["penstock.yaml"])
 
+    def executor(self) -> Any:
+        """The pod that Spark makes for analytics."""
+        return yaml.safe_load(self.objects[f"ConfigMap/{NAME}-analytics"]["data"]["executor.yaml"])
+
     def pods(self) -> Iterator[tuple[str, Any]]:
         """Every pod and pod template, with the place of what has it."""
         for place, each in self.objects.items():

@@ -81,10 +81,8 @@ def test_what_alerts_see_rise_is_there_before_it_does(own: dict[str, Any], told:
         (reasons,) = re.findall(r'reason=~?"([^"]*)"', labels) or [""]
         for reason in reasons.split("|"):
             labelled = rf'\{{[^}}]*reason="{reason}"[^}}]*\}}' if reason else r"(?:\{[^}]*\})?"
-            assert re.search(rf"^{metric}{labelled} 0\.0$", told, re.MULTILINE), (
-                metric,
-                reason,
-            )
+            there = re.search(rf"^{metric}{labelled} 0\.0$", told, re.MULTILINE)
+            assert there, (metric, reason)
 
 
 def test_a_bridge_that_stands_still_is_seen_by_the_rule_of_its_page(tmp_path: Path) -> None:

@@ -34,19 +34,6 @@ def parts(values: dict[str, Any] = VALUES, path: str = "") -> Iterator[str]:
             yield from parts(value, f"{path}{name}.")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("redis", "operator", "edges", "global", "monitoring", "networkPolicy", "helmTest", "edgeDefaults"),
-        *("redis.resources", "operator.watch", "edgeDefaults.image"),
-    ],
-)
-def test_what_the_chart_needs_is_not_taken_out(path: str) -> None:
-    where, _, name = path.rpartition(".")
-    with pytest.raises(Refused, match=f"at '{'/' if where else ''}{where}': missing property '{name}'"):
-        render(nested(path, None))
-
-
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_each_that_is_needed_is_missed(depth: int) -> None:
     paths = [path for path in REQUIRED if path.count(".") == depth]

@@ -40,8 +40,9 @@ def test_a_change_of_settings_or_passwords_restarts_pods_and_nothing_else_does()
 
 
 def test_images_come_from_one_registry_and_labels_are_on_everything() -> None:
+    """Secrets of images may be named in both ways, as other charts have them, which may share `global`."""
     values = {
-        "global": {"imageRegistry": "registry.example/mirror/", "imagePullSecrets": ["pull"]},
+        "global": {"imageRegistry": "registry.example/mirror/", "imagePullSecrets": ["one", {"name": "two"}]},
         "commonLabels": {"team": "queues"},
         "commonAnnotations": {"note": "1"},
         "console": {"enabled": True},
@@ -51,7 +52,7 @@ def test_images_come_from_one_registry_and_labels_are_on_everything() -> None:
     for place, pod in rendered.pods():
         for container in pod["spec"]["containers"]:
             assert container["image"].startswith("registry.example/mirror/"), place
-        assert pod["spec"]["imagePullSecrets"] == [{"name": "pull"}], place
+        assert pod["spec"]["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}], place
     for place, each in rendered.objects.items():
         assert each["metadata"]["labels"]["team"] == "queues", place
         assert each["metadata"]["annotations"]["note"] == "1", place
@@ -90,23 +91,6 @@ def test_a_store_outside(url: str, mode: str) -> None:
     secrets = {place: secret_of(rendered, place, "REDIS_URL") for place in (TMQ, OPERATOR)}
     assert secrets[TMQ] == {"name": f"{NAME}-store", "key": "edge-url"}
     assert secrets[OPERATOR] == {"name": f"{NAME}-store", "key": "admin-url"}
-
-
-def test_policies_let_in_whom_they_should_and_the_test() -> None:
-    clients = [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]
-    rendered = render(
-        nested("networkPolicy.clientsFrom", clients), nested("edges.pubsub.ports.text-link.enabled", True)
-    )
-    first, peers, health = rendered[f"NetworkPolicy/{NAME}-pubsub"]["spec"]["ingress"]
-    assert first["ports"] == [{"port": 7171, "protocol": "TCP"}]
-    assert first["from"][0] == clients[0]
-    assert first["from"][1]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "test"
-    assert peers["ports"] == [{"port": 7172, "protocol": "TCP"}]
-    assert [who["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for who in peers["from"]] == [
-        "pubsub"
-    ]
-    assert health["ports"] == [{"port": 9161}]
-    assert "from" not in health
 
 
 def test_definitions_are_as_they_were_written() -> None:
@@ -177,13 +161,6 @@ def test_names_in_the_cluster_are_of_one_release() -> None:
     roles = [{each["metadata"]["name"] for each in some.of("ClusterRole")} for some in (first, second)]
     assert all(roles)
     assert roles[0] & roles[1] == set()
-
-
-def test_secrets_of_images_may_be_named_in_both_ways() -> None:
-    """As other charts have them, which may share `global`."""
-    rendered = render(nested("global.imagePullSecrets", ["one", {"name": "two"}]))
-    for place, pod in rendered.pods():
-        assert pod["spec"]["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}], place
 
 
 def test_the_tests_pod_goes_where_it_is_told() -> None:

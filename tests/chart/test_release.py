@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.chart.chart import CHART, NAME, RELEASE, Values, helm, nested, pod_of, render, together
 from tests.chart.release import INSTANCE, Release, queue_of
@@ -55,7 +54,7 @@ def _admits_every_pod(release: Release) -> None:
     """A pod of each template, hooks and the test among them; of those on a node's network none."""
     own_claim = together(nested("analytics.output.existingClaim", ""), nested("analytics.output", SHARED))
     rendered = render(EVERYTHING, own_claim)  # which a Job binds
-    executor = yaml.safe_load(rendered[f"ConfigMap/{NAME}-analytics"]["data"]["executor.yaml"])
+    executor = rendered.executor()
     executor["spec"]["containers"][0]["image"] = "as-spark-says"
     templates = {**dict(rendered.pods()), "Pod/executor": executor}
     tried = [

@@ -42,10 +42,8 @@ Tried = tuple[list[Rule], dict[str, Any]]
 
 
 def ready(namespace: str, edge: str, pod: str) -> dict[str, str]:
-    return {
-        "series": f'penstock_ready{{namespace="{namespace}",edge="{edge}",pod="{pod}"}}',
-        "values": "1x30",
-    }
+    series = f'penstock_ready{{namespace="{namespace}",edge="{edge}",pod="{pod}"}}'
+    return {"series": series, "values": "1x30"}
 
 
 def one_edge_of_several_is_gone() -> Tried:
@@ -126,19 +124,13 @@ def dead_letters_of_some_queues_are_meant_to_be() -> Tried:
         ]
 
     died, looked = ("died_messages_total", "0x20 2x200"), ("dead_messages", "3x20 _x70 8x200")
+    returned = series("died_messages_total", "0x20 _x30 2+1x200", "returns")
     others = ("returns2", "odd", "_other")
     cases = [
         (series(*died, *except_), "22m", []),
         (series(*died, *except_, *others), "22m", [told(2, queue=queue) for queue in others]),
         (series(*looked, *except_), "95m", []),
-        (
-            [
-                *series(*looked, *except_, "orders"),
-                *series("died_messages_total", "0x20 _x30 2+1x200", "returns"),
-            ],
-            "95m",
-            [told(5)],
-        ),
+        ([*series(*looked, *except_, "orders"), *returned], "95m", [told(5)]),
     ]
     made = [document(there, {(when, rule["alert"]): expected}) for there, when, expected in cases]
     return [rule], {"tests": [test for each in made for test in each["tests"]]}

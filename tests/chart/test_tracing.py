@@ -65,13 +65,8 @@ def test_edges_and_the_console_are_told(read: Read) -> None:
     rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7, "mostFollowedPerSecond": 70}})
     for who in ("tmq", "ring", "rqp", "pubsub", "console"):
         told = read(rendered, who)[0].tracing
-        assert (str(told.endpoint), told.ratio, told.most_per_s, told.most_followed_per_s, told.headers) == (
-            ENDPOINT,
-            0.25,
-            7,
-            70,
-            {},
-        )
+        found = (str(told.endpoint), told.ratio, told.most_per_s, told.most_followed_per_s, told.headers)
+        assert found == (ENDPOINT, 0.25, 7, 70, {}), who
 
 
 def test_headers_come_from_a_secret() -> None:
