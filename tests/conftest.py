@@ -8,7 +8,6 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
-from tests.chart.chart import rendered_once
 from tests.kubernetes.fixtures import (
     api_server,
     cluster,
@@ -18,7 +17,7 @@ from tests.kubernetes.fixtures import (
     restricted,
 )
 
-__all__ = ["api_server", "cluster", "defined", "namespace", "new_namespace", "rendered_once", "restricted"]
+__all__ = ["api_server", "cluster", "defined", "namespace", "new_namespace", "restricted"]
 
 settings.register_profile("penstock", deadline=None, print_blob=True)
 settings.load_profile("penstock")

@@ -41,8 +41,8 @@ def eventually(
 ) -> Any:
     """Waits until it is true and returns what was true; faults of a server on its way up are waited out.
 
-    `until` says what is true of what `condition` returns; `pause_s` lies between two looks, and is longer where these
-    cost much. Raises AssertionError with what was seen last.
+    pause_s: between two attempts; longer where one costs processor time. `until` says what is true of what `condition`
+    returns. Raises AssertionError with what was seen last.
     """
     end = time.monotonic() + patience_s
     seen: Any = None

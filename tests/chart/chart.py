@@ -24,16 +24,10 @@ Object = dict[str, Any]
 Values = Mapping[str, Any]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def rendered_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Let all processes of a test session share what helm renders."""
-    base = tmp_path_factory.getbasetemp()
-    Session.folder = (base.parent if hasattr(request.config, "workerinput") else base) / "charts"
-    Session.folder.mkdir(exist_ok=True)
+class Shared:
+    """What helm renders, in a folder of all processes of a test session; None: each for itself."""
 
-
-class Session:
-    folder: Path
+    folder: Path | None = None
 
 
 FULL: Values = yaml.safe_load(Path(__file__).with_name("full.yaml").read_text())
@@ -141,15 +135,21 @@ def notes(*values: Values) -> str:
 @cache
 def _once(words: tuple[str, ...], values: str, namespace: str = "") -> bytes:
     """Run helm once in a session. Return what it prints, or its objects if they have a namespace, pickled."""
-    place = Session.folder / hashlib.sha256(repr((words, values)).encode()).hexdigest()
+    if Shared.folder is None:
+        return _run(words, values, namespace)
+    place = Shared.folder / hashlib.sha256(repr((words, values)).encode()).hexdigest()
     with place.open("a+b") as kept:
         fcntl.flock(kept, fcntl.LOCK_EX)
         kept.seek(0)
         if not (found := kept.read()):
-            text = helm(words, values)
-            found = pickle.dumps(index(text, namespace) if namespace else text)
+            found = _run(words, values, namespace)
             kept.write(found)
     return found
+
+
+def _run(words: tuple[str, ...], values: str, namespace: str) -> bytes:
+    text = helm(words, values)
+    return pickle.dumps(index(text, namespace) if namespace else text)
 
 
 def helm(words: tuple[str, ...], values: str = "") -> str:

@@ -11,7 +11,7 @@ import pytest
 from services.console.settings import ConsoleSettings
 from services.kit.config.settings import GlobalSettings, load
 from services.kit.edge import edges
-from tests.chart.chart import NAME, Rendered, workload
+from tests.chart.chart import NAME, Rendered, Shared, workload
 from tests.chart.release import Release
 from tests.cli.shell import Shell, Up, running
 from tests.kubernetes.apiserver import ApiServer
@@ -20,6 +20,13 @@ from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_names
 
 NewNamespace = Callable[..., str]
 Read = Callable[[Rendered, str], tuple[GlobalSettings, Any]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _rendered_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    base = tmp_path_factory.getbasetemp()
+    Shared.folder = (base.parent if hasattr(request.config, "workerinput") else base) / "charts"
+    Shared.folder.mkdir(exist_ok=True)
 
 
 @pytest.fixture

@@ -134,7 +134,7 @@ def test_the_operator_does_its_work_in_all_namespaces_and_lets_go_when_its_own_g
             seen.becomes(kind, name, "True", "Declared")
         seen.becomes("redrive", "again", "True", "Complete")
         assert seen.events(name)
-        seen.delete("queue", name, "--timeout=30s")
+        seen.delete("queue", name)
     assert "forbidden" not in operator.text().lower()
     own = Seen(release.cluster, release.namespace)
     own.apply(queue("orders", deletionPolicy="Delete"))
