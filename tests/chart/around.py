@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import yaml
 
-from tests.chart.chart import CHART, NAMESPACE, RELEASE, Refused, Rendered, Values, index
-from tools.kubernetes.programs import find
+from tests.chart.chart import CHART, NAMESPACE, RELEASE, Rendered, Values, helm, index
 
 
 class Around:
@@ -27,8 +25,5 @@ class Around:
 
     def render(self, *flags: str) -> Rendered:
         """Raises Refused."""
-        command = [find("helm"), "template", RELEASE, str(self.path), "--namespace", NAMESPACE, *flags]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-        if done.returncode:
-            raise Refused(done.stderr)
-        return Rendered(index(done.stdout, NAMESPACE))
+        words = ("template", RELEASE, str(self.path), "--namespace", NAMESPACE, *flags)
+        return Rendered(index(helm(words), NAMESPACE))

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from tests.chart.chart import CHART, RELEASE, Values, render, together
-from tests.kubernetes.cluster import Cluster
+from tests.chart.chart import CHART, NAME, RELEASE, Values, together
+from tests.kubernetes.cluster import DEFINITIONS, Cluster
 from tools.kubernetes.programs import find
 
 INSTANCE = f"app.kubernetes.io/instance={RELEASE}"
@@ -18,7 +18,6 @@ KINDS = (
     *("cronjobs", "roles", "rolebindings", "networkpolicies", "poddisruptionbudgets"),
     *("horizontalpodautoscalers", "ingresses"),
 )
-FOREIGN = ("monitoring.coreos.com", "keda.sh", "sparkoperator.k8s.io")  # groups that it does not know
 
 
 class Release:
@@ -38,14 +37,6 @@ class Release:
         words = (verb, RELEASE, str(CHART), "--namespace", self.namespace, "--values", "-", *flags)
         return self.cluster.helm(*words, given=yaml.safe_dump(together(*values)))
 
-    def would_take(self, *values: Values) -> None:
-        """Each object is sent to the API server, which keeps none of them. Raises CommandFailed for one it refuses."""
-        made = render(*values, namespace=self.namespace).objects.values()
-        known = [each for each in made if each["apiVersion"].partition("/")[0] not in FOREIGN]
-        flags = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
-        words = ("--namespace", self.namespace, *flags, "--filename", "-")
-        self.cluster.kubectl("apply", *words, given=yaml.safe_dump_all(known))
-
     def uninstall(self, *flags: str) -> str:
         """Raises CommandFailed."""
         return self.cluster.helm("uninstall", RELEASE, "--namespace", self.namespace, *flags)
@@ -61,6 +52,22 @@ class Release:
             text=True,
         )
 
+    def scale(self, edge: str, replicas: int) -> None:
+        """By the subresource, as somebody else than helm."""
+        words = (
+            "scale",
+            f"deployment/{NAME}-{edge}",
+            f"--replicas={replicas}",
+            "--namespace",
+            self.namespace,
+        )
+        self.cluster.kubectl(*words)
+
+    def remove(self) -> None:
+        """Whatever is left of it goes, with the definitions, which an uninstall keeps."""
+        self.uninstall("--no-hooks", "--ignore-not-found")
+        self.cluster.kubectl("delete", "--ignore-not-found", "--filename", str(DEFINITIONS))
+
     def objects(self) -> list[str]:
         """All that belong to the release and are there, in its namespace."""
         words = ("--namespace", self.namespace, "--selector", INSTANCE, "-o", "name")
@@ -68,6 +75,11 @@ class Release:
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         return self.cluster.get(kind, name, self.namespace)
+
+    def wait(self, place: str, condition: str) -> None:
+        """As kubectl waits: for `condition=Ready`, `jsonpath={.a}=b`. Raises CommandFailed after a minute."""
+        words = ("wait", place, f"--for={condition}", "--namespace", self.namespace, "--timeout=60s")
+        self.cluster.kubectl(*words)
 
     def notes(self) -> str:
         return self.cluster.helm("get", "notes", RELEASE, "--namespace", self.namespace)

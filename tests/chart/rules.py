@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.chart.chart import CHART, nested
+from tests.chart.chart import CHART, NAME, Values, nested, render
 from tests.chart.console import CONSOLE
 from tools.kubernetes.programs import find
 
@@ -17,18 +19,37 @@ RULES = CHART / "files" / "rules" / "alerts.yaml"
 RULE = nested("monitoring.prometheusRule.enabled", True)
 BACKLOG = nested("monitoring.prometheusRule", {"enabled": True, "oldestMessageSeconds": 3600})
 ON = {**BACKLOG, "analytics": {"enabled": True}, **CONSOLE}
+Rule = dict[str, Any]
 
 
-def alerts(groups: Any) -> dict[str, Any]:
+def alerts(groups: Any) -> dict[str, Rule]:
+    """Return rules by the alert's name."""
     return {rule["alert"]: rule for group in groups for rule in group["rules"]}
 
 
-def rules() -> dict[str, Any]:
-    """By the alert's name."""
+def rules() -> dict[str, Rule]:
+    """Return those of the chart's file by the alert's name."""
     return alerts(yaml.safe_load(RULES.read_text())["groups"])
 
 
+def released(*values: Values) -> dict[str, Rule]:
+    """Return those of a release by the alert's name."""
+    return alerts(render(*values)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+
+
+def check(folder: Path, tried: Iterable[tuple[Iterable[Rule], Mapping[str, Any]]]) -> None:
+    """Run promtool once on test documents, each with rules of its own."""
+    files = []
+    for number, (own, document) in enumerate(tried):
+        rule_file, test = (folder / f"{kind}{number}.yaml" for kind in ("rules", "test"))
+        rule_file.write_text(json.dumps({"groups": [{"name": "own", "rules": list(own)}]}))
+        test.write_text(json.dumps({"rule_files": [rule_file.name], **document}))
+        files.append(str(test))
+    assert promtool("test", "rules", *files).count("SUCCESS") == len(files) > 0
+
+
 def promtool(*words: str) -> str:
+    """Return what it says; it must succeed."""
     done = subprocess.run([find("promtool"), *words], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -1,12 +1,15 @@
-"""What a switch of values.yaml is, to a test."""
+"""A switch of values.yaml, and what is there when it is on and is not when it is off."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from tests.chart.chart import Rendered, Values, nested, together
+import yaml
+
+from tests.chart.chart import AS_INSTALLED, CHART, Rendered, Values, nested, render, together
 
 
 def _nothing(_: Rendered) -> bool:
@@ -27,10 +30,31 @@ class Switch:
     beside: Values = field(default_factory=dict)
     instead: Values = field(default_factory=dict)
 
-    @property
-    def values_on(self) -> Values:
-        return nested(self.path, self.on)
+    def rendered_on(self) -> Rendered:
+        return render(self.beside, self._said(self.on))
 
-    @property
-    def values_off(self) -> Values:
-        return together(nested(self.path, self.off), self.instead)
+    def rendered_off(self) -> Rendered:
+        return render(self.beside, self._said(self.off), self.instead)
+
+    def _said(self, value: Any) -> Values:
+        """Return nothing where the chart has that value already: its rendering is one for many switches."""
+        return {} if _default(self.path) == value else nested(self.path, value)
+
+
+def _default(path: str) -> Any:
+    """Return what values.yaml has at 'a.b.c', an edge's from edgeDefaults; None where it has nothing."""
+    parts = path.split(".")
+    ways = [parts, ["edgeDefaults", *parts[2:]]] if parts[0] == "edges" else [parts]
+    return next((found for way in ways if (found := _at(way)) is not None), None)
+
+
+def _at(parts: list[str]) -> Any:
+    found: Any = _values()
+    for name in parts:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+@cache
+def _values() -> Values:
+    return together(yaml.safe_load((CHART / "values.yaml").read_text()), AS_INSTALLED)

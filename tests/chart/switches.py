@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from tests.chart.chart import NAME, Rendered, Values, nested, together
+from tests.chart.chart import FULL, NAME, Rendered, Values, nested, render, together
 from tests.chart.console import CONSOLE_SWITCHES
 from tests.chart.switch import Switch
 
@@ -316,6 +317,16 @@ SWITCHES = (
     ),
     Switch("helmTest.enabled", (f"Pod/{NAME}-test", f"ConfigMap/{NAME}-test")),
 )
+
+
+def renderings() -> Iterator[Rendered]:
+    """Return whatever the switches make, each alone, and all values at once."""
+    yield render()
+    yield render(EXTERNAL)
+    yield render(FULL)
+    for switch in SWITCHES:
+        yield switch.rendered_on()
+        yield switch.rendered_off()
 
 
 def secret_of(rendered: Rendered, place: str, variable: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import subprocess
@@ -14,12 +13,10 @@ from typing import Any
 
 import pytest
 
-from services.console.settings import ConsoleSettings
-from services.kit.config.settings import load
-from tests.chart.chart import CHART, NAME, Refused, Rendered, Values, nested, render, together
+from tests.chart.chart import CHART, NAME, Rendered, Values, nested, render, together
+from tests.chart.conftest import Read
 from tests.chart.console import CONSOLE, PLACE, PROXY, asked, settings
 from tests.chart.flows import Flows
-from tests.chart.release import Release
 from tests.cli.shell import ANY_PORT, Up
 from tests.servers import eventually, free_port
 
@@ -50,22 +47,10 @@ def said(**values: Any) -> Values:
 # What it is told ------------------------------------------------------------------------------------------------------
 
 
-def as_it_reads_it(
-    rendered: Rendered, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Any, ConsoleSettings]:
-    path = folder / "penstock.yaml"
-    path.write_text(rendered[f"ConfigMap/{NAME}-console"]["data"]["penstock.yaml"])
-    monkeypatch.setenv("PENSTOCK_CONFIG", str(path))
-    found = load()
-    return found, found.part(ConsoleSettings, "console", {})
-
-
 @pytest.mark.parametrize("values", [CONSOLE, BESIDE, together(CONSOLE, PROXY)], ids=["own", "beside", "both"])
-def test_it_takes_its_settings_and_listens_where_its_pod_says(
-    values: Values, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_takes_its_settings_and_listens_where_its_pod_says(values: Values, read: Read) -> None:
     rendered = render(values, nested("console.settings.refresh_s", 5))
-    everything, own = as_it_reads_it(rendered, tmp_path, monkeypatch)
+    everything, own = read(rendered, "console")
     ports = {each["name"]: each["containerPort"] for each in rendered.container(PLACE)["ports"]}
     assert ports == {"http": own.port, "health": everything.health.port}
     assert (everything.health.host, own.refresh_s, own.is_local) == ("0.0.0.0", 5, False)
@@ -73,11 +58,9 @@ def test_it_takes_its_settings_and_listens_where_its_pod_says(
         assert rendered.container(PLACE)[probe]["httpGet"]["port"] == "health"
 
 
-def test_for_port_forwarding_alone_it_has_no_service_and_a_token(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_for_port_forwarding_alone_it_has_no_service_and_a_token(read: Read) -> None:
     rendered = render(said(bindAddress="127.0.0.1"))
-    _, own = as_it_reads_it(rendered, tmp_path, monkeypatch)
+    _, own = read(rendered, "console")
     assert (own.is_local, own.host) == (False, "127.0.0.1")
     assert f"Service/{NAME}-console" not in rendered
     assert f"Secret/{NAME}-console" in rendered
@@ -96,69 +79,6 @@ def test_the_test_asks_as_somebody_who_only_looks_if_there_is_one() -> None:
     for tokens, key in (([ADMIN], "admin-token"), ([VIEWER, ADMIN], "grafana"), ([ADMIN, VIEWER], "grafana")):
         told = asked(render(said(auth={"tokens": tokens})))
         assert told["CONSOLE_TOKEN"]["valueFrom"]["secretKeyRef"]["key"] == key
-
-
-REFUSALS: dict[str, tuple[Values, str]] = {
-    "nobody may come": (
-        said(bindAddress="127.0.0.1", auth={"tokens": []}),
-        "console.auth: nobody may come without tokens and without a proxy: leave tokens as they are, an admin's that "
-        "the chart makes, or say yours; or say proxy.networks",
-    ),
-    "a token that is nowhere": (
-        said(auth={"tokens": [{"name": "ann", "role": "view"}]}),
-        "console.auth.tokens: ann needs key, under which the token stands in the Secret, or sha256, its digest",
-    ),
-    "a Secret that nothing is taken from": (
-        together(CONSOLE, PROXY, nested("console.auth", {"tokens": [], "existingSecret": "tokens"})),
-        "console.auth.existingSecret: no token has a key in it",
-    ),
-    "a proxy whose users may do nothing": (
-        said(auth={"proxy": {"networks": ["10.0.7.0/24"]}}),
-        "console.auth.proxy.roles: nobody whom the proxy names may come in",
-    ),
-    "roles without a proxy": (
-        said(auth={"proxy": {"roles": {"sre": "admin"}}}),
-        "console.auth.proxy.networks: nobody's headers count without it",
-    ),
-    "a role that there is not": (said(auth={"tokens": [{**ADMIN, "role": "root"}]}), "value must be one of"),
-    "tokens in two places": (
-        said(settings={"tokens": []}),
-        "console.settings.tokens: say console.auth.tokens",
-    ),
-    "an address in two places": (
-        said(settings={"host": "::"}),
-        "console.settings.host: say console.bindAddress",
-    ),
-    "certificates of clients without a Secret": (
-        said(tls={"clientCA": True}),
-        "console.tls: clientCA needs secretName, a Secret with ca.crt",
-    ),
-    "one port for two": (said(port=9161), "console.healthPort: 9161 is that of console.port, too"),
-    "one port of the Service for two": (
-        said(service={"port": 9161}),
-        "console.service.port: 9161 of the Service is that of console.healthPort, too",
-    ),
-    "a node's port of no node": (
-        said(service={"nodePort": 30080}),
-        "console.service.nodePort: a Service of type ClusterIP has none",
-    ),
-    "a way in that leads nowhere": (
-        said(bindAddress="::1", ingress={"enabled": True, "hosts": ["c.example.org"]}),
-        "console.bindAddress: nobody else reaches ::1 of a pod: say another one, or console.service.targetPort",
-    ),
-    "a budget that keeps nodes": (
-        said(pdb={"minAvailable": 1}),
-        "console.pdb.minAvailable: 1 of 1 pods: none could ever be evicted",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", REFUSALS)
-def test_what_cannot_be_is_refused_in_words(what: str) -> None:
-    values, words = REFUSALS[what]
-    with pytest.raises(Refused) as refused:
-        render(values)
-    assert words in " ".join(str(refused.value).split())
 
 
 # Who reaches it -------------------------------------------------------------------------------------------------------
@@ -194,38 +114,6 @@ def test_a_proxy_beside_it_is_the_only_way_in() -> None:
     assert f"Ingress/{NAME}-console" in rendered
     assert flows.passes(ELSEWHERE, flows.pods["console"], 4180)
     assert not flows.passes(ELSEWHERE, flows.pods["console"], 8080)
-
-
-# On a real API server -------------------------------------------------------------------------------------------------
-
-
-def tokens(release: Release) -> dict[str, str]:
-    data = release.get("secret", f"{NAME}-console")["data"]
-    return {key: base64.b64decode(value).decode() for key, value in data.items()}
-
-
-def test_tokens_are_made_once_and_notes_tell_how_to_read_them(release: Release) -> None:
-    release.install(CONSOLE)
-    made = tokens(release)
-    assert [len(token) for token in made.values()] == [40]
-    (line,) = [line for line in release.notes().splitlines() if "get secret" in line]
-    _, _, words = line.strip().partition("kubectl ")
-    assert release.cluster.kubectl(*_split(words)).strip() == made["admin-token"]
-    release.upgrade(said(auth={"tokens": [ADMIN, VIEWER]}))
-    more = tokens(release)
-    assert more["admin-token"] == made["admin-token"]
-    assert set(more) == {"admin-token", "grafana"}
-    assert made["admin-token"] not in json.dumps(release.get("deployment", f"{NAME}-console"))
-
-
-def _split(words: str) -> list[str]:
-    command, template = words.split(" go-template=")
-    return [*command.split(), "go-template=" + template.strip("'")]
-
-
-def test_notes_say_nothing_of_a_console_that_is_off(release: Release) -> None:
-    release.install()
-    assert "console" not in release.notes()
 
 
 # The script of `helm test` --------------------------------------------------------------------------------------------

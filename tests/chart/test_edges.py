@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 import yaml
 
-from services.kit.config.settings import GlobalSettings, load
 from services.kit.edge import edges
 from services.ring.node.identity import identify
-from tests.chart.chart import CHART, NAME, Rendered, nested, render
-from tests.chart.switches import OPERATOR, SWITCHES, TMQ
+from tests.chart.chart import CHART, NAME, nested, render, workload
+from tests.chart.conftest import Read
+from tests.chart.switches import OPERATOR, TMQ, renderings
 
 PORTS = {
     "tmq": {"tmq-document": 6161, "tmq-reference": 6162, "health": 9161},
@@ -22,39 +19,10 @@ PORTS = {
 }
 
 
-def workload(edge: str) -> str:
-    return f"{'StatefulSet' if edge == 'ring' else 'Deployment'}/{NAME}-{edge}"
-
-
-def as_the_edge_reads_it(
-    rendered: Rendered, edge: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[GlobalSettings, Any]:
-    """The file, and over it the pod's environment as Kubernetes would fill it in."""
-    pod = {
-        "POD_NAME": f"{NAME}-{edge}-0",
-        "POD_NAMESPACE": "shop",
-        "POD_IP": "10.1.2.3",
-        "STORE_PASSWORD": "s",
-    }
-    for name, value in rendered.env(workload(edge)).items():
-        if value and name not in pod:
-            for known, its in pod.items():
-                value = value.replace(f"$({known})", its)
-            pod[name] = value
-    path = tmp_path / "penstock.yaml"
-    path.write_text(rendered[f"ConfigMap/{NAME}-{edge}"]["data"]["penstock.yaml"])
-    for name, value in {**pod, "PENSTOCK_CONFIG": str(path)}.items():
-        monkeypatch.setenv(name, value)
-    settings = load()
-    return settings, settings.edge(edges()[edge])
-
-
 @pytest.mark.parametrize("edge", PORTS)
-def test_an_edge_listens_where_its_service_leads(
-    edge: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edge_listens_where_its_service_leads(edge: str, read: Read) -> None:
     rendered = render()
-    settings, own = as_the_edge_reads_it(rendered, edge, tmp_path, monkeypatch)
+    settings, own = read(rendered, edge)
     service = rendered[f"Service/{NAME}-{edge}"]["spec"]
     assert {port["name"]: port["port"] for port in service["ports"]} == PORTS[edge]
     container = {port["name"]: port["containerPort"] for port in rendered.container(workload(edge))["ports"]}
@@ -68,19 +36,15 @@ def test_an_edge_listens_where_its_service_leads(
 
 
 def test_every_edge_of_the_product_is_in_the_chart() -> None:
-    assert set(PORTS) == edges().keys() == render_edges()
+    budgets = render().of("PodDisruptionBudget")
+    assert set(PORTS) == edges().keys()
+    assert edges().keys() == {each["metadata"]["name"].removeprefix(f"{NAME}-") for each in budgets}
 
 
-def render_edges() -> set[str]:
-    return {each["metadata"]["name"].removeprefix(f"{NAME}-") for each in render().of("PodDisruptionBudget")}
-
-
-def test_a_ring_node_has_a_name_that_stays_and_looks_for_the_others_by_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ring_node_has_a_name_that_stays_and_looks_for_the_others_by_theirs(read: Read) -> None:
     """docs/operations.md, "Rings"."""
     rendered = render()
-    _, own = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
+    _, own = read(rendered, "ring")
     peers = f"{NAME}-ring-peers.shop.svc.cluster.local"
     assert (own.node.name, own.node.advertise) == ("", f"{NAME}-ring-0.{peers}")
     assert own.node.beacon_targets == (peers,)
@@ -90,12 +54,10 @@ def test_a_ring_node_has_a_name_that_stays_and_looks_for_the_others_by_theirs(
     assert rendered[f"StatefulSet/{NAME}-ring"]["spec"]["serviceName"] == f"{NAME}-ring-peers"
 
 
-def test_rqp_cast_is_on_every_address_of_the_pod_and_its_ports_are_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rqp_cast_is_on_every_address_of_the_pod_and_its_ports_are_open(read: Read) -> None:
     """docs/rqp.md, "Who may reach it"."""
     rendered = render()
-    _, own = as_the_edge_reads_it(rendered, "rqp", tmp_path, monkeypatch)
+    _, own = read(rendered, "rqp")
     assert own.cast.host == "0.0.0.0"
     ingress = rendered[f"NetworkPolicy/{NAME}-rqp"]["spec"]["ingress"]
     opened = [port for rule in ingress for port in rule["ports"]]
@@ -108,19 +70,20 @@ def test_rqp_cast_is_on_every_address_of_the_pod_and_its_ports_are_open(
         ), port
 
 
-@pytest.mark.parametrize("switch", SWITCHES, ids=lambda switch: switch.path)
-def test_whatever_is_switched_the_files_can_be_used(
-    switch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for values in (switch.values_on, switch.values_off):
-        rendered = render(switch.beside, values)
+def test_whatever_is_switched_the_files_can_be_used(read: Read) -> None:
+    """Each file and environment once."""
+    tried = set()
+    for rendered in renderings():
         for edge in PORTS:
-            if f"ConfigMap/{NAME}-{edge}" in rendered:
-                with monkeypatch.context() as environment:
-                    as_the_edge_reads_it(rendered, edge, tmp_path, environment)
+            if (place := f"ConfigMap/{NAME}-{edge}") in rendered:
+                its = (edge, rendered[place]["data"]["penstock.yaml"], str(rendered.env(workload(edge))))
+                if its not in tried:
+                    read(rendered, edge)
+                tried.add(its)
+    assert len(tried) > 20
 
 
-def test_settings_go_through_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_go_through_as_they_are(read: Read) -> None:
     """Numbers stay whole numbers, whatever templates make of them; false is not nothing."""
     values = {
         "workers": 3,
@@ -131,7 +94,7 @@ def test_settings_go_through_as_they_are(tmp_path: Path, monkeypatch: pytest.Mon
     rendered = render(
         nested("edges.tmq.settings", values), nested("edges.tmq.limits", {"max_input_bytes": 1 << 31})
     )
-    settings, own = as_the_edge_reads_it(rendered, "tmq", tmp_path, monkeypatch)
+    settings, own = read(rendered, "tmq")
     assert (own.workers, own.max_message_bytes, own.create.allowed) == (3, 12345678, False)
     assert own.listeners["document"].code5_mqid == "select"
     assert [str(network) for network in own.listeners["document"].allow] == ["10.0.0.0/8"]
@@ -156,19 +119,21 @@ def test_a_fifth_edge_is_one_block_of_values() -> None:
 
 def test_what_all_edges_have_is_said_once_and_each_may_say_otherwise() -> None:
     rendered = render(
-        {"edgeDefaults": {"replicas": 5, "pdb": {"enabled": False}}},
-        {"edges": {"tmq": {"replicas": 3, "pdb": {"enabled": True}}}},
+        {"edgeDefaults": {"replicas": 5, "pdb": {"enabled": False}, "peersService": True}},
+        {"edges": {"tmq": {"replicas": 3, "pdb": {"enabled": True}, "peersService": False}}},
     )
     found = {each["metadata"]["name"]: each["spec"]["replicas"] for each in rendered.of("Deployment")}
     assert (found[f"{NAME}-tmq"], found[f"{NAME}-rqp"]) == (3, 5)
     assert [each["metadata"]["name"] for each in rendered.of("PodDisruptionBudget")] == [f"{NAME}-tmq"]
+    assert f"Service/{NAME}-pubsub-peers" in rendered
+    assert f"Service/{NAME}-tmq-peers" not in rendered
 
 
-def test_a_pod_has_the_time_that_its_drain_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_has_the_time_that_its_drain_takes(read: Read) -> None:
     """docs/settings.md, drain: a pod's grace period must be longer than the three together, and the sleep before."""
     drain = {"preStopSleepSeconds": 7, "graceSeconds": 1.5, "spreadSeconds": 3, "timeoutSeconds": 60}
     rendered = render(nested("edges.tmq.drain", drain))
-    settings, _ = as_the_edge_reads_it(rendered, "tmq", tmp_path, monkeypatch)
+    settings, _ = read(rendered, "tmq")
     told = settings.drain
     assert (told.grace_s, told.spread_s, told.timeout_s) == (1.5, 3, 60)
     assert rendered.pod(TMQ)["terminationGracePeriodSeconds"] == 72 + 10
@@ -194,26 +159,22 @@ def test_certificates_are_for_the_listeners_that_are_named() -> None:
     assert "tls" not in listeners["reference"]
 
 
-def test_a_port_that_is_no_listener_is_where_the_process_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_port_that_is_no_listener_is_where_the_process_is(read: Read) -> None:
     ports = {"rqp": {"rqp-cast": {"port": 12000}}, "ring": {"ring-beacon": {"port": 8183}}}
     rendered = render({"edges": {edge: {"ports": its} for edge, its in ports.items()}})
-    _, rqp = as_the_edge_reads_it(rendered, "rqp", tmp_path, monkeypatch)
+    _, rqp = read(rendered, "rqp")
     assert (rqp.cast.request_port, rqp.cast.receives) == (12000, True)
-    _, ring = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
+    _, ring = read(rendered, "ring")
     assert ring.node.beacon_port == 8183
     closed = render(nested("edges.rqp.ports.rqp-cast.enabled", False))
-    _, rqp = as_the_edge_reads_it(closed, "rqp", tmp_path, monkeypatch)
+    _, rqp = read(closed, "rqp")
     assert not rqp.cast.receives
 
 
-def test_a_ring_node_that_has_another_port_is_called_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ring_node_that_has_another_port_is_called_so(read: Read) -> None:
     """protos/ring.md 1.2: host:port with the TCP port."""
     rendered = render(nested("edges.ring.ports.ring.port", 8086))
-    _, own = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
+    _, own = read(rendered, "ring")
     node = identify(own.node, own.listeners["ring"].model_copy(update={"host": "127.0.0.1"}))
     assert node.name.decode() == f"{NAME}-ring-0.{NAME}-ring-peers.shop.svc.cluster.local:8086"
     egress = rendered[f"NetworkPolicy/{NAME}-ring"]["spec"]["egress"]
@@ -221,32 +182,30 @@ def test_a_ring_node_that_has_another_port_is_called_so(
     assert {port["port"] for port in own_pods["ports"]} == {8086, 8083}
 
 
-def test_without_a_node_the_ring_has_clients_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_node_the_ring_has_clients_alone(read: Read) -> None:
     rendered = render(nested("edges.ring.ports.ring.enabled", False))
-    _, own = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
+    _, own = read(rendered, "ring")
     assert set(own.listeners) == {"clients"}
     ports = {port["name"] for port in rendered.container(workload("ring"))["ports"]}
     assert ports == {"ring-clients", "health"}
 
 
-def test_every_address_is_the_one_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_address_is_the_one_that_is_said(read: Read) -> None:
     rendered = render(nested("edgeDefaults.bindAddress", "::"))
-    _, own = as_the_edge_reads_it(rendered, "ring", tmp_path, monkeypatch)
+    _, own = read(rendered, "ring")
     assert own.node.beacon_host == "::"
     assert rendered.env(OPERATOR)["PENSTOCK_OPERATOR_HEALTH_HOST"] == "::"
     assert {listener.host for listener in own.listeners.values()} == {"::"}
 
 
-def test_nodes_that_are_dialled_with_tls_dial_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_that_are_dialled_with_tls_dial_with_it(read: Read) -> None:
     """docs/chart.md, "TLS"."""
     clients = render(nested("edges.ring.tls", {"secretName": "c", "listeners": ["clients"]}))
-    _, own = as_the_edge_reads_it(clients, "ring", tmp_path, monkeypatch)
+    _, own = read(clients, "ring")
     assert (own.listeners["clients"].tls is None, own.listeners["ring"].tls is None) == (False, True)
     dial = nested("edges.ring.settings.node.dial.tls", {"ca": "/etc/penstock/tls/ca.crt"})
     both = render(nested("edges.ring.tls.secretName", "c"), dial)
-    _, own = as_the_edge_reads_it(both, "ring", tmp_path, monkeypatch)
+    _, own = read(both, "ring")
     assert None not in (own.listeners["clients"].tls, own.listeners["ring"].tls, own.node.dial.tls)
 
 
@@ -256,15 +215,13 @@ def test_the_ports_that_edges_open_by_themselves_are_known() -> None:
     assert known == {edge: list(its["ports"]) for edge, its in values.items()}
 
 
-def test_fractions_and_numbers_may_be_said_on_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fractions_and_numbers_may_be_said_on_the_command_line(read: Read) -> None:
     """helm makes a text of 0.5, and a number of 500."""
     told = ("edges.tmq.drain.spreadSeconds=0.5", "edges.rqp.autoscaling.type=keda")
     keda = ("serverAddress=http://p", "threshold=5000000", "activationThreshold=20")
     flags = [*told, *(f"edges.rqp.autoscaling.keda.{each}" for each in keda)]
     rendered = render(flags=tuple(word for flag in flags for word in ("--set", flag)))
-    settings, _ = as_the_edge_reads_it(rendered, "tmq", tmp_path, monkeypatch)
+    settings, _ = read(rendered, "tmq")
     assert settings.drain.spread_s == 0.5
     assert rendered.pod(TMQ)["terminationGracePeriodSeconds"] == 36 + 10
     (trigger,) = rendered[f"ScaledObject/{NAME}-rqp"]["spec"]["triggers"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from tests.chart.chart import CHART, NAME, RELEASE, nested, render
 from tests.chart.console import CONSOLE
+from tests.chart.flows import selects
 
 DASHBOARDS = CHART / "files" / "dashboards"
 INSTANCE = "app.kubernetes.io/instance"  # dashboards ask for it
@@ -25,8 +25,8 @@ def test_prometheus_finds_every_pod_with_a_health_port_once() -> None:
     for place, pod in rendered.pods():
         labels = (pod.get("metadata") or {}).get("labels", {})
         ports = [port["name"] for each in pod["spec"]["containers"] for port in each.get("ports", ())]
-        assert _selects(wanted, labels) == ("health" in ports), place
-        assert not _selects(wanted, labels) or labels[INSTANCE] == RELEASE
+        assert selects(wanted, labels) == ("health" in ports), place
+        assert not selects(wanted, labels) or labels[INSTANCE] == RELEASE
     (expression,) = wanted["matchExpressions"]
     assert expression["values"] == ["pubsub", "ring", "rqp", "tmq", "operator", "console"]
 
@@ -46,7 +46,7 @@ def test_services_lead_to_every_pod_with_a_health_port_once(kind: str) -> None:
     led = [
         each["spec"]["selector"]["app.kubernetes.io/component"]
         for each in rendered.of("Service")
-        if _selects(wanted, each["metadata"]["labels"])
+        if selects(wanted, each["metadata"]["labels"])
         and "health" in [port["name"] for port in each["spec"]["ports"]]
     ]
     assert sorted(led) == ["console", "operator", "pubsub", "ring", "rqp", "tmq"]
@@ -66,11 +66,3 @@ def test_grafanas_sidecar_finds_the_dashboards() -> None:
     files = {f"penstock-{path.name}": json.loads(path.read_text()) for path in DASHBOARDS.glob("*.json")}
     assert len(files) == 5
     assert {name: json.loads(text) for name, text in found["data"].items()} == files
-
-
-def _selects(selector: Any, labels: dict[str, str]) -> bool:
-    (expression,) = selector["matchExpressions"]
-    return (
-        selector["matchLabels"].items() <= labels.items()
-        and labels.get(expression["key"]) in expression["values"]
-    )

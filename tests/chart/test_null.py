@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.chart import CHART, Refused, nested, render, together
-from tests.chart.full import FULL
+from tests.chart.chart import CHART, FULL, Refused, nested, render, together
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -33,19 +32,6 @@ def parts(values: dict[str, Any] = VALUES, path: str = "") -> Iterator[str]:
         if isinstance(value, dict):
             yield f"{path}{name}"
             yield from parts(value, f"{path}{name}.")
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("redis", "operator", "edges", "global", "monitoring", "networkPolicy", "helmTest", "edgeDefaults"),
-        *("redis.resources", "operator.watch", "edgeDefaults.image"),
-    ],
-)
-def test_what_the_chart_needs_is_not_taken_out(path: str) -> None:
-    where, _, name = path.rpartition(".")
-    with pytest.raises(Refused, match=f"at '{'/' if where else ''}{where}': missing property '{name}'"):
-        render(nested(path, None))
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])

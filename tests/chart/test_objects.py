@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from services.store.redis.url import StoreUrl
-from tests.chart.chart import NAME, nested, render, together
+from tests.chart.chart import NAME, nested, render
 from tests.chart.switches import OPERATOR, TMQ, secret_of
 from tests.kubernetes.cluster import DEFINITIONS
 
@@ -40,8 +40,9 @@ def test_a_change_of_settings_or_passwords_restarts_pods_and_nothing_else_does()
 
 
 def test_images_come_from_one_registry_and_labels_are_on_everything() -> None:
+    """Secrets of images may be named in both ways, as other charts have them, which may share `global`."""
     values = {
-        "global": {"imageRegistry": "registry.example/mirror/", "imagePullSecrets": ["pull"]},
+        "global": {"imageRegistry": "registry.example/mirror/", "imagePullSecrets": ["one", {"name": "two"}]},
         "commonLabels": {"team": "queues"},
         "commonAnnotations": {"note": "1"},
         "console": {"enabled": True},
@@ -51,7 +52,7 @@ def test_images_come_from_one_registry_and_labels_are_on_everything() -> None:
     for place, pod in rendered.pods():
         for container in pod["spec"]["containers"]:
             assert container["image"].startswith("registry.example/mirror/"), place
-        assert pod["spec"]["imagePullSecrets"] == [{"name": "pull"}], place
+        assert pod["spec"]["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}], place
     for place, each in rendered.objects.items():
         assert each["metadata"]["labels"]["team"] == "queues", place
         assert each["metadata"]["annotations"]["note"] == "1", place
@@ -92,37 +93,12 @@ def test_a_store_outside(url: str, mode: str) -> None:
     assert secrets[OPERATOR] == {"name": f"{NAME}-store", "key": "admin-url"}
 
 
-def test_policies_let_in_whom_they_should_and_the_test() -> None:
-    clients = [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]
-    rendered = render(
-        nested("networkPolicy.clientsFrom", clients), nested("edges.pubsub.ports.text-link.enabled", True)
-    )
-    first, peers, health = rendered[f"NetworkPolicy/{NAME}-pubsub"]["spec"]["ingress"]
-    assert first["ports"] == [{"port": 7171, "protocol": "TCP"}]
-    assert first["from"][0] == clients[0]
-    assert first["from"][1]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "test"
-    assert peers["ports"] == [{"port": 7172, "protocol": "TCP"}]
-    assert [who["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for who in peers["from"]] == [
-        "pubsub"
-    ]
-    assert health["ports"] == [{"port": 9161}]
-    assert "from" not in health
-
-
 def test_definitions_are_as_they_were_written() -> None:
     rendered = render()
     for path in DEFINITIONS.glob("*.yaml"):
         written = yaml.safe_load(path.read_text())
         found = rendered[f"CustomResourceDefinition/{written['metadata']['name']}"]
         assert found["spec"] == written["spec"]
-
-
-def test_values_of_two_depths_are_laid_over_each_other() -> None:
-    """As the tests put values together, so does the template: what is false or empty counts."""
-    over = together({"edgeDefaults": {"peersService": True}}, {"edges": {"tmq": {"peersService": False}}})
-    rendered = render(over)
-    assert f"Service/{NAME}-pubsub-peers" in rendered
-    assert f"Service/{NAME}-tmq-peers" not in rendered
 
 
 def test_rights_are_no_more_than_what_is_used() -> None:
@@ -185,13 +161,6 @@ def test_names_in_the_cluster_are_of_one_release() -> None:
     roles = [{each["metadata"]["name"] for each in some.of("ClusterRole")} for some in (first, second)]
     assert all(roles)
     assert roles[0] & roles[1] == set()
-
-
-def test_secrets_of_images_may_be_named_in_both_ways() -> None:
-    """As other charts have them, which may share `global`."""
-    rendered = render(nested("global.imagePullSecrets", ["one", {"name": "two"}]))
-    for place, pod in rendered.pods():
-        assert pod["spec"]["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}], place
 
 
 def test_the_tests_pod_goes_where_it_is_told() -> None:

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from tests.chart.alert_cases import CASES, HARMLESS, Case, Series
-from tests.chart.rules import ROOT, RULES, alerts, promtool, rules
-from tests.chart.trying import run
+from services.kit.config.settings import GlobalSettings
+from services.kit.edge import edges
+from tests.chart.alert_cases import CASES, Series
+from tests.chart.rules import ROOT, RULES, alerts, check, promtool, rules
+from tests.chart.trying import document as cases_document
 from tools.outside_rules import LEFT_OUT, document
 
 EXAMPLES = ROOT / "docs" / "examples" / "prometheus"
@@ -57,24 +58,26 @@ def outside(series: Series) -> Series:
     return {re.sub(r"\bpod=", "instance=", name): values for name, values in jobs.items()}
 
 
-@pytest.mark.parametrize("alert", OWN)
-def test_it_sounds_for_the_same(tmp_path: Path, alert: str) -> None:
-    cases: list[Case] = [
-        replace(case, sounds=outside(case.sounds), silent=outside(case.silent))
-        for case in CASES
-        if case.alert == alert
-    ]
-    assert cases
-    assert run(tmp_path, OWN[alert], cases, outside(HARMLESS)) == ""
+def test_each_alert_sounds_for_the_same_of_its_own_job_and_for_nothing_of_others(tmp_path: Path) -> None:
+    """Also not for the same of another job, but where nothing is what sounds."""
 
+    def tried(alert: str) -> dict[str, Any]:
+        cases = [replace(case, sounds=outside(case.sounds)) for case in CASES if case.alert == alert]
+        absent = "absent(" in OWN[alert]["expr"]
+        return cases_document(
+            OWN[alert], cases, lambda case: outside(case.silent) if absent else of_others(case.sounds)
+        )
 
-@pytest.mark.parametrize("alert", [name for name, rule in OWN.items() if "absent(" not in rule["expr"]])
-def test_of_other_jobs_it_says_nothing(tmp_path: Path, alert: str) -> None:
-    """As `up` is there of each."""
-    cases = [replace(case, sounds=outside(case.sounds), value=None) for case in CASES if case.alert == alert]
-    others = [replace(case, silent=of_others(case.sounds)) for case in cases]
-    assert run(tmp_path, OWN[alert], others, {}) == ""
+    check(tmp_path, [([rule], tried(alert)) for alert, rule in OWN.items()])
 
 
 def of_others(series: Series) -> Series:
     return {name.replace('job="penstock-shop"', 'job="node"'): values for name, values in series.items()}
+
+
+def test_the_example_scrapes_every_process_of_penstock_up() -> None:
+    """Each has a health port of its own, one behind the other: edges by name, then the console."""
+    (job,) = yaml.safe_load((EXAMPLES / "prometheus.yaml").read_text())["scrape_configs"]
+    ((targets,),) = [[config["targets"] for config in job["static_configs"]]]
+    first = GlobalSettings().health.port
+    assert targets == [f"127.0.0.1:{first + number}" for number in range(len(edges()) + 1)]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.chart.chart import NAME, Rendered, Values, nested, render, together
+from tests.chart.chart import FULL, NAME, Rendered, Values, nested, render, together
 from tests.chart.flows import selects
-from tests.chart.full import FULL
 from tests.chart.switches import EXTERNAL, SHARED
 
 LIMITS = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "3Gi"}}
@@ -32,10 +30,6 @@ SPARK: Values = nested("analytics.mode", "scheduledSparkApplication")
 CRONJOB = f"CronJob/{NAME}-analytics"
 
 
-def executor(rendered: Rendered) -> Any:
-    return yaml.safe_load(rendered[f"ConfigMap/{NAME}-analytics"]["data"]["executor.yaml"])
-
-
 def job_of_output(rendered: Rendered) -> Any:
     (found,) = [each for each in rendered.of("Job") if "analytics-output" in each["metadata"]["name"]]
     return found
@@ -45,7 +39,7 @@ def pods(rendered: Rendered) -> dict[str, Any]:
     """Return all pods and pod templates by what makes them, those that Spark makes included."""
     found = dict(rendered.pods())
     if f"ConfigMap/{NAME}-analytics" in rendered:
-        found["executor"] = executor(rendered)
+        found["executor"] = rendered.executor()
     for each in rendered.of("ScheduledSparkApplication"):
         for part in ("driver", "executor"):
             made = each["spec"]["template"][part]

@@ -104,12 +104,15 @@ def test_who_may_do_what(pod: Pod) -> None:
     assert pod.users.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("pod", ["redis"], indirect=True)
 def test_edges_and_the_test_need_no_more_than_the_edges_user_may(pod: Pod, tmp_path: Path) -> None:
-    """Once an administrator has set the store up, as the operator does."""
+    """Once an administrator has set the store up, as the operator does; also where clients may make no queues."""
     folder = tmp_path / "shell"
     folder.mkdir()
     Shell(folder).run("store", "init", REDIS_URL=pod.url("admin", ADMIN))
-    with running(Shell(folder, {"REDIS_URL": pod.url("edge", EDGE)})) as up:
+    none = ("edges.tmq.create.allowed=false", "edges.ring.clients.create.allowed=false")
+    words = [word for said in none for word in ("--set", said)]
+    with running(Shell(folder, {"REDIS_URL": pod.url("edge", EDGE)}), *words) as up:
         script = CHART / "files" / "scripts" / "exchange.py"
         environment = {
             "PATH": os.environ["PATH"],
@@ -119,6 +122,7 @@ def test_edges_and_the_test_need_no_more_than_the_edges_user_may(pod: Pod, tmp_p
         }
         command = [sys.executable, str(script)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert up.shell.run("queue", "list", "--json").objects == []
     assert done.returncode == 0, done
     assert done.stdout.count(": sent and received") == 4
 

@@ -1,27 +1,21 @@
-"""Install, upgrade and uninstall on a real API server: docs/chart.md."""
+"""What an installation makes and an uninstall leaves, on a real API server: docs/chart.md."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.chart.chart import CHART, NAME, RELEASE, Values, nested, pod_of, render, together
-from tests.chart.full import FULL
+from tests.chart.chart import CHART, NAME, RELEASE, Values, helm, nested, pod_of, render, together
 from tests.chart.release import INSTANCE, Release, queue_of
-from tests.chart.switches import EXECUTORS, NODES, SHARED, SWITCHES
-from tests.kubernetes.apiserver import ApiServer
+from tests.chart.switches import EXECUTORS, NODES, SHARED
 from tests.kubernetes.cluster import Cluster, CommandFailed
-from tests.kubernetes.namespaces import make_namespace, remove_namespace
 from tests.servers import eventually
 
 ANALYTICS = ("analytics", "analytics-output", "executor")
-NewNamespace = Callable[..., str]
-WARNS = "pod-security.kubernetes.io/warn"
 EVERYTHING: Values = {
     "console": {"enabled": True, "ingress": {"enabled": True, "hosts": ["console.example.org"]}},
     # of somebody else: what protects a claim is taken off it by a controller, and none runs
@@ -31,65 +25,54 @@ EVERYTHING: Values = {
 }
 
 
-def test_helm_finds_nothing_wrong(cluster: Cluster) -> None:
-    cluster.helm("lint", "--strict", str(CHART))
+def test_helm_finds_nothing_wrong() -> None:
+    helm(("lint", "--strict", str(CHART)))
 
 
-@pytest.fixture(scope="module")
-def dry(api_server: ApiServer) -> Iterator[Release]:
-    """Where nothing is ever installed."""
-    administrator = api_server.as_user()
-    namespace = make_namespace(administrator)
-    yield Release(administrator, namespace)
-    remove_namespace(administrator, namespace)
+def test_all_of_it_is_admitted_and_an_uninstall_keeps_definitions_and_queues_alone(
+    cluster: Cluster, release: Release
+) -> None:
+    """The namespace admits only restricted pods, and helm tells what the API server warns of."""
+    words = ("label", "namespace", release.namespace, "pod-security.kubernetes.io/warn=restricted")
+    cluster.kubectl(*words)
+    said = release.install(EVERYTHING)
+    assert "Warning" not in said
+    assert len(release.objects()) > 40
+    _admits_every_pod(release)
+
+    cluster.kubectl("apply", "--namespace", release.namespace, "--filename", "-", given=queue_of(said))
+    release.uninstall("--no-hooks")
+    assert release.objects() == []
+    roles = cluster.items("clusterroles.rbac.authorization.k8s.io")
+    assert [each for each in roles if RELEASE in str(each)] == []
+    assert [each["metadata"]["name"] for each in cluster.items("queues", release.namespace)] == ["orders"]
+    release.install()  # finds its own definitions again
+    assert cluster.items("queues", release.namespace)
 
 
-@pytest.mark.parametrize("switch", SWITCHES, ids=lambda switch: switch.path)
-def test_the_api_server_takes_whatever_a_switch_makes(dry: Release, switch: Any) -> None:
-    """But for custom resources of others, which it does not know. helm's own --dry-run=server sends nothing."""
-    values = nested(switch.path, [dry.namespace]) if "namespaces" in switch.path else switch.values_on
-    dry.would_take(switch.beside, values)
-
-
-def test_it_takes_whatever_else_may_be_said(dry: Release) -> None:
-    dry.would_take(FULL)
-
-
-def test_what_it_does_not_take_is_found(dry: Release) -> None:
-    """So that the two before could fail: a manifest of somebody's own that no Service can be."""
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "theirs"}}
-    wrong = {**service, "spec": {"clusterIP": "nonsense", "ports": [{"port": 80}]}}
-    with pytest.raises(CommandFailed, match=r"nonsense.*must be a valid IP address"):
-        dry.would_take({"extraObjects": [wrong]})
-
-
-def test_every_pod_is_admitted_where_only_restricted_ones_are(release: Release) -> None:
-    """The API server's own admission, for a pod of each template, hooks and the test among them."""
-    release.install(EVERYTHING)
+def _admits_every_pod(release: Release) -> None:
+    """A pod of each template, hooks and the test among them; of those on a node's network none."""
     own_claim = together(nested("analytics.output.existingClaim", ""), nested("analytics.output", SHARED))
     rendered = render(EVERYTHING, own_claim)  # which a Job binds
-    executor = yaml.safe_load(rendered[f"ConfigMap/{NAME}-analytics"]["data"]["executor.yaml"])
+    executor = rendered.executor()
     executor["spec"]["containers"][0]["image"] = "as-spark-says"
-    tried = []
-    for place, template in [*rendered.pods(), ("Pod/executor", executor)]:
-        made = _pod(place, template, release.namespace)
-        release.cluster.kubectl("create", "--filename", "-", given=json.dumps(made))
-        tried.append(re.sub(r"-[0-9a-f]{6,}$", "", place.rpartition("/")[2]).removeprefix(f"{NAME}-"))
+    templates = {**dict(rendered.pods()), "Pod/executor": executor}
+    tried = [
+        re.sub(r"-[0-9a-f]{6,}$", "", place.rpartition("/")[2]).removeprefix(f"{NAME}-")
+        for place in templates
+    ]
     assert sorted(tried) == sorted(
         (*("tmq", "pubsub", "rqp", "ring", "operator", "redis", "uninstall", "console", "test"), *ANALYTICS)
     )
-
-
-def test_what_the_nodes_network_gives_up_is_refused_there(release: Release) -> None:
-    """So that the test before could fail."""
-    release.install()
-    rendered = render(NODES, nested("edges.rqp.hostNetwork", True))
-    made = _pod("rqp", pod_of(rendered[f"Deployment/{NAME}-rqp"]), release.namespace)
+    where = ("--namespace", release.namespace)
+    release.cluster.apply([_pod(place, template) for place, template in templates.items()], *where)
+    on_node = render(NODES, nested("edges.rqp.hostNetwork", True))
+    made = _pod("Pod/on-node", pod_of(on_node[f"Deployment/{NAME}-rqp"]))
     with pytest.raises(CommandFailed, match=r'violates PodSecurity "restricted.*host namespaces'):
-        release.cluster.kubectl("create", "--filename", "-", given=json.dumps(made))
+        release.cluster.apply([made], *where)
 
 
-def _pod(place: str, template: Any, namespace: str) -> dict[str, Any]:
+def _pod(place: str, template: Any) -> dict[str, Any]:
     """As a controller would make it; of hooks the ServiceAccount may not be there yet."""
     name = place.rpartition("/")[2].lower() + "-tried"
     spec = {**template["spec"]}
@@ -98,69 +81,72 @@ def _pod(place: str, template: Any, namespace: str) -> dict[str, Any]:
     if place.startswith("StatefulSet/") and place.endswith("-redis"):
         claim = {"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}
         spec["volumes"] = [*spec["volumes"], claim]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": spec,
-    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def test_templates_are_admitted_without_a_warning(cluster: Cluster, release: Release) -> None:
-    """helm tells what the API server warns of."""
-    cluster.kubectl("label", "namespace", release.namespace, f"{WARNS}=restricted")
-    assert "Warning" not in release.install(EVERYTHING)
-
-
-def test_an_uninstall_keeps_definitions_and_queues_and_removes_the_rest(
+def test_an_uninstall_whose_hook_cannot_run_is_taken_back_or_goes_without_it(
     cluster: Cluster, release: Release
 ) -> None:
-    notes = release.install(EVERYTHING)
-    assert len(release.objects()) > 40
-    cluster.kubectl("apply", "--namespace", release.namespace, "--filename", "-", given=queue_of(notes))
-    release.uninstall("--no-hooks")
-    assert release.objects() == []
-    assert cluster.items("clusterroles.rbac.authorization.k8s.io") == [
-        each for each in cluster.items("clusterroles.rbac.authorization.k8s.io") if RELEASE not in str(each)
-    ]
-    assert [each["metadata"]["name"] for each in cluster.items("queues", release.namespace)] == ["orders"]
-    release.install()  # finds its own definitions again
-    assert cluster.items("queues", release.namespace)
-
-
-def test_a_release_whose_hook_cannot_run_goes_without_it(cluster: Cluster, release: Release) -> None:
-    """docs/chart.md, "Uninstall": nothing runs pods here, as where the image cannot be pulled."""
+    """docs/chart.md, "Uninstall", and docs/runbooks/PenstockOperatorGone.md: nothing runs pods here."""
     release.install()
     with pytest.raises(CommandFailed, match="context deadline exceeded"):
         release.uninstall("--timeout", "3s")
     with pytest.raises(CommandFailed, match="still in use"):
         release.install()
+    release.scale("operator", 0)  # as the hook's Job does
+    with pytest.raises(CommandFailed, match="has no deployed releases"):
+        release.upgrade(flags=("--force-conflicts",))
+    release.scale("operator", 1)
+    cluster.helm("rollback", RELEASE, "1", "--namespace", release.namespace)
+    _makes_anew_what_nobody_may_change(release)
+    assert release.get("deployment", f"{NAME}-operator")["spec"]["replicas"] == 1
+
+    with pytest.raises(CommandFailed, match="context deadline exceeded"):
+        release.uninstall("--timeout", "3s")
     release.uninstall("--no-hooks")
     assert set(release.objects()) <= {f"job.batch/{NAME}-uninstall"}
     of_the_hook = f"{INSTANCE},app.kubernetes.io/component=uninstall"
     where = ("--namespace", release.namespace, "--ignore-not-found")
     cluster.kubectl("delete", "job", *where, "--selector", of_the_hook)
     assert release.objects() == []
-    release.install()
 
 
-def test_an_uninstall_that_was_broken_off_is_taken_back(cluster: Cluster, release: Release) -> None:
-    """docs/runbooks/PenstockOperatorGone.md: the Job has stopped the operator, and did not come to its end."""
-    release.install()
-    with pytest.raises(CommandFailed, match="context deadline exceeded"):
-        release.uninstall("--timeout", "3s")
-    scale = ("scale", f"deployment/{NAME}-operator", "--namespace", release.namespace)
-    cluster.kubectl(*scale, "--replicas=0")
-    with pytest.raises(CommandFailed, match="has no deployed releases"):
-        release.upgrade(flags=("--force-conflicts",))
-    cluster.kubectl(*scale, "--replicas=1")
-    cluster.helm("rollback", RELEASE, "1", "--namespace", release.namespace)
-    release.upgrade(nested("edges.tmq.replicas", 3))
-    assert release.get("deployment", f"{NAME}-operator")["spec"]["replicas"] == 1
+def _makes_anew_what_nobody_may_change(release: Release) -> None:
+    """docs/chart.md, "Upgrade"."""
+    larger = nested("redis.persistence.size", "16Gi")
+    with pytest.raises(CommandFailed, match="Forbidden"):
+        release.upgrade(larger)
+    words = ("statefulset", f"{NAME}-redis", "--namespace", release.namespace)
+    release.cluster.kubectl("delete", *words, "--cascade=orphan", "--wait=false")
+    # as the garbage collector: it lets an owner go once its pods have none
+    no_finalizers = json.dumps({"metadata": {"finalizers": None}})
+    release.cluster.kubectl("patch", *words, "--type=merge", "--patch", no_finalizers)
+    release.upgrade(larger)
+    (claim,) = release.get("statefulset", f"{NAME}-redis")["spec"]["volumeClaimTemplates"]
+    assert claim["spec"]["resources"]["requests"]["storage"] == "16Gi"
 
 
-def test_definitions_go_with_the_release_where_that_is_said(cluster: Cluster, release: Release) -> None:
-    release.install(nested("crds.keep", False))
+def test_definitions_are_of_one_release_come_before_queues_and_go_where_that_is_said(
+    cluster: Cluster, release: Release, new_namespace: Callable[..., str]
+) -> None:
+    """docs/chart.md, "Upgrade": helm looks kinds up before it makes anything."""
+    queue = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "orders"}}
+    own, everywhere = {"extraObjects": [queue]}, nested("operator.watch.allNamespaces", True)
+    with pytest.raises(CommandFailed, match="ensure CRDs are installed first"):
+        release.install(own)
+    release.uninstall("--no-hooks", "--ignore-not-found")
+    release.install(everywhere)
+    other = Release(cluster, new_namespace())
+    with pytest.raises(CommandFailed, match="cannot be imported into the current release"):
+        other.install(everywhere)
+    other.install(everywhere, nested("crds.enabled", False))
+    assert len(other.objects()) > 20
+    other.uninstall("--no-hooks")
+
+    release.upgrade(own)
+    assert release.get("queue", "orders")["metadata"]["annotations"]["meta.helm.sh/release-name"] == RELEASE
+    release.upgrade(nested("crds.keep", False))
+    assert cluster.items("queues", release.namespace) == []
     release.uninstall("--no-hooks")
 
     def are_gone() -> bool:
@@ -170,14 +156,18 @@ def test_definitions_go_with_the_release_where_that_is_said(cluster: Cluster, re
     eventually(are_gone)
 
 
-def test_a_second_release_leaves_the_definitions_to_the_first(
-    release: Release, new_namespace: NewNamespace
-) -> None:
-    everywhere = nested("operator.watch.allNamespaces", True)
-    release.install(everywhere)
-    other = Release(release.cluster, new_namespace())
-    with pytest.raises(CommandFailed, match="cannot be imported into the current release"):
-        other.install(everywhere)
-    other.install(everywhere, nested("crds.enabled", False))
-    assert len(other.objects()) > 20
-    other.uninstall("--no-hooks")
+def test_without_server_side_apply_a_scaled_edge_keeps_its_pods_too(release: Release) -> None:
+    """As Helm 3 does it: what the last manifest said and the new one does not is taken out, whoever set it last."""
+    by_client = ("--server-side=false",)
+    five = {"crds": {"enabled": False}, **nested("edges.tmq.replicas", 5)}
+    scaled = nested("edges.tmq.autoscaling.type", "hpa")
+
+    def replicas() -> Any:
+        return release.get("deployment", f"{NAME}-tmq")["spec"]["replicas"]
+
+    release.install(five, flags=by_client)
+    release.scale("tmq", 8)
+    release.upgrade(five, scaled, flags=by_client)
+    assert replicas() == 8
+    release.upgrade(five, flags=by_client)
+    assert replicas() == 5

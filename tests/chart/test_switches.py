@@ -11,12 +11,11 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tests.chart.chart import CHART, Object, Rendered, render
-from tests.chart.full import FULL
+from tests.chart.chart import CHART, Object, render
 from tests.chart.switch import Switch
-from tests.chart.switches import EXECUTORS, EXTERNAL, SWITCHES
+from tests.chart.switches import EXECUTORS, SWITCHES, renderings
+from tests.kubernetes.cluster import Cluster, CommandFailed
 
-MINORS = ("1.36", "1.35", "1.32")  # the last is the oldest that Chart.yaml promises
 FOREIGN = {  # kinds of others' operators, with what each needs
     "PodMonitor": ("selector", "podMetricsEndpoints"),
     "ServiceMonitor": ("selector", "endpoints"),
@@ -28,8 +27,7 @@ FOREIGN = {  # kinds of others' operators, with what each needs
 
 @pytest.mark.parametrize("switch", SWITCHES, ids=lambda switch: switch.path)
 def test_what_a_switch_does(switch: Switch) -> None:
-    on = render(switch.beside, switch.values_on)
-    off = render(switch.beside, switch.values_off)
+    on, off = switch.rendered_on(), switch.rendered_off()
     assert [place for place in switch.objects if place not in on] == []
     assert [place for place in switch.objects if place in off] == []
     assert switch.has(on)
@@ -63,38 +61,45 @@ def _of_any_edge(path: str) -> str:
     return ".".join(parts)
 
 
-def _renderings() -> Iterator[Rendered]:
-    yield render()
-    yield render(EXTERNAL)
-    yield render(FULL)
-    for switch in SWITCHES:
-        yield render(switch.beside, switch.values_on)
-        yield render(switch.beside, switch.values_off)
-
-
 @pytest.fixture(scope="module")
 def objects() -> list[Object]:
-    """All there are, each once."""
+    """Return all that there are, each once."""
     found = {
-        json.dumps(each, sort_keys=True): each for some in _renderings() for each in some.objects.values()
+        json.dumps(each, sort_keys=True): each for some in renderings() for each in some.objects.values()
     }
     return list(found.values())
 
 
-def test_the_oldest_is_the_one_that_is_promised() -> None:
-    promised = yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"]
-    assert promised == f">={MINORS[-1]}.0-0"
-
-
-@pytest.mark.parametrize("minor", MINORS)
-def test_every_object_is_what_kubernetes_knows(
-    objects: list[Object], minor: str, monkeypatch: pytest.MonkeyPatch
+def test_every_object_is_what_the_oldest_promised_kubernetes_knows(
+    objects: list[Object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    promised = yaml.safe_load((CHART / "Chart.yaml").read_text())["kubeVersion"]
+    minor = promised.removeprefix(">=").removesuffix(".0-0")
     read_once = lru_cache(kubernetes_validate.utils.schema_contents)  # a megabyte each
     monkeypatch.setattr(kubernetes_validate.utils, "schema_contents", read_once)
     for each in objects:
         if each["kind"] not in FOREIGN:
             kubernetes_validate.validate(each, minor, strict=True)
+
+
+def test_a_current_api_server_takes_every_object(
+    objects: list[Object], cluster: Cluster, namespace: str
+) -> None:
+    """It is sent each, and keeps none; helm's own --dry-run=server sends nothing."""
+    _try(cluster, namespace, [each for each in objects if each["kind"] not in FOREIGN])
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "theirs"}}
+    wrong = {**service, "spec": {"clusterIP": "nonsense", "ports": [{"port": 80}]}}
+    with pytest.raises(CommandFailed, match=r"nonsense.*must be a valid IP address"):
+        _try(cluster, namespace, [wrong])
+
+
+def _try(cluster: Cluster, namespace: str, objects: list[Object]) -> None:
+    """Raises CommandFailed for one that is refused."""
+    for each in objects:
+        if "namespace" in each["metadata"]:  # one that is watched, too
+            each["metadata"]["namespace"] = namespace
+    flags = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
+    cluster.apply(objects, "--namespace", namespace, *flags)
 
 
 def test_objects_of_others_operators_have_what_these_need(objects: list[Object]) -> None:

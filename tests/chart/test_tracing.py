@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from penstock_operator.settings import tracing_settings
 
-from services.kit.config.settings import TracingSettings, load
-from tests.chart.chart import NAME, Refused, Rendered, Values, nested, render, together
+from tests.chart.chart import NAME, Rendered, Values, nested, render, together
+from tests.chart.conftest import Read
 from tests.chart.console import CONSOLE
 from tests.chart.switches import TMQ
 
@@ -17,15 +16,6 @@ ENDPOINT = "http://collector.observability:4318"
 ON: Values = together(CONSOLE, nested("tracing.endpoint", ENDPOINT))
 CONSOLE_POD = f"Deployment/{NAME}-console"
 OPERATOR = f"Deployment/{NAME}-operator"
-
-
-def as_it_reads_it(
-    rendered: Rendered, who: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> TracingSettings:
-    path = folder / f"{who}.yaml"
-    path.write_text(rendered[f"ConfigMap/{NAME}-{who}"]["data"]["penstock.yaml"])
-    monkeypatch.setenv("PENSTOCK_CONFIG", str(path))
-    return load().tracing
 
 
 def variables(rendered: Rendered, place: str) -> dict[str, Any]:
@@ -57,11 +47,11 @@ def test_the_operator_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (str(told.endpoint), told.most_followed_per_s) == (ENDPOINT, 70)
 
 
-def test_a_whole_url_takes_the_place_of_the_endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_url_takes_the_place_of_the_endpoint(read: Read) -> None:
     whole = "https://traces.example:9443/otlp/mine"
     rendered = render(CONSOLE, {"tracing": {"tracesEndpoint": whole, "headersSecret": "traces"}})
     for who in ("tmq", "console"):
-        told = as_it_reads_it(rendered, who, tmp_path, monkeypatch)
+        told = read(rendered, who)[0].tracing
         assert (told.endpoint, told.traces_endpoint and told.traces_endpoint.reveal()) == (None, whole)
         assert ways(rendered, who) == [{"ports": [{"port": 9443}]}]
     own = variables(rendered, OPERATOR)
@@ -69,21 +59,14 @@ def test_a_whole_url_takes_the_place_of_the_endpoint(tmp_path: Path, monkeypatch
     assert "PENSTOCK_TRACING__ENDPOINT" not in own
     for place in (TMQ, CONSOLE_POD, OPERATOR):
         assert "PENSTOCK_TRACING__HEADERS" in variables(rendered, place)
-    with pytest.raises(Refused, match="not both"):
-        render(ON, nested("tracing.tracesEndpoint", whole))
 
 
-@pytest.mark.parametrize("who", ["tmq", "ring", "rqp", "pubsub", "console"])
-def test_edges_and_the_console_are_told(who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edges_and_the_console_are_told(read: Read) -> None:
     rendered = render(ON, {"tracing": {"ratio": 0.25, "mostPerSecond": 7, "mostFollowedPerSecond": 70}})
-    told = as_it_reads_it(rendered, who, tmp_path, monkeypatch)
-    assert (str(told.endpoint), told.ratio, told.most_per_s, told.most_followed_per_s) == (
-        ENDPOINT,
-        0.25,
-        7,
-        70,
-    )
-    assert told.headers == {}
+    for who in ("tmq", "ring", "rqp", "pubsub", "console"):
+        told = read(rendered, who)[0].tracing
+        found = (str(told.endpoint), told.ratio, told.most_per_s, told.most_followed_per_s, told.headers)
+        assert found == (ENDPOINT, 0.25, 7, 70, {}), who
 
 
 def test_headers_come_from_a_secret() -> None:
@@ -113,18 +96,3 @@ def test_and_no_other() -> None:
     there = [{"namespaceSelector": {"matchLabels": {"name": "observability"}}}]
     rendered = render(ON, {"networkPolicy": {"tracingTo": there, "tracingPorts": [14318]}})
     assert ways(rendered, "tmq") == [{"ports": [{"port": 14318}], "to": there}]
-
-
-@pytest.mark.parametrize(
-    "values", [nested("tracing.headersSecret", "traces"), nested("networkPolicy.tracingPorts", [4318])]
-)
-def test_what_would_be_ignored_is_refused(values: Values) -> None:
-    with pytest.raises(Refused, match=r"say tracing\.endpoint"):
-        render(values)
-
-
-@pytest.mark.parametrize("endpoint", ["collector:4318", "grpc://collector:4317", "http://"])
-def test_what_is_no_url_is_refused(endpoint: str) -> None:
-    for name in ("endpoint", "tracesEndpoint"):
-        with pytest.raises(Refused):
-            render(nested(f"tracing.{name}", endpoint))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,8 @@ import pytest
 import yaml
 
 from services.store.redis.rights import acl_rules
-from tests.chart.chart import CHART, NAME, Values, nested, render
-from tests.chart.full import FULL
+from tests.chart.chart import CHART, FULL, NAME, Values, helm, nested, render
 from tools import chart_docs
-from tools.kubernetes.programs import find
 
 VALUES = (CHART / "values.yaml").read_text()
 
@@ -131,23 +128,9 @@ def test_a_query_of_keda_knows_whose_it_is() -> None:
 
 def test_what_is_packed_is_what_is_here(tmp_path: Path) -> None:
     """Nothing that templates read is ignored."""
-    helm = find("helm")
-    subprocess.run(
-        [helm, "package", str(CHART), "--destination", str(tmp_path)], check=True, capture_output=True
-    )
+    helm(("package", str(CHART), "--destination", str(tmp_path)))
     (packed,) = tmp_path.glob("penstock-*.tgz")
-    passwords = ("--set", "redis.auth.existingSecret=kept")  # others are new each time
-
-    def rendered(chart: Path) -> str:
-        command = [
-            helm,
-            "template",
-            "demo",
-            str(chart),
-            *passwords,
-            "--set",
-            "monitoring.dashboards.enabled=true",
-        ]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-    assert rendered(packed) == rendered(CHART)
+    # passwords would be new each time
+    sets = ("--set", "redis.auth.existingSecret=kept", "--set", "monitoring.dashboards.enabled=true")
+    one, other = (helm(("template", "demo", str(chart), *sets)) for chart in (packed, CHART))
+    assert one == other

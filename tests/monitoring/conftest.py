@@ -1,4 +1,4 @@
-"""One world for each test: it is killed in some of them."""
+"""One world for each test, which is free to kill what is in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _world(defined: Cluster, namespace: str, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def new_prometheus(tmp_path: Path) -> Iterator[NewPrometheus]:
-    """It ends with the test."""
+    """Starts one that ends with the test."""
     made: list[Prometheus] = []
 
     def start(*words: object, **more: object) -> Prometheus:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tests.monitoring.prometheus import Prometheus
-from tests.servers import eventually
+from tests.monitoring.prometheus import Prometheus, scraped
 
 WINDOW = "10s"  # in place of all times that a rule looks back
 
@@ -26,12 +25,12 @@ def hurried(groups: list[dict[str, Any]]) -> dict[str, Any]:
 
 def sounds(prometheus: Prometheus, *names: str) -> list[dict[str, str]]:
     """Waits until all of them do; the labels of the last."""
-    eventually(lambda: set(names) <= prometheus.firing().keys())
+    scraped(lambda: set(names) <= prometheus.firing().keys())
     return prometheus.firing()[names[-1]]
 
 
 def ends(prometheus: Prometheus, names: Iterable[str]) -> None:
-    eventually(lambda: not prometheus.firing().keys() & set(names))
+    scraped(lambda: not prometheus.firing().keys() & set(names))
 
 
 def ends_are_known(prometheus: Prometheus) -> None:

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from os import getpid
@@ -20,7 +20,12 @@ import yaml
 from services.system.pdeathsig import die_with_parent
 from tests.servers import eventually, free_port
 
-INTERVAL = "1s"
+INTERVAL_S = 1  # of scrapes, and so of looks: between two of them nothing changes
+
+
+def scraped(condition: Callable[[], Any], until: Callable[[Any], bool] = bool) -> Any:
+    """As `eventually`, with a look for each scrape."""
+    return eventually(condition, until=until, pause_s=INTERVAL_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ class Prometheus:
         self.port = free_port()
         self._folder = folder
         configuration: dict[str, Any] = {
-            "global": {"scrape_interval": INTERVAL, "evaluation_interval": INTERVAL},
+            "global": {"scrape_interval": f"{INTERVAL_S}s", "evaluation_interval": f"{INTERVAL_S}s"},
             "scrape_configs": [
                 {"job_name": job, "static_configs": [_static(target) for target in targets]}
                 for job, targets in jobs.items()

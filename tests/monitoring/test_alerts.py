@@ -6,19 +6,15 @@ Their times are cut short, in a copy of the rules of a release (hurry.py).
 from __future__ import annotations
 
 import shutil
-from typing import Any
-
-import pytest
 
 from tests.chart.chart import NAME, nested, render
 from tests.monitoring.conftest import NewPrometheus
 from tests.monitoring.hurry import WINDOW, ends, ends_are_known, hurried, sounds
-from tests.monitoring.prometheus import Prometheus
+from tests.monitoring.prometheus import Prometheus, scraped
 from tests.monitoring.traffic import FULL
 from tests.monitoring.world import World
 from tests.operator.resource_documents import queue
 from tests.reports import NOW_MS
-from tests.servers import eventually
 
 ON = {
     **nested("monitoring.prometheusRule.enabled", True),
@@ -37,64 +33,60 @@ ALWAYS = {
 OF_THE_STORE = {"PenstockEdgeNotReady", "PenstockStoreRefuses", "PenstockOperatorStoreDown"}
 
 
-def rules() -> dict[str, Any]:
-    """Of a release with analytics."""
-    return hurried(render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+def test_alerts_sound_of_what_happens_to_real_processes_and_end(
+    world: World, new_prometheus: NewPrometheus
+) -> None:
+    """One world for all that may happen in it, as it takes longest to make; the last thing is its end."""
+    rules = hurried(render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
+    prometheus = new_prometheus({"shop/penstock": world.targets().values()}, rules=rules)
+    scraped(lambda: set(prometheus.targets().values()) == {"up"})
+    # for as long as any rule looks back
+    scraped(lambda: prometheus.query(f"count_over_time(penstock_ready[1m:1s]) > {WINDOW[:-1]}"))
+    queues_resources_and_reports(world, prometheus)
+    world.traffic.is_calm = False
+    the_store_is_away(world, prometheus)
+    its_data_is_gone(world, prometheus)
+    everything_is_gone(world, prometheus)
 
 
-@pytest.fixture
-def prometheus(world: World, new_prometheus: NewPrometheus) -> Prometheus:
-    """It has looked at everything for as long as any rule looks back."""
-    found = new_prometheus({"shop/penstock": world.targets().values()}, rules=rules())
-    eventually(lambda: set(found.targets().values()) == {"up"})
-    eventually(lambda: found.query(f"count_over_time(penstock_ready[1m:1s]) > {WINDOW[:-1]}"))
-    return found
-
-
-def test_they_sound_and_end(world: World, prometheus: Prometheus) -> None:
+def queues_resources_and_reports(world: World, prometheus: Prometheus) -> None:
     ends_are_known(prometheus)
     sounds(prometheus, *ALWAYS)
     (labels,) = prometheus.firing()["PenstockQueueFillsUp"]
     assert labels == {"namespace": "shop", "queue": FULL, "severity": "warning"}
     assert prometheus.firing().keys() == ALWAYS, prometheus.firing()
-    world.keeper.declare(FULL, maxLength=100_000)  # more than the world's traffic puts in
-    ends(prometheus, ["PenstockQueueFillsUp"])
 
+    world.keeper.declare(FULL, maxLength=100_000)  # more than the world's traffic puts in
     world.keeper.kill("dying", 1)
+    world.traffic.lose()
+    world.seen.apply(queue("happy", queueName="dying"), queue("unhappy", queueName="dying"))
+    world.report(now_ms=NOW_MS)
     (labels,) = sounds(prometheus, "PenstockDeadLetters")
     assert labels == {"namespace": "shop", "queue": "dying", "severity": "warning"}
-    ends(prometheus, ["PenstockDeadLetters"])
-
-    world.traffic.lose()
     sounds(prometheus, "PenstockMessagesLost")
-
-    world.seen.apply(queue("happy", queueName="dying"), queue("unhappy", queueName="dying"))
     (labels,) = sounds(prometheus, "PenstockResourcesNotReady")
     assert labels["reason"] == "Conflict"
-
-    world.report(now_ms=NOW_MS)
     sounds(prometheus, "PenstockAnalyticsStale")
     world.report()
-    ends(prometheus, ["PenstockAnalyticsStale", "PenstockMessagesLost"])
+    ended = ("QueueFillsUp", "DeadLetters", "MessagesLost", "AnalyticsStale")
+    ends(prometheus, [f"Penstock{name}" for name in ended])
 
 
-def test_a_store_that_is_away_is_told_by_all_who_need_it(world: World, prometheus: Prometheus) -> None:
-    world.traffic.is_calm = False
+def the_store_is_away(world: World, prometheus: Prometheus) -> None:
+    """All that need it tell so."""
     world.store.kill9()
     sounds(prometheus, *OF_THE_STORE)
-    told = eventually(
+    told = scraped(
         lambda: prometheus.firing().get("PenstockEdgeNotReady", []), until=lambda found: len(found) == 4
     )
-    assert {labels["pod"] for labels in told} == {
-        f"{NAME}-{edge}-0" for edge in ("pubsub", "ring", "rqp", "tmq")
-    }
+    pods = {f"{NAME}-{edge}-0" for edge in ("pubsub", "ring", "rqp", "tmq")}
+    assert {labels["pod"] for labels in told} == pods
     world.store.restart()
     ends(prometheus, OF_THE_STORE)
 
 
-def test_data_that_is_gone_is_told(world: World, prometheus: Prometheus) -> None:
-    """The operator sets the empty store up before anybody has looked."""
-    world.traffic.is_calm = False
+def its_data_is_gone(world: World, prometheus: Prometheus) -> None:
+    """The operator sets the empty store up before any edge has looked."""
     world.store.kill9()
     shutil.rmtree(world.store.directory)
     world.store.restart()
@@ -103,13 +95,12 @@ def test_data_that_is_gone_is_told(world: World, prometheus: Prometheus) -> None
     ends(prometheus, ["PenstockStoreDataLost"])
 
 
-def test_who_is_gone_is_missed(world: World, prometheus: Prometheus) -> None:
-    world.traffic.is_calm = False
+def everything_is_gone(world: World, prometheus: Prometheus) -> None:
     world.operator.kill()
-    (labels,) = sounds(prometheus, "PenstockOperatorGone", "PenstockPodDown")
-    assert labels["pod"] == f"{NAME}-operator-0"
     world.up.kill()
-    missed = eventually(
+    down = sounds(prometheus, "PenstockOperatorGone", "PenstockPodDown")
+    assert f"{NAME}-operator-0" in {labels["pod"] for labels in down}
+    missed = scraped(
         lambda: prometheus.firing().get("PenstockEdgesGone", []), until=lambda found: len(found) == 4
     )
     assert {labels["edge"] for labels in missed} == {"pubsub", "ring", "rqp", "tmq"}

@@ -9,11 +9,10 @@ from typing import Any
 from tests.chart.chart import NAME
 from tests.monitoring.boards import METRIC, Ask, asks, every_board, everything, filled, load, named
 from tests.monitoring.conftest import NewPrometheus
-from tests.monitoring.prometheus import Prometheus, Target
-from tests.monitoring.test_table import OF_CONTROL, UNBORN
+from tests.monitoring.prometheus import Prometheus, Target, scraped
+from tests.monitoring.test_table import OF_CONTROL, ROWS, UNBORN, check, families, lint, scrape
 from tests.monitoring.world import NAMESPACE, World
 from tests.operator.resource_documents import queue
-from tests.servers import eventually
 from tools.metrics_docs import rows
 
 # Not more than 0 in the world of these tests, where they have series all the same; test_queries.py has them rise.
@@ -83,102 +82,95 @@ def choices(prometheus: Prometheus, board: dict[str, Any], **chosen: str) -> dic
     return found
 
 
-def empty(prometheus: Prometheus, board: dict[str, Any], **chosen: str) -> list[str]:
-    """Panels without data, or whose legends do not say which series is which."""
-    found = []
-    for ask in asks(board):
-        series = prometheus.query(filled(ask.expr, {**everything(board), **chosen}))
-        if not series and not UNBORN & set(METRIC.findall(ask.expr)):
-            found.append(f"{ask.called}: {ask.expr}")
-        shown = [named(ask.legend, labels) for labels, _ in series]
-        if len(set(shown)) != len(shown) or not all(shown):
-            found.append(f"{ask.called}: legends {shown}")
-    return found
-
-
-def test_every_panel_shows_something(world: World, new_prometheus: NewPrometheus) -> None:
-    """Whatever is chosen: everything, or one namespace and job."""
+def test_every_panel_shows_something_of_processes_that_tell_what_is_in_the_table(
+    world: World, new_prometheus: NewPrometheus
+) -> None:
+    """Every edge, one of them with two workers, the System V bridge, the operator and the console."""
     pods = world.targets()
     plain = {name: Target(pods[name].host, pods[name].port) for name in ("tmq", "operator")}
     prometheus = new_prometheus({"shop/penstock": pods.values(), "laptop": plain.values()})
-    eventually(lambda: set(prometheus.targets().values()) == {"up"})
+    scraped(lambda: set(prometheus.targets().values()) == {"up"})
     world.others.meet()
-    wrong = eventually(lambda: all_empty(prometheus, world), until=lambda found: not found)
-    assert wrong == []
-    for board in every_board():
-        assert empty(prometheus, board, namespace=NAMESPACE, job="shop/penstock") == []
-        offered = choices(prometheus, board, namespace=NAMESPACE, job="shop/penstock")
-        assert all(offered.values()), (board["title"], offered)
-    check_numbers(prometheus)
-    silent = [(board, ask) for board in every_board() for ask in asks(board) if speaks(ask)]
-    eventually(lambda: quiet(prometheus, world, silent), until=lambda found: not found)
-    check_one_pod(prometheus)
+    shows_something_in_every_panel(world, prometheus)
+    shows_what_is_chosen(prometheus)
+    scraped(lambda: untold(world), until=lambda missing: not missing)
+    lint(scrape(target) for target in pods.values())
 
 
-def all_empty(prometheus: Prometheus, world: World) -> list[str]:
-    world.others.talk()
-    return [line for board in every_board() for line in empty(prometheus, board)]
+def shows_something_in_every_panel(world: World, prometheus: Prometheus) -> None:
+    """More than 0, if that is to be had, at some time: some of it happens once, or every few seconds."""
+    waiting = [(board, ask) for board in every_board() for ask in asks(board) if not unborn(ask)]
+    stirred = 0
 
+    def still_empty() -> list[str]:
+        nonlocal stirred
+        stirred += 1
+        stir(world)
+        waiting[:] = [(board, ask) for board, ask in waiting if not shows(prometheus, ask, everything(board))]
+        return [f"{ask.called}: {ask.expr}" for _, ask in waiting]
 
-def speaks(ask: Ask) -> bool:
-    return not set(METRIC.findall(ask.expr)) <= QUIET
-
-
-def quiet(prometheus: Prometheus, world: World, silent: list[tuple[dict[str, Any], Ask]]) -> list[str]:
-    """Queries that have shown nothing but 0 so far, though what they are about happens; others leave the list.
-
-    Some of it happens every few seconds, so not all need to show it at once.
-    """
-    for stir in (
-        world.look,
-        world.traffic.lose,
-        world.others.talk,
-        lambda: world.keeper.kill("dying", 1),
-        lambda: change(world),
-    ):
-        stir()
-    silent[:] = [
-        (board, ask)
-        for board, ask in silent
-        if not any(value > 0 for _, value in prometheus.query(filled(ask.expr, everything(board))))
-    ]
-    return [ask.called for _, ask in silent]
-
-
-def change(world: World) -> None:
-    """A resource, which the operator writes about."""
-    world.seen.apply(queue("stirred", maxLength=1000 + int(time.monotonic())))
-
-
-def check_numbers(prometheus: Prometheus) -> None:
-    """Some that are known."""
+    scraped(still_empty, until=lambda left: not left)
     board = load("dead-letters")
-    found = {ask.title: ask.expr for ask in asks(board)}
-    chosen = {**everything(board), "namespace": NAMESPACE}
-    ((_, dead),) = prometheus.query(filled(found["Dead letters"], chosen))
-    assert dead == 3  # one is what no local queue takes
-    by_queue = prometheus.query(filled(found["By queue"], chosen))
-    assert {labels["queue"]: value for labels, value in by_queue}["dying"] == 2
+    exprs = {
+        ask.title: filled(ask.expr, {**everything(board), "namespace": NAMESPACE}) for ask in asks(board)
+    }
+
+    def dead() -> tuple[float, float]:
+        ((_, dead),) = prometheus.query(exprs["Dead letters"])
+        by_queue = {labels["queue"]: value for labels, value in prometheus.query(exprs["By queue"])}
+        return dead - stirred, by_queue["dying"] - stirred
+
+    # one is what no local queue takes, two are the world's
+    scraped(dead, until=lambda found: found == (3, 2))
 
 
-def check_one_pod(prometheus: Prometheus) -> None:
-    """Who chooses a pod or a job of an edge sees what operator and console tell all the same, and no other pod."""
+def stir(world: World) -> None:
+    """What is shown happens."""
+    world.look()
+    world.traffic.lose()
+    world.others.talk()
+    world.keeper.kill("dying", 1)
+    world.seen.apply(
+        queue("stirred", maxLength=1000 + int(time.monotonic()))
+    )  # which the operator writes about
+
+
+def shows(prometheus: Prometheus, ask: Ask, chosen: dict[str, str]) -> bool:
+    series = prometheus.query(filled(ask.expr, chosen))
+    legends = [named(ask.legend, labels) for labels, _ in series]
+    assert len(set(legends)) == len(legends), (ask.called, legends)
+    assert all(legends), ask.called
+    is_quiet = set(METRIC.findall(ask.expr)) <= QUIET
+    return bool(series) if is_quiet else any(value > 0 for _, value in series)
+
+
+def unborn(ask: Ask) -> bool:
+    return bool(UNBORN & set(METRIC.findall(ask.expr)))
+
+
+def shows_what_is_chosen(prometheus: Prometheus) -> None:
+    """Something of one namespace and job; of a pod and a job of an edge also what operator and console tell of it."""
+    of_control = {row.measure.name for row in rows() if row.who in OF_CONTROL}
     of_edges = {"pod": f"{NAME}-tmq-0", "job": "shop/penstock"}
-    hidden = re.compile("|".join(sorted(row.measure.name for row in rows() if row.who in OF_CONTROL)))
     for board in every_board():
-        assert [line for line in empty(prometheus, board, **of_edges) if hidden.search(line)] == []
+        own = {"namespace": NAMESPACE, "job": "shop/penstock"}
+        offered = choices(prometheus, board, **own)
+        assert all(offered.values()), (board["title"], offered)
+        for ask in asks(board):
+            if not unborn(ask):
+                assert prometheus.query(filled(ask.expr, {**everything(board), **own})), ask.called
+                if of_control & set(METRIC.findall(ask.expr)):
+                    assert prometheus.query(filled(ask.expr, {**everything(board), **of_edges})), ask.called
     ready = next(ask for ask in asks(load("overview")) if ask.title == "Pods that take requests")
     ((labels, pods),) = prometheus.query(filled(ready.expr, everything(load("overview")) | of_edges))
     assert (labels["edge"], pods) == ("tmq", 1)
 
 
-def test_without_kubernetes_series_have_no_namespace(world: World, new_prometheus: NewPrometheus) -> None:
-    """On a laptop: an overview, and what one edge does."""
-    places = {name: Target(target.host, target.port) for name, target in world.targets().items()}
-    prometheus = new_prometheus({"penstock": places.values()})
-    world.others.meet()
-
-    def still_empty() -> list[str]:
-        return [line for line in empty(prometheus, load("overview")) if "legends" not in line]
-
-    eventually(still_empty, until=lambda found: not found)
+def untold(world: World) -> list[str]:
+    """Return what of the table is not told yet; each series that there is, is as the table has it."""
+    world.others.talk()
+    told = [found for target in world.targets().values() for found in families(scrape(target)).items()]
+    for name, family in told:
+        check(name, family)
+    sampled = {name for name, family in told if family.samples}
+    return sorted((set(ROWS) - {name for name, _ in told}) | (set(ROWS) - sampled - UNBORN))

@@ -101,6 +101,19 @@ def test_processes_of_others_are_not_shown(tmp_path: Path) -> None:
     )
 
 
+def test_without_kubernetes_series_have_no_namespace(tmp_path: Path) -> None:
+    """As on a laptop; all queries choose in the same way (test_boards.py)."""
+    ready = 'penstock_ready{edge="tmq",job="penstock",instance="a:1"}'
+    check(
+        tmp_path,
+        {ready: stands(1), 'penstock_queue_dead_messages{job="penstock",queue="orders"}': stands(3)},
+        [
+            Known("overview: Pods that take requests: {{edge}}", {'edge="tmq"': 1.0}),
+            Known("overview: Dead letters: dead", {"": 3.0}),
+        ],
+    )
+
+
 def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:
     """Each has a store of its own, with a queue of the same name; the console of one sees the same as its operator."""
     queue = "penstock_queue_ready_messages"

@@ -18,7 +18,7 @@ from tests.sysv.local import existing
 ORDERS, FULL, ONWARD = "orders", "full", "onward"
 NUMBER, OTHER_NUMBER = 7, 9  # over RQP, of ORDERS, and of the queue where what is put into ONWARD arrives
 NOBODYS = 99
-PAUSE_S = 0.1
+PAUSE_S = 0.3
 Place = tuple[str, int]
 
 
@@ -44,7 +44,6 @@ class Traffic:
         self._up = up
         self._key = key
         self.is_calm = True
-        self.rounds = 0
         self._faults: list[Exception] = []
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._go_on, daemon=True)
@@ -74,7 +73,6 @@ class Traffic:
                 except (OSError, self._script.Failed, ValueError, sysv_ipc.Error) as error:
                     if self.is_calm:
                         self._faults.append(error)
-            self.rounds += 1
 
     def place(self, edge: str, listener: str) -> Place:
         found = self._up.told["edges"][edge]["listeners"][listener]
@@ -85,12 +83,8 @@ class Traffic:
         return self._script.Line(f"tcp://{host}:{port}")
 
     def _once(self, edge: str, listener: str, speak: Callable[[Any], object]) -> None:
-        line = self._line(edge, listener)
-        try:
+        with contextlib.closing(self._line(edge, listener)) as line:
             speak(line)
-        finally:
-            line._stream.close()
-            line._socket.close()
 
     def _tmq(self) -> None:
         self._once("tmq", "document", lambda line: self._script.through_tmq(line, ORDERS))

@@ -1,0 +1,156 @@
+"""Upgrades of a release, and who may do what in it, on a real API server: docs/chart.md."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tests.chart.chart import CHART, NAME, RELEASE, Values, nested
+from tests.chart.console import CONSOLE
+from tests.chart.release import Release
+from tests.kubernetes.apiserver import ApiServer
+from tests.kubernetes.cluster import CommandFailed
+from tests.kubernetes.namespaces import RESTRICTED
+from tests.servers import eventually
+
+SCALED: Values = nested("edges.tmq.autoscaling.type", "hpa")
+DRY = ("--dry-run=server",)  # it looks at what there is, and changes nothing
+
+
+def secret(release: Release, part: str) -> dict[str, str]:
+    data = release.get("secret", f"{NAME}-{part}")["data"]
+    return {key: base64.b64decode(value).decode() for key, value in data.items()}
+
+
+def annotations(release: Release) -> Mapping[str, str]:
+    template = release.get("deployment", f"{NAME}-tmq")["spec"]["template"]
+    found: Mapping[str, str] = template["metadata"]["annotations"]
+    return found
+
+
+def replicas(release: Release) -> int:
+    found: int = release.get("deployment", f"{NAME}-tmq")["spec"]["replicas"]
+    return found
+
+
+def test_an_upgrade_keeps_passwords_and_tokens_and_restarts_nothing_unless_one_is_said(
+    installed: Release,
+) -> None:
+    """What is said stands among the release's values, the rest in Secrets alone, so that these can be used again."""
+    installed.upgrade(CONSOLE)
+    made, before, (token,) = (
+        secret(installed, "redis"),
+        annotations(installed),
+        secret(installed, "console").values(),
+    )
+    assert ({len(password) for password in made.values()}, len(token)) == ({32}, 40)
+    assert len(set(made.values())) == 2
+    (line,) = [line for line in installed.notes().splitlines() if "get secret" in line]
+    words, template = line.strip().removeprefix("kubectl ").split(" go-template=")
+    shown = installed.cluster.kubectl(*words.split(), "go-template=" + template.strip("'"))
+    assert shown.strip() == token
+
+    admin = {"name": "admin", "role": "admin", "key": "admin-token"}
+    viewer = {"name": "grafana", "role": "view", "key": "grafana"}
+    both = nested("console.auth.tokens", [admin, viewer])
+    installed.upgrade(CONSOLE, both, nested("edges.tmq.replicas", 3))
+    assert replicas(installed) == 3
+    assert (secret(installed, "redis"), annotations(installed)) == (made, before)
+    tokens = secret(installed, "console")
+    assert (tokens["admin-token"], set(tokens)) == (token, {"admin-token", "grafana"})
+    assert token not in json.dumps(installed.get("deployment", f"{NAME}-console"))
+
+    said = nested("redis.auth.edgePassword", "a" * 32)
+    installed.upgrade(said)
+    assert secret(installed, "redis") == {**made, "edge-password": "a" * 32}
+    assert annotations(installed)["checksum/store"] != before["checksum/store"]
+    get = ("get", "values", RELEASE, "--namespace", installed.namespace, "-o", "json")
+    assert json.loads(installed.cluster.helm(*get)) == said
+
+
+def test_an_edge_keeps_its_pods_when_a_scaler_comes_and_goes(installed: Release) -> None:
+    """docs/chart.md, "Upgrade": until the scaler has its say there are as many as before."""
+    five = nested("edges.tmq.replicas", 5)
+    installed.upgrade(five)
+    installed.upgrade(five, SCALED)
+    installed.scale("tmq", 8)  # as a HorizontalPodAutoscaler does
+    installed.upgrade(five, SCALED)
+    assert replicas(installed) == 8
+    with pytest.raises(CommandFailed, match=r"conflict.*\.spec\.replicas"):
+        installed.upgrade(five)
+    installed.upgrade(five, flags=("--force-conflicts",))
+    assert replicas(installed) == 5
+
+
+def test_another_name_does_not_leave_the_store_behind(installed: Release) -> None:
+    """docs/chart.md, "Upgrade": it would be an empty one."""
+    own, new = f"the release's store is {NAME}-redis", f"under the new name {RELEASE}-q-redis"
+    with pytest.raises(CommandFailed, match=f"{own}, and {new}.*say fullnameOverride={NAME}"):
+        installed.upgrade({"nameOverride": "q"}, flags=DRY)
+    assert "WARNING" not in installed.upgrade({"nameOverride": "q", "fullnameOverride": NAME}, flags=DRY)
+
+
+def test_a_release_beside_another_is_warned(installed: Release) -> None:
+    """docs/chart.md, "Namespaces and rights"."""
+    words = (
+        "install",
+        "beside",
+        str(CHART),
+        "--namespace",
+        installed.namespace,
+        "--set",
+        "crds.enabled=false",
+    )
+    said = installed.cluster.helm(*words, *DRY)
+    assert f"WARNING: {RELEASE} has an operator in this namespace, too" in said
+
+
+# Rights ---------------------------------------------------------------------------------------------------------------
+
+ROLES = ("view", "edit", "admin")  # which have what is gathered
+AGGREGATES = tuple(f"rbac.authorization.k8s.io/aggregate-to-{role}" for role in ROLES)
+
+
+def test_who_may_edit_a_namespace_may_edit_its_queues(api_server: ApiServer, installed: Release) -> None:
+    """By the ClusterRoles that Kubernetes adds to its own view and edit."""
+    role = f"{installed.namespace}.{NAME}-"
+    cluster, where = installed.cluster, ("--namespace", installed.namespace)
+    for name, user in (("view", "nobody"), ("edit", "developer")):
+        cluster.kubectl(
+            "create", "rolebinding", name, f"--clusterrole={role}{name}", f"--user={user}", *where
+        )
+    developer, nobody = api_server.as_user("developer"), api_server.as_user("nobody")
+    for kind in ("queues.penstock.dev", "peers.penstock.dev", "redrives.penstock.dev"):
+        eventually(lambda kind=kind: developer.may("create", kind, installed.namespace))
+        eventually(lambda kind=kind: nobody.may("list", kind, installed.namespace))
+        assert not nobody.may("create", kind, installed.namespace)
+    labels = cluster.get("clusterrole", f"{role}view")["metadata"]["labels"]
+    assert labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true"
+
+
+@pytest.fixture
+def tenant(api_server: ApiServer, installed: Release, new_namespace: Callable[..., str]) -> Release:
+    """Admin of a namespace of its own, by whatever the controller would gather in the ClusterRole `admin`."""
+    cluster, namespace = installed.cluster, new_namespace(**RESTRICTED)
+    for role in cluster.items("clusterroles.rbac.authorization.k8s.io"):
+        name = role["metadata"]["name"]
+        if any(label in AGGREGATES for label in role["metadata"].get("labels") or ()) and name not in ROLES:
+            words = (f"--clusterrole={name}", "--user=developer", "--namespace", namespace)
+            cluster.kubectl("create", "rolebinding", name.replace(":", "-"), *words)
+    tenant = api_server.as_user("developer")
+    eventually(lambda: tenant.may("create", "roles.rbac.authorization.k8s.io", namespace))
+    return Release(tenant, namespace)
+
+
+def test_a_tenant_installs_in_its_namespace(tenant: Release) -> None:
+    """docs/chart.md, "Namespaces and rights": with definitions and aggregated roles of another release."""
+    with pytest.raises(CommandFailed, match=r"customresourcedefinitions.*forbidden"):
+        tenant.install()
+    modest = {"crds": {"enabled": False}, "rbac": {"aggregate": False}}
+    tenant.install(modest, flags=("--replace",))
+    assert f"role.rbac.authorization.k8s.io/{NAME}-operator" in tenant.objects()
+    tenant.uninstall("--no-hooks")
+    assert tenant.objects() == []
