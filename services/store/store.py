@@ -88,7 +88,7 @@ class Store(Catalogue, Company):
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
         self._dead_spans: DeadSpans | None = None
-        self._sampler: Sampler | None = None
+        self.sampler: Sampler | None = None
         self._reception: Reception | None = None
         self._promises: Promises | None = None  # as they were found at
         self._promises_at = 0.0
@@ -199,10 +199,10 @@ class Store(Catalogue, Company):
 
     def _sample(self, domain: str) -> None:
         shell = self._observe if isinstance(self._observe, Shell) else None
-        self._sampler = Sampler(self, self._timing.sample_s, self._timing.samples_kept, shell)
+        self.sampler = Sampler(self, self._timing.sample_s, self._timing.samples_kept, shell)
         for found in self._domains.values():
             found.tallies.keep()
-        self._sampler.start(domain)
+        self.sampler.start(domain)
 
     def _tell_all(self) -> None:
         for domain in self._domains.values():
@@ -222,16 +222,16 @@ class Store(Catalogue, Company):
             await self._caretaker.close()
         if self._dead_spans is not None:
             await self._dead_spans.close()
-        if self._sampler is not None:
-            await self._sampler.stop()
+        if self.sampler is not None:
+            await self.sampler.stop()
         if self._reception is not None:
             await self._reception.close()
         await self.stop_looking()
         await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
         is_away = any(domain.pipe.trouble is not None for domain in self._domains.values())
         await asyncio.gather(*(domain.finish(timeout) for domain in self._domains.values()))
-        if self._sampler is not None and not is_away:
-            await self._sampler.flush()
+        if self.sampler is not None and not is_away:
+            await self.sampler.flush()
         if self._reception is not None and not is_away:
             await self._reception.presence.leave()
         await asyncio.gather(*(domain.close() for domain in self._domains.values()))
@@ -267,7 +267,7 @@ class Store(Catalogue, Company):
             )
             if self._caretaker is not None:
                 found.look_after()
-            if self._sampler is not None:
+            if self.sampler is not None:
                 found.tallies.keep()
             if self._hear is not None:
                 found.tallies.meter(self._hear)

@@ -121,7 +121,8 @@ class Desk:
 
     # verbs
 
-    def _answer(self) -> tuple[asyncio.Future[Any], Callable[..., None]]:
+    def expecting(self) -> tuple[asyncio.Future[Any], Callable[..., None]]:
+        """Return an answer to come, and what to give the pipe as `done`."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def answered(result: Any = None, *_more: Any) -> None:
@@ -142,7 +143,7 @@ class Desk:
         source: Source | None = None,
         **how: Any,
     ) -> asyncio.Future[list[tuple[int, StoreError]]]:
-        future, done = self._answer()
+        future, done = self.expecting()
         self.pipe.publish(source or self.source, queue, encode(*messages), origin, done, holder, **how)
         return future
 
@@ -158,7 +159,7 @@ class Desk:
     def taking(
         self, queue: Queue, want: int = 1000, source: Source | None = None, **how: Any
     ) -> asyncio.Future[list[Delivery]]:
-        future, done = self._answer()
+        future, done = self.expecting()
         self.pipe.take(source or self.source, queue, want, done, **how)
         return future
 
@@ -166,7 +167,7 @@ class Desk:
         return await self.taking(queue, want, **how)
 
     def settling(self, deliveries: list[Delivery]) -> asyncio.Future[None]:
-        future, done = self._answer()
+        future, done = self.expecting()
         self.pipe.settle(self.source, deliveries, done)
         return future
 
@@ -174,7 +175,7 @@ class Desk:
         await self.settling(deliveries)
 
     def releasing(self, deliveries: list[Delivery], **how: Any) -> asyncio.Future[None]:
-        future, done = self._answer()
+        future, done = self.expecting()
         self.pipe.release(self.source, deliveries, **{"failed": False, **how}, done=done)
         return future
 
@@ -183,7 +184,7 @@ class Desk:
         await self.releasing(deliveries, **how)
 
     def rejecting(self, deliveries: list[Delivery], reason: str, error: str = "") -> asyncio.Future[None]:
-        future, done = self._answer()
+        future, done = self.expecting()
         self.pipe.reject(self.source, deliveries, reason, error, done)
         return future
 
@@ -191,7 +192,7 @@ class Desk:
         await self.rejecting(deliveries, reason, error)
 
     def noting(self, delivery: Delivery, note: str) -> asyncio.Future[None]:
-        future, done = self._answer()
+        future, done = self.expecting()
         self.pipe.note(self.source, delivery, note, done)
         return future
 
@@ -201,7 +202,7 @@ class Desk:
     def burying(
         self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
     ) -> asyncio.Future[None]:
-        future, done = self._answer()
+        future, done = self.expecting()
         self.pipe.bury(self.source, queue, record, origin, reason, error, done)
         return future
 
@@ -211,7 +212,7 @@ class Desk:
         await self.burying(queue, record, reason, error, origin)
 
     def counting(self, queue: Queue) -> asyncio.Future[int]:
-        future, done = self._answer()
+        future, done = self.expecting()
         self.pipe.count(self.source, queue, done)
         return future
 
@@ -219,7 +220,7 @@ class Desk:
         return await self.counting(queue)
 
     def committing(self, identifier: str, *parts: Part, **how: Any) -> asyncio.Future[None]:
-        future, done = self._answer()
+        future, done = self.expecting()
         self.pipe.commit(self.source, identifier, list(parts), done, **how)
         return future
 
@@ -236,7 +237,7 @@ class Desk:
         digest: str = "",
         keep_ms: int = 60_000,
     ) -> Outcome:
-        future, done = self._answer()
+        future, done = self.expecting()
         (record,) = encode(body)
         self.pipe.publish_once(self.source, identifier, queue, record, "t", holder, digest, keep_ms, done)
         answer: Outcome = await future
@@ -245,7 +246,7 @@ class Desk:
     def numbering(
         self, journal: str, number: int, queue: Queue, body: bytes, **how: Any
     ) -> asyncio.Future[Outcome]:
-        future, done = self._answer()
+        future, done = self.expecting()
         (record,) = encode(body)
         self.pipe.publish_numbered(self.source, journal, number, queue, record, "sysv", done, **how)
         return future

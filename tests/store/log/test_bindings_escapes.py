@@ -59,7 +59,7 @@ async def test_what_is_no_legal_message_shows_escaped(book: Logbook, desk: Desk,
 
 async def test_attributes_do_not_show(book: Logbook, desk: Desk, queue: Queue) -> None:
     made = [records.encode(body, {"k": "v" * 300, "n": body}) for body in (b"one", b"t\nwo", b"")]
-    future, done = desk._answer()
+    future, done = desk.expecting()
     desk.pipe.publish(desk.source, queue, made, "t", done)
     assert await future == []
     assert await book.lines() == [b"out one", rb"out t\nwo", b"out "]
@@ -100,7 +100,7 @@ def test_every_body_shows_as_the_rule_says(client: Client) -> None:
     @given(st.lists(bodies, min_size=1, max_size=60))
     @example(SEQUENCES)
     @example([b"inf", b"-0", b"1e3"])
-    @settings(max_examples=150, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=50, suppress_health_check=list(HealthCheck))
     def check(some: list[bytes]) -> None:
         client.call("DEL", lane.keys.log[0])
         lane.publish(lane.source, queue, encode(*some), "t", Answers())

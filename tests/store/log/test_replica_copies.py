@@ -100,7 +100,7 @@ async def test_copies_wake_whoever_waits_for_the_queue(book: Logbook, desk: Desk
     with server.client() as client:
         client.call("SUBSCRIBE", desk.domain.keys.wake_channel)
         await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")]))
-        assert client._connection.read_response(disable_decoding=True)[2] == queue.qid.encode()
+        assert client.told()[2] == queue.qid.encode()
 
 
 async def test_other_bindings_than_the_copies_were_made_by(book: Logbook, desk: Desk) -> None:
