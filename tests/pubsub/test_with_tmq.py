@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import linked, store
+from tests.pubsub.test_bridges import subscribing
 from tests.servers import Server
 from tests.tmq.live import LiveEdge as TmqEdge
 
@@ -48,13 +48,9 @@ def penstock(server: Server) -> Command:
     return run
 
 
-def subscribing(*patterns: str) -> dict[str, Any]:
-    return {"text": {"subscribe": patterns}}
-
-
 async def test_a_send_is_got_on_the_command_line(edge: LiveEdge, penstock: Command) -> None:
     """The tag is an attribute there, and the origin says that it was text."""
-    await edge.declare("orders", bindings=subscribing("order.*"))
+    await edge.declare("orders", **subscribing("order.*"))
     sender = await edge.client()
     await sender.publish(b"order.a", b"a pump")
     told = json.loads(await penstock("get", "orders", "--json"))
@@ -68,7 +64,7 @@ async def test_over_a_link_the_copy_says_where_it_came_from(
     """pubsub.md 4.3, 5.1: a queue at another store gets it too; its origin is the store where it was sent."""
     here = await start(server)
     there = await start(await store(new_server), neighbours=[here.link_address])
-    queue = await here.declare("orders", bindings=subscribing("order.*"))
+    queue = await here.declare("orders", **subscribing("order.*"))
     await linked(here)
     sender, taker = await there.client(), await tmq.client()
     await sender.publish(b"order.a", b"from afar")

@@ -1,7 +1,5 @@
 """How a body shows in the log: as it is where it is a legal message, else escaped (pubsub.md 5.3)."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -12,14 +10,8 @@ from services.store.redis.library import source
 from tests.servers import Client
 from tests.store.desk import Desk, encode
 from tests.store.lane import Lane, begin
-from tests.store.logbook import Logbook, logbook
+from tests.store.logbook import Logbook
 from tests.store.pipeline.test_replays import Answers
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 @pytest.fixture

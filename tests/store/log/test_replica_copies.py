@@ -1,7 +1,5 @@
 """Copies of what comes over a link, for queues that subscribe: no link stands still for one (pubsub.md 5.1)."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from services.store import Queue
@@ -11,15 +9,9 @@ from services.store.model.errors import BindingsChanged
 from services.store.upkeep.stats_poller import copies_lost
 from tests.servers import Server
 from tests.store.desk import Desk
-from tests.store.logbook import Logbook, arrived, logbook
+from tests.store.logbook import Logbook, arrived
 
 ONE: Origin = (b"one", b"i1")
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 def lines(count: int) -> list[bytes]:

@@ -35,12 +35,6 @@ def _soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
-
-
-@pytest.fixture
 async def tail(book: Logbook) -> AsyncIterator[Tail]:
     """At the end of the log as it is."""
     await book.send(b"t before")
