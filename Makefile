@@ -29,10 +29,10 @@ lint: $(READY)   ## ruff, mypy --strict, import contracts
 	$(VENV)/bin/lint-imports
 
 faults: $(READY) system  ## kill everything at random, SEEDS=10 times; FAULT_SEED= says the first seed
-	$(PYTHON) -m tests.faults $(SEEDS)
-	$(PYTHON) -m tests.faults.text $(SEEDS)
-	$(PYTHON) -m tests.faults.rqp $(SEEDS)
-	$(PYTHON) -m tests.faults.ring $(SEEDS)
+	$(PYTHON) -m tests.faults tmq $(SEEDS)
+	$(PYTHON) -m tests.faults text $(SEEDS)
+	$(PYTHON) -m tests.faults rqp $(SEEDS)
+	$(PYTHON) -m tests.faults ring $(SEEDS)
 
 bench: $(READY)  ## measure beside the peers; table, PNG and JSON in benchmarks/results
 	tools/system bench

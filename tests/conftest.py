@@ -1,6 +1,7 @@
-"""Randomised tests: no time limit for an example (machines are shared); a failure says how to repeat it.
+"""Settings of randomised tests, and the fixtures that several folders share.
 
-And what several folders of tests share: an API server is started once in each process, where a test asks for it.
+Examples have no time limit, as machines are shared; a failure says how to repeat it. An API server and a store are
+started once in each test process, when a test first needs them.
 """
 
 import signal
@@ -9,6 +10,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
+from tests.kit.authority import authority, stranger
 from tests.kubernetes.fixtures import (
     api_server,
     cluster,
@@ -17,8 +19,39 @@ from tests.kubernetes.fixtures import (
     new_namespace,
     restricted,
 )
+from tests.stores import (
+    chance,
+    new_server,
+    own_cluster,
+    own_server,
+    replicated,
+    running,
+    server,
+    server_program,
+    standing,
+    whole_replicated,
+)
 
-__all__ = ["api_server", "cluster", "defined", "namespace", "new_namespace", "restricted"]
+__all__ = [
+    "api_server",
+    "authority",
+    "chance",
+    "cluster",
+    "defined",
+    "namespace",
+    "new_namespace",
+    "new_server",
+    "own_cluster",
+    "own_server",
+    "replicated",
+    "restricted",
+    "running",
+    "server",
+    "server_program",
+    "standing",
+    "stranger",
+    "whole_replicated",
+]
 
 # a run in the background ignores them, and so would every program that a test starts
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

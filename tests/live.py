@@ -30,7 +30,7 @@ SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
 
 async def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
     """Waits until it is true (it may be a coroutine function) and returns what was true."""
-    end = time.monotonic() + patience_s
+    end, pause_s = time.monotonic() + patience_s, 0.002
     while True:
         found = condition()
         if isinstance(found, Awaitable):
@@ -38,7 +38,8 @@ async def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) ->
         if found:
             return found
         assert time.monotonic() < end, "it never came true"
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(pause_s)
+        pause_s = min(1.2 * pause_s, 0.02)  # what takes its time is asked for less often
 
 
 class Log(logging.Handler):

@@ -103,6 +103,10 @@ class Client:
     def call(self, *command: Any) -> Any:
         """The reply. Raises ResponseError for a refusal."""
         self._connection.send_command(*command)
+        return self.told()
+
+    def told(self) -> Any:
+        """Return the next reply, or the next message of a subscription."""
         return self._connection.read_response(disable_decoding=True)
 
     def close(self) -> None:

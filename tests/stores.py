@@ -1,7 +1,4 @@
-"""Fixtures that live tests of edges share: real servers, and randomness that can be repeated.
-
-A conftest imports those that its tests use, and says so in `__all__`.
-"""
+"""Fixtures that live tests share: real servers, and randomness that can be repeated. tests/conftest.py offers them."""
 
 from __future__ import annotations
 
@@ -16,16 +13,25 @@ import pytest
 import uvloop
 
 from tests.live import set_up
-from tests.servers import PROGRAMS, Server
+from tests.servers import PROGRAMS, Server, eventually
 from tests.topologies import Cluster, Replicated
 
 NewServer = Callable[[], Awaitable[Server]]
+
+# For tests whose outcome may depend on the server: they run on each kind. All others run on the embedded Valkey.
+every_server = pytest.mark.parametrize("server_program", list(PROGRAMS), indirect=True)
 
 
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(scope="session")
+def server_program(request: pytest.FixtureRequest) -> str:
+    """Return the kind of server that the test runs on (`every_server`)."""
+    return str(getattr(request, "param", next(iter(PROGRAMS))))
 
 
 @pytest.fixture
@@ -37,9 +43,9 @@ def chance() -> random.Random:
 
 
 @pytest.fixture(scope="session")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that leave it whole."""
-    server = Server(next(iter(PROGRAMS)), tmp_path_factory.mktemp("store")).start()
+def running(server_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Start one server for all tests of the session that leave it whole."""
+    server = Server(server_program, tmp_path_factory.mktemp("store")).start()
     yield server
     server.end()
 
@@ -76,20 +82,39 @@ async def new_server(tmp_path: Path) -> AsyncIterator[NewServer]:
         server.end()
 
 
-@pytest.fixture(params=list(PROGRAMS))
-def replicated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replicated]:
-    """A primary with replicas under Sentinels, of each kind, which the test may break."""
-    topology = Replicated(request.param, tmp_path)
+@pytest.fixture(scope="session")
+def standing(server_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
+    """Start a primary with replicas under Sentinels for all tests of the session that leave it whole."""
+    topology = Replicated(server_program, tmp_path_factory.mktemp("replicated"))
     try:
         yield topology.start()
     finally:
         topology.end()
 
 
-@pytest.fixture(params=list(PROGRAMS))
-def own_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
-    """Which the test may break."""
-    cluster = Cluster(request.param, tmp_path)
+@pytest.fixture
+def whole_replicated(standing: Replicated) -> Replicated:
+    """Return the shared primary with its replicas, empty; the test must leave all of them running."""
+    primary = standing.primary()
+    eventually(lambda: standing.replicas(primary) == 2)
+    primary.clear()
+    return standing
+
+
+@pytest.fixture
+def replicated(server_program: str, tmp_path: Path) -> Iterator[Replicated]:
+    """Start a primary with replicas under Sentinels, which the test may break."""
+    topology = Replicated(server_program, tmp_path)
+    try:
+        yield topology.start()
+    finally:
+        topology.end()
+
+
+@pytest.fixture
+def own_cluster(server_program: str, tmp_path: Path) -> Iterator[Cluster]:
+    """Start a Cluster, which the test may break."""
+    cluster = Cluster(server_program, tmp_path)
     try:
         yield cluster.start()
     finally:

@@ -42,10 +42,10 @@ from tests.ring.chain.live import LiveRing
 from tests.ring.links.live import free_udp_port
 from tests.ring.users.members import lose_queue
 from tests.servers import Server, free_port
-from tests.stores import own_server, pytest_asyncio_loop_factories
+from tests.stores import pytest_asyncio_loop_factories
 from tests.sysv.local import Keys
 
-__all__ = ["own_server", "pytest_asyncio_loop_factories"]
+__all__ = ["pytest_asyncio_loop_factories"]
 
 
 @asynccontextmanager
@@ -262,8 +262,8 @@ async def test_each_need_of_a_node_keeps_it_out_of_its_ring_until_it_is_met_agai
 
 def users_of(node: LiveRing) -> Users:
     assert isinstance(node.running, RunningRing)
-    assert node.running._node is not None
-    return node.running._node.users
+    assert node.running.node is not None
+    return node.running.node.users
 
 
 def says(node: LiveRing, need: str | None) -> bool:

@@ -35,7 +35,7 @@ class Bridge:
         self.bindings = Bindings(NO_SUBSCRIPTIONS)
         self._log = target
         self._refused: list[Part] = []  # to be asked anew, before what waits
-        self._turns = Turns()  # waits for its copies, or for the table
+        self.turns = Turns()  # waits for its copies, or for the table
         self._resumes: list[Callable[[], None]] = []  # of those that wait for room
         self._copied = 0  # lines with copies that the store has not answered
         self._pumps = False  # lines are being taken apart, or the next turn has been asked for
@@ -66,10 +66,10 @@ class Bridge:
         self._send(Part(Run(source, origin, done, count), 0, count, block))
 
     def _send(self, part: Part) -> None:
-        if self._may_ask() and not self._turns.has(part.run.source) and not self._wants_copies(part):
+        if self._may_ask() and not self.turns.has(part.run.source) and not self._wants_copies(part):
             self._ask(part, NO_COPIES)
             return
-        self._turns.append(part)
+        self.turns.append(part)
         self._pump()
 
     def _may_ask(self) -> bool:
@@ -82,11 +82,11 @@ class Bridge:
 
     def is_congested(self, source: Source) -> bool:
         """Too much waits for the store, or here and some of it is this client's: it should be read no further."""
-        return self._log.domain.pipe.waiting.congested or (self._turns.has(source) and self._has_too_much())
+        return self._log.domain.pipe.waiting.congested or (self.turns.has(source) and self._has_too_much())
 
     def _has_too_much(self) -> bool:
         most = self._log.domain.pipe.waiting.max_bytes
-        return self._turns.lines > MAX_WAITING or self._turns.bytes > most
+        return self.turns.lines > MAX_WAITING or self.turns.bytes > most
 
     def when_clear(self, resume: Callable[[], None]) -> None:
         """Calls back once, when there is room again."""
@@ -106,7 +106,7 @@ class Bridge:
         try:
             for _ in range(TURN_SLICES):
                 if self._may_go_on():
-                    self._submit(self._turns.take(SLICE if self.bindings else MAX_WAITING))
+                    self._submit(self.turns.take(SLICE if self.bindings else MAX_WAITING))
         finally:  # whoever is told may fail: the others are served all the same
             self._pumps = self._may_go_on()
             if self._pumps:
@@ -114,7 +114,7 @@ class Bridge:
         self._resume_if_clear()
 
     def _may_go_on(self) -> bool:
-        return bool(self._turns) and self._may_ask() and self._copied < MAX_UNDER_WAY
+        return bool(self.turns) and self._may_ask() and self._copied < MAX_UNDER_WAY
 
     def _pump_again(self) -> None:
         self._pumps = False
@@ -147,7 +147,7 @@ class Bridge:
             self._begin_reading()
         elif part.run.unanswered > 0:
             part.run.answered(part.first, part.count, error)
-        if self._resumes or (self._turns and self._copied <= MAX_UNDER_WAY // 2):
+        if self._resumes or (self.turns and self._copied <= MAX_UNDER_WAY // 2):
             self._pump()
 
     # the table
@@ -176,7 +176,7 @@ class Bridge:
     def _ask_again(self) -> None:
         """The refused ones first: they came before those that wait."""
         refused, self._refused = self._refused, []
-        self._turns.put_back(refused)
+        self.turns.put_back(refused)
         self._pump()
         self._resume_if_clear()
 
@@ -207,7 +207,7 @@ class Bridge:
 
     def refuse_waiting(self, error: StoreError) -> None:
         """None of it was stored."""
-        waiting = self._refused + self._turns.take_all()
+        waiting = self._refused + self.turns.take_all()
         self._refused = []
         for part in waiting:
             part.run.answered(part.first, part.count, error)

@@ -25,21 +25,21 @@ class RunningPubsub:
     def __init__(
         self, service: PubsubService, hub: LinkHub, neighbours: Neighbours, peers: KnownPeers
     ) -> None:
-        self._service = service
+        self.service = service
         self.readiness = service.readiness
-        self._hub = hub
-        self._neighbours = neighbours
-        self._peers = peers
+        self.hub = hub
+        self.neighbours = neighbours
+        self.peers = peers
 
     async def stop_taking(self) -> None:
         """Nobody is dialled any more, whoever is named. Subscribers are told what there is until they are closed."""
-        await self._neighbours.close()
+        await self.neighbours.close()
 
     async def close(self) -> None:
-        await self._peers.close()
-        await self._neighbours.close()
-        await self._hub.close()
-        await self._service.close()
+        await self.peers.close()
+        await self.neighbours.close()
+        await self.hub.close()
+        await self.service.close()
 
 
 async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:

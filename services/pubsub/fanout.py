@@ -47,6 +47,10 @@ class Fanout:
 
     # subscriptions
 
+    def __len__(self) -> int:
+        """Return how many subscriptions it serves, or will serve once their time has come."""
+        return len(self._router) + len(self._young) - len(self._removed)
+
     def number(self, subscription: Subscription) -> None:
         """Those that are made later have greater numbers."""
         subscription.number = next(self._numbers)

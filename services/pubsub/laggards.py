@@ -39,12 +39,12 @@ class Laggards:
         self._log = source
         self._fanout = fanout
         self._recent = recent
-        self._readings = Readings()
+        self.readings = Readings()
         self._backlogs = backlogs
         self._long_line = LongLine()
         self._overtaken = overtaken
         # subscribers with all they have, and single subscriptions of subscribers that may well keep up
-        self._behind: dict[Subscriber | Subscription, CatchUp] = {}
+        self.behind: dict[Subscriber | Subscription, CatchUp] = {}
         # not wanted any more, but a line of it has been begun: one of each subscriber at most
         self._ending: dict[Subscriber, Subscription] = {}
         self._away_until = 0.0  # the store, in the loop's time
@@ -53,7 +53,7 @@ class Laggards:
 
     def __len__(self) -> int:
         """How many subscribers."""
-        return sum(isinstance(whose, Subscriber) for whose in self._behind)
+        return sum(isinstance(whose, Subscriber) for whose in self.behind)
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="slow subscribers")
@@ -66,13 +66,13 @@ class Laggards:
     def add(self, subscriber: Subscriber, place: Place) -> None:
         """From now on it is served from the log, from `place` on."""
         subscriber.place = place
-        self._behind[subscriber] = CatchUp(subscriber, None, place, self._backlogs, self._long_line)
+        self.behind[subscriber] = CatchUp(subscriber, None, place, self._backlogs, self._long_line)
         self._some.set()
 
     def add_late(self, subscription: Subscription, since: Place) -> None:
         """Subscribed at a place that everybody here has passed already."""
         subscription.is_late = True
-        catch_up = self._behind[subscription] = CatchUp(
+        catch_up = self.behind[subscription] = CatchUp(
             subscription.subscriber, subscription, since, self._backlogs, self._long_line
         )
         entries, until = self._recent.after(since), self._fanout.place
@@ -81,18 +81,18 @@ class Laggards:
         self._some.set()
 
     def subscribed(self, subscription: Subscription) -> None:
-        if (catch_up := self._behind.get(subscription.subscriber)) is not None:
+        if (catch_up := self.behind.get(subscription.subscriber)) is not None:
             catch_up.add(subscription)
 
     def unsubscribed(self, subscription: Subscription) -> None:
-        if (late := self._behind.get(subscription)) is not None:
+        if (late := self.behind.get(subscription)) is not None:
             if late.is_within_a_line:
                 late.is_over = True
                 self._ending[subscription.subscriber] = subscription
             else:
                 self._end(subscription)
             return
-        if (catch_up := self._behind.get(subscription.subscriber)) is not None:
+        if (catch_up := self.behind.get(subscription.subscriber)) is not None:
             catch_up.remove(subscription)
 
     def end(self, subscription: Subscription) -> None:
@@ -107,8 +107,8 @@ class Laggards:
 
     def _serving(self, subscription: Subscription) -> CatchUp | None:
         if subscription.is_late:
-            return self._behind.get(subscription)
-        return self._behind.get(subscription.subscriber)
+            return self.behind.get(subscription)
+        return self.behind.get(subscription.subscriber)
 
     def forget(self, subscriber: Subscriber) -> None:
         """Its connection has gone."""
@@ -124,21 +124,21 @@ class Laggards:
     async def _run(self) -> None:
         now = asyncio.get_running_loop().time
         while True:
-            if not self._behind:
+            if not self.behind:
                 self._long_line.forget()
                 self._some.clear()
                 await self._some.wait()
-            self._readings.next_round(now())
+            self.readings.next_round(now())
             moved = False
-            for whose, catch_up in list(self._behind.items()):
+            for whose, catch_up in list(self.behind.items()):
                 if await self._serve_safely(catch_up, whose, now()):
                     moved = True
                     await asyncio.sleep(0)  # a turn may cost much: others that keep up have theirs
-            await asyncio.sleep(0 if moved else PAUSE_S + len(self._behind) * MORE_S)
+            await asyncio.sleep(0 if moved else PAUSE_S + len(self.behind) * MORE_S)
 
     async def _serve_safely(self, catch_up: CatchUp, whose: Subscriber | Subscription, now: float) -> bool:
         """Whose stretch of the log cannot be read waits; the others go on."""
-        if self._behind.get(whose) is not catch_up:
+        if self.behind.get(whose) is not catch_up:
             return False  # it has gone, or arrived, while others were served
         try:
             return await self._serve(catch_up, whose, now)
@@ -167,9 +167,9 @@ class Laggards:
             if now < self._away_until:
                 return False
             entries = await self._log.read(catch_up.place, until)
-            if self._behind.get(whose) is not catch_up:
+            if self.behind.get(whose) is not catch_up:
                 return False  # it has gone meanwhile
-            self._readings.keep(catch_up, entries, asyncio.get_running_loop().time())
+            self.readings.keep(catch_up, entries, asyncio.get_running_loop().time())
             if not catch_up.may_go_on():
                 return True  # meanwhile another part of the connection has begun a line
         return self._step(catch_up, whose, entries, until)
@@ -178,7 +178,7 @@ class Laggards:
         """Entries that follow its place; None if they have to be read."""
         if catch_up.place >= until:
             return []
-        return self._readings.after(catch_up, now) or self._recent.after(catch_up.place)
+        return self.readings.after(catch_up, now) or self._recent.after(catch_up.place)
 
     def _step(
         self, catch_up: CatchUp, whose: Subscriber | Subscription, entries: list[Entry], until: Place
@@ -198,7 +198,7 @@ class Laggards:
             return True
         self.delivered += catch_up.delivered
         catch_up.delivered = 0
-        if self._behind.get(whose) is not catch_up:
+        if self.behind.get(whose) is not catch_up:
             return True  # its connection ended with a line
         if catch_up.is_over and not catch_up.is_within_a_line:
             self._end(whose)
@@ -222,11 +222,11 @@ class Laggards:
 
     def _end(self, whose: Subscriber | Subscription) -> bool:
         """It is not behind any more; False if it was not."""
-        catch_up = self._behind.pop(whose, None)
+        catch_up = self.behind.pop(whose, None)
         if catch_up is None:
             return False
         catch_up.is_ended = True
-        self._readings.drop(catch_up)
+        self.readings.drop(catch_up)
         if catch_up.is_over:
             del self._ending[catch_up.subscriber]
         return True

@@ -95,7 +95,7 @@ class Store:
         self._wakes: dict[str, Wakes] = {}
         self._caretaker: Caretaker | None = None
         self._dead_spans: DeadSpans | None = None
-        self._sampler: Sampler | None = None
+        self.sampler: Sampler | None = None
         self._reception: Reception | None = None
 
     def _make_domain(self, name: str) -> Domain:
@@ -163,28 +163,26 @@ class Store:
 
     def _sample(self, domain: str) -> None:
         shell = self._observe if isinstance(self._observe, Shell) else None
-        self._sampler = Sampler(
-            self.edge, self.domains, self._timing.sample_s, self._timing.samples_kept, shell
-        )
-        self.domains.keep_tallies()
-        self._sampler.start(domain)
+        self.sampler = Sampler(self, self._timing.sample_s, self._timing.samples_kept, shell)
+        for found in self._domains.values():
+            found.tallies.keep()
+        self.sampler.start(domain)
 
     async def close(self, timeout: float = 5.0) -> None:
         if self._caretaker is not None:
             await self._caretaker.close()
         if self._dead_spans is not None:
             await self._dead_spans.close()
-        if self._sampler is not None:
-            await self._sampler.stop()
+        if self.sampler is not None:
+            await self.sampler.stop()
         if self._reception is not None:
             await self._reception.close()
         await self.catalogue.stop_looking()
         await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
-        domains = self.domains.all()
-        is_away = any(domain.pipe.trouble is not None for domain in domains)
-        await asyncio.gather(*(domain.finish(timeout) for domain in domains))
-        if self._sampler is not None and not is_away:
-            await self._sampler.flush()
+        is_away = any(domain.pipe.trouble is not None for domain in self._domains.values())
+        await asyncio.gather(*(domain.finish(timeout) for domain in self._domains.values()))
+        if self.sampler is not None and not is_away:
+            await self.sampler.flush()
         if self._reception is not None and not is_away:
             await self._reception.presence.leave()
         await asyncio.gather(*(domain.close() for domain in domains))
@@ -208,6 +206,29 @@ class Store:
     def client(self, peer: Known | None = None) -> Client:
         """Somebody who came to this edge; None: nobody can know who it was."""
         return Client(self.edge) if peer is None else Client.at(self.edge, peer)
+
+    # domains
+
+    def _domain(self, name: str) -> Domain:
+        found = self._domains.get(name)
+        if found is None:
+            found = self._domains[name] = Domain(
+                name,
+                self.connector,
+                self.edge,
+                self._pipe_settings,
+                self._timing,
+                self._observe,
+                self._dataset_changed,
+                self._recorder,
+            )
+            if self._caretaker is not None:
+                found.look_after()
+            if self.sampler is not None:
+                found.tallies.keep()
+            if self._hear is not None:
+                found.tallies.meter(self._hear)
+        return found
 
     def look_at(self, name: str) -> Domain:
         """See `Domains.look_at`."""

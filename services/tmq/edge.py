@@ -13,14 +13,14 @@ from services.tmq.settings import TmqListener, TmqSettings
 
 class RunningTmq:
     def __init__(self, service: TmqService) -> None:
-        self._service = service
+        self.service = service
         self.readiness = service.readiness
 
     async def stop_taking(self) -> None:
         """Nothing is taken but what a client asks for: the drain of the sessions is enough."""
 
     async def close(self) -> None:
-        await self._service.close()
+        await self.service.close()
 
 
 async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:

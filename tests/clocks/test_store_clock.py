@@ -14,6 +14,7 @@ from tests.servers import Client, Server
 from tests.store.desk import Desk, bodies, until
 from tests.store.lane import Lane
 from tests.store.pipeline.test_replays import take
+from tests.stores import every_server
 
 SHORT = Timing(session_timeout_ms=600, beat_s=0.05, sweep_s=0.1)
 HOUR_S = 3600
@@ -52,6 +53,7 @@ async def sweeps(desk: Desk, number: int) -> int:
     return moved
 
 
+@every_server
 @steps
 async def test_requests_go_on_at_once(desk: Desk, clocks: Clocks, step_s: int) -> None:
     queue = await desk.queue()

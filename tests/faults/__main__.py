@@ -1,22 +1,90 @@
-"""Many runs, one after the other: `python -m tests.faults [number of seeds]`, from FAULT_SEED on or a random one."""
+"""Many runs, one after the other: `python -m tests.faults tmq|text|rqp|ring [seeds]`.
+
+Their seeds go from FAULT_SEED on, or from a random one. FAULT_SECONDS sets how long faults last in each run.
+"""
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
-from tests.faults.many import main
-from tests.faults.run import Run
-from tests.faults.seeds import seconds
+import uvloop
+
+from tests.faults import run as tmq
+from tests.faults import verdict as tmq_verdict
+from tests.faults.ring import run as ring
+from tests.faults.ring import verdict as ring_verdict
+from tests.faults.rqp import run as rqp
+from tests.faults.rqp import verdict as rqp_verdict
+from tests.faults.seeds import first_seed
 from tests.faults.telling import Judged
-from tests.faults.verdict import judge, report, summary
+from tests.faults.text import run as text
+from tests.faults.text import verdict as text_verdict
+
+Play = Callable[[int, Path], Coroutine[Any, Any, Judged]]  # seed, a folder for logs and data
 
 
-async def play(seed: int, directory: Path) -> Judged:
-    outcome = await Run(seed, directory, seconds()).go()
-    reading, violations = judge(outcome)
-    return Judged(summary(outcome, reading), report(outcome, reading, violations) if violations else "")
+def seconds(usual: float) -> float:
+    return float(os.environ.get("FAULT_SECONDS") or usual)
+
+
+async def play_tmq(seed: int, directory: Path) -> Judged:
+    outcome = await tmq.Run(seed, directory, seconds(tmq.SECONDS)).go()
+    reading, violations = tmq_verdict.judge(outcome)
+    told = tmq_verdict.report(outcome, reading, violations) if violations else ""
+    return Judged(tmq_verdict.summary(outcome, reading), told)
+
+
+async def play_text(seed: int, directory: Path) -> Judged:
+    return text_verdict.verdict(await text.Run(seed, directory, seconds(text.SECONDS)).go())
+
+
+async def play_rqp(seed: int, directory: Path) -> Judged:
+    return rqp_verdict.verdict(await rqp.Run(seed, directory, seconds(rqp.SECONDS)).go())
+
+
+async def play_ring(seed: int, directory: Path) -> Judged:
+    return ring_verdict.verdict(await ring.Run(seed, directory, seconds(ring.SECONDS)).go())
+
+
+PLAYS: dict[str, Play] = {"tmq": play_tmq, "text": play_text, "rqp": play_rqp, "ring": play_ring}
+
+
+def main() -> int:
+    """Return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("what", choices=PLAYS)
+    parser.add_argument(
+        "seeds", type=int, nargs="?", default=1, help="how many runs, with seeds that follow each other"
+    )
+    given = parser.parse_args()
+    first, bad = first_seed(), []
+    for seed in range(first, first + given.seeds):
+        print(f"FAULT_SEED={seed}", flush=True)
+        if not _run(PLAYS[given.what], seed, Path(tempfile.mkdtemp(prefix=f"{given.what}-{seed}-"))):
+            bad.append(seed)
+    print(f"{given.seeds - len(bad)} of {given.seeds} runs were well", f"; not: {bad}" if bad else "", sep="")
+    return 1 if bad else 0
+
+
+def _run(play: Play, seed: int, directory: Path) -> bool:
+    """Return whether all was well; tell either way."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        judged = runner.run(play(seed, directory))
+    if judged.report:
+        print(judged.report, f"\nLogs and data: {directory}", sep="\n", flush=True)
+        return False
+    print("well:", judged.summary, flush=True)
+    shutil.rmtree(directory)
+    return True
 
 
 if __name__ == "__main__":
-    sys.exit(main("tests.faults", __doc__, play))
+    sys.exit(main())

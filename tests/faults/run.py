@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -23,6 +22,7 @@ from tests.faults.client import Client, Gone, Misbehaved
 from tests.faults.edges import EdgeServer
 from tests.faults.history import Connection, Fault, History, Request, Trouble
 from tests.faults.plan import EDGES, KILLING, STORE, Episode, Kind, Step, episodes
+from tests.faults.waiting import Stuck, eventually, together
 from tests.servers import Server
 
 SECONDS = 60.0
@@ -30,7 +30,6 @@ KILLS = 20
 RESUME_S = 20.0  # everything runs again: so long may it take until each edge serves
 TERM_S = 20.0  # an edge's drain, with a store that is there
 LEASES_S = 40.0  # until nothing is on lease any more: dead edges swept, returns done
-LOOK_S = 0.05  # between two looks at something that takes its time
 CALM_S = 1.5  # at most, between two episodes
 CALL_DEADLINES_S = (
     3.0,
@@ -60,27 +59,6 @@ class Outcome:
         default_factory=dict
     )  # dead ones that came again when brought back
     drain: Connection | None = None
-
-
-class Stuck(Exception):
-    """it did not come to pass in time"""
-
-
-async def eventually(condition: Callable[[], Awaitable[Any]], patience_s: float, what: str) -> Any:
-    """Raises Stuck."""
-    end = time.monotonic() + patience_s
-    while not (found := await condition()):
-        if time.monotonic() > end:
-            raise Stuck(f"{what}: not within {patience_s:g} s")
-        await asyncio.sleep(LOOK_S)
-    return found
-
-
-async def together(*work: Coroutine[Any, Any, None]) -> None:
-    """Waits for all, then raises the first fault: nothing is left half done."""
-    for ended in await asyncio.gather(*work, return_exceptions=True):
-        if ended is not None:
-            raise ended
 
 
 class Run:

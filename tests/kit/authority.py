@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trustme
 
 
@@ -58,3 +59,15 @@ class Authority:
         if name is not None:
             self.ca.issue_cert(name, common_name=common_name).configure_cert(context)
         return context
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Return the authority whose certificates the servers and clients of a test have."""
+    return Authority.create(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Return an authority that no server was told about."""
+    return Authority.create(tmp_path_factory.mktemp("stranger"))

@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 from threading import Thread
@@ -152,7 +153,16 @@ class Program:
         """`group`: as at a terminal, where it leads a process group of its own. `flags`: beside those of settings."""
         flags = [*flags, *(part for setting in ("health.port=0", *settings) for part in ("--set", setting))]
         command = [sys.executable, "-m", "tests.kit.echo_edge", "--workers", str(workers), *flags]
-        self.process = Popen(command, cwd=ROOT, stdout=PIPE, stderr=PIPE, text=True, start_new_session=group)
+        hangup = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it
+        self.process = Popen(
+            command,
+            cwd=ROOT,
+            stdout=PIPE,
+            stderr=PIPE,
+            text=True,
+            start_new_session=group,
+            preexec_fn=hangup,
+        )
         self.log: list[dict[str, Any]] = []
         self.printed: list[str] = []
         self._sockets: list[socket.socket] = []

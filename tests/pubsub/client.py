@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Self
+from typing import Self, cast
 
 PATIENCE_S = 60.0
 Place = tuple[str, int]
@@ -63,10 +63,10 @@ class Client:
 
     def stop_reading(self) -> None:
         """What comes waits in the kernel, then at the server."""
-        self.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        cast(asyncio.Transport, self.writer.transport).pause_reading()
 
     def read_on(self) -> None:
-        self.reader._transport.resume_reading()  # type: ignore[attr-defined]
+        cast(asyncio.Transport, self.writer.transport).resume_reading()
 
     def half_close(self) -> None:
         self.writer.write_eof()

@@ -10,9 +10,9 @@ import pytest
 
 from tests.pubsub.live import LiveEdge
 from tests.servers import PROGRAMS, Server
-from tests.stores import pytest_asyncio_loop_factories, running, server
+from tests.stores import pytest_asyncio_loop_factories
 
-__all__ = ["pytest_asyncio_loop_factories", "running", "server"]
+__all__ = ["pytest_asyncio_loop_factories"]
 
 Start = Callable[..., Awaitable[LiveEdge]]
 

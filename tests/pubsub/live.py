@@ -42,13 +42,12 @@ class LiveEdge(Live[PubsubSettings]):
     @property
     def service(self) -> PubsubService:
         assert isinstance(self.running, RunningPubsub)
-        return self.running._service
+        return self.running.service
 
     @property
     def routed(self) -> int:
         """Subscriptions that the fanout serves, or will once their time has come."""
-        fanout = self.service.fanout
-        return len(fanout._router) + len(fanout._young) - len(fanout._removed)
+        return len(self.service.fanout)
 
     @property
     def link_address(self) -> str:

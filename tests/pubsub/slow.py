@@ -73,4 +73,4 @@ class LateAnswers:
         self._log.head = self._head  # type: ignore[method-assign]
         for placed, place in self._held:
             placed(place)
-        return [whose for whose in self._laggards._behind if isinstance(whose, Subscription)]
+        return [whose for whose in self._laggards.behind if isinstance(whose, Subscription)]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from services.store.processes.rpc_client import MOST_ITEMS, Answer
 from tests.kit.authority import Authority
 from tests.live import until
@@ -72,9 +70,9 @@ async def test_a_page_after_the_other(edge: LiveEdge) -> None:
     assert (await ask(edge, skip=30)).items == []
 
 
-@pytest.mark.parametrize("skip", [-1, "1", None, True])
-async def test_a_place_that_is_none_is_refused(edge: LiveEdge, skip: object) -> None:
-    assert (await ask(edge, skip=skip)).problem == "skip is a number, 0 or more"
+async def test_a_place_that_is_no_number_is_refused(edge: LiveEdge) -> None:
+    for skip in (-1, "1", None, True):
+        assert (await ask(edge, skip=skip)).problem == "skip is a number, 0 or more"
 
 
 async def test_what_is_long_or_no_text_is_cut_and_shown(edge: LiveEdge) -> None:
@@ -88,9 +86,9 @@ async def test_what_is_long_or_no_text_is_cut_and_shown(edge: LiveEdge) -> None:
     assert (await patterns(edge))[1] == "<" + "é" * 127 + "\\xc3"
 
 
-async def test_hundreds_of_thousands_are_told_as_far_as_there_is_room(edge: LiveEdge) -> None:
+async def test_very_many_are_told_as_far_as_there_is_room(edge: LiveEdge) -> None:
     """A MiB at a time, a page behind the other, while the edge serves others."""
-    number, step = 200_000, 5_000
+    number, step = 20_000, 5_000
     clients = [await edge.client() for _ in range(4)]
     for at in range(0, number, step):
         client = clients[at % (4 * step) // step]
@@ -103,7 +101,7 @@ async def test_hundreds_of_thousands_are_told_as_far_as_there_is_room(edge: Live
     last = await ask(edge, skip=number - 3)
     assert (len(last.items), last.more) == (3, False)
     seen = [item["id"] for item in answer.items]
-    while len(seen) < number // 10:
+    while len(seen) < number // 2:
         seen += [item["id"] for item in (await ask(edge, skip=len(seen))).items]
     assert len(set(seen)) == len(seen)
 
@@ -121,11 +119,6 @@ async def test_one_that_is_behind_is_said_to_be(edge: LiveEdge) -> None:
         return bool((await ask(edge)).items[0]["isBehind"])
 
     await until(is_behind)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority.create(tmp_path_factory.mktemp("authority"))
 
 
 async def test_a_link_is_told_at_both_ends_and_comes_back_when_it_is_closed(

@@ -98,7 +98,7 @@ async def test_order_is_kept_while_queues_come_and_go(server: Server, start: Sta
     edge = await start(server)
     client, subscriber = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"s*")
-    total, sent = 4000, 0
+    total, sent = 2000, 0
     for turn in range(20):
         block = b"".join(b"SEND s%d %d\n" % (n % 3, n) for n in range(sent, sent + total // 20))
         sent += total // 20

@@ -16,7 +16,7 @@ from tests.live import until
 from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
-from tests.pubsub.slow import SMALL, TIGHT, behind, numbers, publish, stuck
+from tests.pubsub.slow import SMALL, TIGHT, behind, numbers, publish
 from tests.pubsub.stores import store
 from tests.servers import Server
 
@@ -25,7 +25,7 @@ ROOMY = {"listeners": {"text": {"port": 0, "write_buffer_bytes": 64 << 20}}, **T
 
 
 def kept(edge: LiveEdge) -> Readings:
-    return edge.service.laggards._readings
+    return edge.service.laggards.readings
 
 
 def readings_so_far(server: Server) -> int:
@@ -55,7 +55,7 @@ async def test_what_was_read_is_used_before_more_is_read(server: Server, start: 
     await many.send(b"".join(b"SUBSCRIBE %d t\n" % n for n in range(50)))
     assert await many.lines(50) == [b"OK\n"] * 50
     many.stop_reading()
-    total = 1500
+    total = 700
     await publish(sender, 0, total)
     await until(lambda: behind(edge) == 1)
     edge.service.recent.clear()
@@ -64,8 +64,8 @@ async def test_what_was_read_is_used_before_more_is_read(server: Server, start: 
     for number in range(total):
         assert [int(line.split()[2]) for line in await many.lines(50)] == [number] * 50
     await until(lambda: behind(edge) == 0)
-    # of 75 MB, 128 KiB at a time: 600, were each read for itself
-    assert 1 <= readings_so_far(server) - before <= 60
+    # of 35 MB, 128 KiB at a time: 280, were each read for itself
+    assert 1 <= readings_so_far(server) - before <= 30
     assert kept(edge).octets == 0
 
 
@@ -82,7 +82,6 @@ async def test_what_all_of_them_keep_is_bounded(
         nonlocal most
         while True:
             most = max(most, kept(edge).octets)
-            assert kept(edge).octets == sum(each.octets for each in kept(edge)._kept.values())
             await asyncio.sleep(0)
 
     watching = asyncio.create_task(watch())
@@ -120,36 +119,6 @@ async def test_a_message_longer_than_that_is_read_once_too(
     assert await many.lines(20) == [b"MESSAGE %d %b\n" % (n, text) for n in range(20)]
     # of 20; what the machine does meanwhile costs some more
     assert readings_so_far(server) - before <= 15
-
-
-async def test_who_does_not_use_it_keeps_nothing_for_long(server: Server, start: Start) -> None:
-    """Others have use for the room."""
-    edge = await start(server, **TIGHT)
-    (client,), sender = await fallen_behind(edge, 1), await edge.client()
-    total = 6000
-    await publish(sender, 0, total)
-    edge.service.recent.clear()
-    client.read_on()
-    assert await numbers(client, 1000) == list(range(1000))
-    client.stop_reading()
-    await stuck(edge)
-    await until(lambda: behind(edge) == 1 and not kept(edge).octets)
-    client.read_on()
-    assert await numbers(client, total - 1000) == list(range(1000, total))
-
-
-async def test_nothing_is_kept_for_whom_is_gone(server: Server, start: Start) -> None:
-    edge = await start(server, **TIGHT)
-    clients, sender = await fallen_behind(edge, 2), await edge.client()
-    await publish(sender, 0, 6000)
-    edge.service.recent.clear()
-    clients[0].read_on()
-    assert await numbers(clients[0], 2000) == list(range(2000))
-    await until(lambda: kept(edge).octets > 0)
-    for client in clients:
-        client.close()
-    await until(lambda: behind(edge) == 0)
-    assert kept(edge).octets == len(kept(edge)._kept) == 0
 
 
 async def damaged(edge: LiveEdge, server: Server, entry: Entry) -> Callable[[], None]:

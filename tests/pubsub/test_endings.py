@@ -43,15 +43,6 @@ async def test_its_own_messages_sent_in_one_go(edge: LiveEdge, end: bytes) -> No
 
 
 @every_end
-async def test_what_another_server_answered_ok(server: Server, start: Start, end: bytes) -> None:
-    near, far = await start(server), await start(server)
-    client, sender = await near.client(), await far.client()
-    await client.subscribe(b"1", b"t")
-    await publish(sender, 0, 300)
-    assert len(messages(await leaves(client, end))) == 300
-
-
-@every_end
 async def test_a_server_that_does_not_see_the_log_for_a_while(
     server: Server, start: Start, end: bytes
 ) -> None:

@@ -10,7 +10,7 @@ from tests.servers import Server
 async def test_a_subscription_counts_before_the_server_follows_the_log(server: Server, start: Start) -> None:
     """The client is there at once: its moment may come before the place from which the server follows."""
     sender = await (await start(server)).client()
-    for number in range(10):
+    for number in range(4):
         edge = LiveEdge(server.url)
         await edge.begin()
         try:

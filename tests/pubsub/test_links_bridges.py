@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from services.store import DeadLetter, DeadLetters, Queue
 from services.store.model import records
 from services.store.pipeline.async_client import Asker
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import NewServer, hold_the_same, linked, messages, numbered, send_all, store
-
-
-def subscribing(*patterns: str, **spec: Any) -> dict[str, Any]:
-    return {"bindings": {"text": {"subscribe": patterns}}, **spec}
+from tests.pubsub.test_bridges import subscribing
 
 
 async def pair(new_server: NewServer, start: Start) -> tuple[LiveEdge, LiveEdge]:

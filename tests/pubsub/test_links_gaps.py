@@ -25,7 +25,6 @@ from tests.pubsub.stores import (
     numbered,
     send_all,
     store,
-    unlinked,
 )
 from tests.pubsub.test_links_stores import KIB, SMALL_LOG, copy_of, restore, stores_again
 
@@ -102,32 +101,6 @@ async def test_a_restored_store_gets_back_what_is_trimmed_but_still_in_memory(
     await stores_again(restored)
     await has_all(restored, big(300))
     assert await figure(restored, "gaps") == 0
-
-
-async def test_first_who_has_trimmed_then_who_has_not(new_server: NewServer, start: Start) -> None:
-    """4.5: whichever neighbour speaks first, in the end all is here, and nothing counts as lost."""
-    keeper = await start(await store(new_server))
-    forgetful = await start(await store(new_server), neighbours=[keeper.link_address], log=SMALL_LOG)
-    async with (
-        Cable(keeper.places["link"][1]) as to_keeper,
-        Cable(forgetful.places["link"][1]) as to_forgetful,
-    ):
-        late = await start(await store(new_server), neighbours=[to_keeper.address, to_forgetful.address])
-        for edge in (keeper, forgetful, late):
-            await linked(edge, 2)
-        to_keeper.pull_out()
-        to_forgetful.pull_out()
-        await unlinked(late)
-        await send_all(await keeper.client(), b"t", big(300))
-        await until(lambda: forgetful.value("penstock_link_messages_total") == 300)
-        await until(is_trimmed(forgetful, 100))
-        to_forgetful.plug_in()
-        await until(lambda: late.value("penstock_link_gaps_total") > 0)
-        assert await figure(late, "gaps") > 0
-        to_keeper.plug_in()
-        await has_all(late, big(300))
-    assert len(await messages(late)) == 300
-    assert await figure(late, "gaps") == 0
 
 
 async def test_a_gap_over_everything_shuts_nobody_out(new_server: NewServer, start: Start) -> None:

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 
 import pytest
 
-from services.kit.session.session import Wire
 from services.pubsub.edge import RunningPubsub
-from services.pubsub.links.neighbours import MOST, Neighbours, Place, place_of
-from services.pubsub.links.session import LinkSession
+from services.pubsub.links.neighbours import MOST, place_of
 from services.store.model.peer import PeerSpec
 from tests.live import until
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.stores import NewServer, hold_the_same, linked, send_all, store, unlinked
-from tests.pubsub.test_links_taking import hub_of
 from tests.servers import Server, free_port
-
-SOON_S = 10.0  # long before anything would be read that was not told: LOOK_S of known_peers
 
 
 async def apply(edge: LiveEdge, name: str, *addresses: str) -> None:
     spec = PeerSpec.model_validate({"protocol": "text", "addresses": list(addresses)})
     await edge.tools.peers.apply(name, spec, "operator")
-
-
-def neighbours(edge: LiveEdge) -> Neighbours:
-    assert isinstance(edge.running, RunningPubsub)
-    return edge.running._neighbours
 
 
 async def test_a_peer_that_comes_is_linked_and_one_that_goes_is_let_go(
@@ -78,12 +67,12 @@ async def test_a_neighbour_of_the_settings_stays(new_server: NewServer, start: S
     edge = await start(await store(new_server), neighbours=[one.link_address])
     await linked(edge)
     (connection,) = one.connections("link")
-    await apply(edge, "same", one.link_address)
-    await until(lambda: "same" in edge.running._peers.peers, SOON_S)  # type: ignore[union-attr]
-    await edge.tools.peers.delete("same")
-    await until(lambda: not edge.running._peers.peers, SOON_S)  # type: ignore[union-attr]
+    two = await start(await store(new_server))
+    await apply(edge, "both", one.link_address, two.link_address)
+    await linked(edge, 2)
+    await edge.tools.peers.delete("both")
+    await linked(edge, 1)
     assert one.connections("link") == [connection]
-    assert list(neighbours(edge)._dialled) == [place_of(one.link_address)]
 
 
 async def test_peers_that_are_no_neighbours_are_told_once_and_hold_up_nobody(
@@ -127,15 +116,16 @@ async def test_a_peer_on_the_same_store_is_told_and_left_alone(new_server: NewSe
 
 async def test_thousands_are_bounded_and_told(server: Server, start: Start) -> None:
     edge = await start(server, neighbours=["127.0.0.1:9"])
-    kept = neighbours(edge)
+    assert isinstance(edge.running, RunningPubsub)
+    kept = edge.running.neighbours
     addresses = [f"127.1.{number // 250}.{number % 250 + 1}:9" for number in range(MOST + 5)]
     kept.follow(addresses)
-    assert len(kept._dialled) == MOST + 1
+    assert edge.value("penstock_links_down") == MOST + 1
     kept.follow(addresses)
     (line,) = edge.log.events("neighbours_left_out")
     assert line.count == 5  # type: ignore[attr-defined]
     kept.follow(())
-    assert list(kept._dialled) == [Place("127.0.0.1", 9)]
+    assert edge.value("penstock_links_down") == 1
 
 
 @pytest.mark.parametrize(
@@ -149,18 +139,3 @@ async def test_thousands_are_bounded_and_told(server: Server, start: Start) -> N
 def test_a_port_that_is_left_out_is_that_of_links(address: str, place: tuple[str, int], shown: str) -> None:
     """4.3"""
     assert (place_of(address), str(place_of(address))) == (place, shown)
-
-
-async def test_a_link_that_is_let_go_before_its_work_has_begun(new_server: NewServer, start: Start) -> None:
-    """Nothing of it is left behind, and the other side sees it end in order."""
-    one, edge = await start(await store(new_server)), await start(await store(new_server))
-    host, port = one.places["link"]
-
-    def let_go(wire: Wire) -> LinkSession:
-        session = LinkSession(hub_of(edge), wire)
-        session.close()
-        return session
-
-    await edge.diallers[0].connect(host, port, let_go)
-    await until(lambda: not edge.diallers[0].connections and not one.connections("link"))
-    gc.collect()  # what was never awaited is told now, and fails the test

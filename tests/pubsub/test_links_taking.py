@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
-import pytest
-
 from protos.pubsub import Have
 from services.kit.session.session import Peer
 from services.pubsub.edge import RunningPubsub
 from services.pubsub.links.hub import CLONE_BEATS, LinkHub
-from services.pubsub.links.taking import CALL_BYTES
-from services.store.log.log import Subscriptions
-from services.store.log.replica import Arrived
-from tests.live import until
 from tests.pubsub.live import LiveEdge
-from tests.pubsub.stores import Neighbour, messages
+from tests.pubsub.stores import Neighbour
 from tests.servers import Server
 
 BODY = b"x" * 400_000
@@ -24,35 +15,7 @@ BODY = b"x" * 400_000
 
 def hub_of(edge: LiveEdge) -> LinkHub:
     assert isinstance(edge.running, RunningPubsub)
-    return edge.running._hub
-
-
-async def test_one_call_stores_about_a_mebibyte(edge: LiveEdge, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever has gathered while the store was busy: others have their turn between two calls."""
-    neighbour = await Neighbour.meet(edge)
-    replica = hub_of(edge).replica
-    accept, is_free, calls = replica.accept, asyncio.Event(), list[list[int]]()
-
-    async def accept_slowly(items: list[Any], known: Subscriptions) -> tuple[int, int]:
-        calls.append([len(item.block) for item in items if isinstance(item, Arrived)])
-        await is_free.wait()
-        return await accept(items, known)
-
-    monkeypatch.setattr(replica, "accept", accept_slowly)
-    for number in range(1, 9):
-        await neighbour.entry(number, b"t", b"%d %b" % (number, BODY))
-    await until(lambda: calls)
-    (connection,) = edge.connections("link")
-    taker: Any = connection._session._taker  # type: ignore[attr-defined]
-    await until(lambda: len(calls[0]) + len(taker._items) == 8)
-    is_free.set()
-
-    async def has_all() -> bool:
-        return len(await messages(edge)) == 8
-
-    await until(has_all)
-    assert sum(map(len, calls)) == 8
-    assert max(map(sum, calls)) < CALL_BYTES + len(BODY) + 100
+    return edge.running.hub
 
 
 async def test_links_begin_anew_where_the_stores_server_is_another_one(
@@ -82,12 +45,3 @@ def test_a_link_that_ends_late_hides_nothing_of_a_newer_one(edge: LiveEdge) -> N
     for beats in range(CLONE_BEATS + 2):
         hub.tell_clone(peer, clone, beats * hub.settings.beat_s)
     assert len(edge.log.events("link_to_clone")) == 1
-    hub.follows_no_more(new)
-    assert hub._followed == {}
-
-
-async def test_who_is_not_followed_any_more_is_no_original(edge: LiveEdge) -> None:
-    neighbour = await Neighbour.meet(edge)
-    assert list(hub_of(edge)._followed) == [b"other"]
-    neighbour.client.close()
-    await until(lambda: not hub_of(edge)._followed)

@@ -6,6 +6,8 @@ that HINCRBY refuses: -0, nan, inf, or one with an exponent.
 
 from __future__ import annotations
 
+from functools import cache
+
 from services.store.redis.library import source
 
 FETCH = "  call = redis.call\n"
@@ -32,6 +34,7 @@ end
 NUM = "redis.register_function{ function_name = 'num', callback = function(_, A) return num(tonumber(A[1])) end }\n"
 
 
+@cache
 def checked_source() -> str:
     """Return the library's code with checks, and with its own formatter of numbers as the function `num`."""
     code = source()

@@ -1,33 +1,20 @@
-"""Every store test runs on real servers: the embedded Valkey and Debian's Redis. Edges run on uvloop, so do these."""
+"""Store tests run on a real server: the embedded Valkey and, where they say `every_server`, Debian's Redis.
+
+Edges run on uvloop, so do these.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-import uvloop
 
-from tests.servers import PROGRAMS, Client, Server
+from tests.servers import Client, Server
 from tests.store.desk import Desk
-from tests.stores import chance, replicated
+from tests.stores import pytest_asyncio_loop_factories
 
-__all__ = ["chance", "replicated"]
-
-
-def pytest_asyncio_loop_factories(
-    config: pytest.Config, item: pytest.Item
-) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"uvloop": uvloop.new_event_loop}
-
-
-@pytest.fixture(scope="session", params=list(PROGRAMS))
-def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server of each kind for all tests that leave it whole."""
-    server = Server(request.param, tmp_path_factory.mktemp(request.param)).start()
-    yield server
-    server.end()
+__all__ = ["pytest_asyncio_loop_factories"]
 
 
 @pytest.fixture
@@ -37,10 +24,10 @@ def server(running: Server) -> Server:
     return running
 
 
-@pytest.fixture(params=list(PROGRAMS))
-def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
-    """A server that the test may kill."""
-    server = Server(request.param, tmp_path / "data").start()
+@pytest.fixture
+def own_server(server_program: str, tmp_path: Path) -> Iterator[Server]:
+    """Start a server that the test may kill."""
+    server = Server(server_program, tmp_path / "data").start()
     yield server
     server.end()
 

@@ -124,7 +124,8 @@ class Desk:
 
     # verbs
 
-    def _answer(self) -> tuple[asyncio.Future[Any], Callable[..., None]]:
+    def expecting(self) -> tuple[asyncio.Future[Any], Callable[..., None]]:
+        """Return an answer to come, and what to give the pipe as `done`."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def answered(result: Any = None, *_more: Any) -> None:
@@ -145,10 +146,8 @@ class Desk:
         source: Source | None = None,
         **how: Any,
     ) -> asyncio.Future[list[tuple[int, StoreError]]]:
-        future, done = self._answer()
-        self.pipe.messages.publish(
-            source or self.source, queue, encode(*messages), origin, done, holder, **how
-        )
+        future, done = self.expecting()
+        self.pipe.publish(source or self.source, queue, encode(*messages), origin, done, holder, **how)
         return future
 
     async def publish(self, queue: Queue, *messages: bytes, **how: Any) -> list[tuple[int, StoreError]]:
@@ -163,24 +162,24 @@ class Desk:
     def taking(
         self, queue: Queue, want: int = 1000, source: Source | None = None, **how: Any
     ) -> asyncio.Future[list[Delivery]]:
-        future, done = self._answer()
-        self.pipe.messages.take(source or self.source, queue, want, done, **how)
+        future, done = self.expecting()
+        self.pipe.take(source or self.source, queue, want, done, **how)
         return future
 
     async def take(self, queue: Queue, want: int = 1000, **how: Any) -> list[Delivery]:
         return await self.taking(queue, want, **how)
 
     def settling(self, deliveries: list[Delivery]) -> asyncio.Future[None]:
-        future, done = self._answer()
-        self.pipe.messages.settle(self.source, deliveries, done)
+        future, done = self.expecting()
+        self.pipe.settle(self.source, deliveries, done)
         return future
 
     async def settle(self, deliveries: list[Delivery]) -> None:
         await self.settling(deliveries)
 
     def releasing(self, deliveries: list[Delivery], **how: Any) -> asyncio.Future[None]:
-        future, done = self._answer()
-        self.pipe.messages.release(self.source, deliveries, **{"failed": False, **how}, done=done)
+        future, done = self.expecting()
+        self.pipe.release(self.source, deliveries, **{"failed": False, **how}, done=done)
         return future
 
     async def release(self, deliveries: list[Delivery], **how: Any) -> None:
@@ -188,16 +187,16 @@ class Desk:
         await self.releasing(deliveries, **how)
 
     def rejecting(self, deliveries: list[Delivery], reason: str, error: str = "") -> asyncio.Future[None]:
-        future, done = self._answer()
-        self.pipe.messages.reject(self.source, deliveries, reason, error, done)
+        future, done = self.expecting()
+        self.pipe.reject(self.source, deliveries, reason, error, done)
         return future
 
     async def reject(self, deliveries: list[Delivery], reason: str = "refused", error: str = "") -> None:
         await self.rejecting(deliveries, reason, error)
 
     def noting(self, delivery: Delivery, note: str) -> asyncio.Future[None]:
-        future, done = self._answer()
-        self.pipe.messages.note(self.source, delivery, note, done)
+        future, done = self.expecting()
+        self.pipe.note(self.source, delivery, note, done)
         return future
 
     async def note(self, delivery: Delivery, note: str) -> None:
@@ -206,8 +205,8 @@ class Desk:
     def burying(
         self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
     ) -> asyncio.Future[None]:
-        future, done = self._answer()
-        self.pipe.messages.bury(self.source, queue, record, origin, reason, error, done)
+        future, done = self.expecting()
+        self.pipe.bury(self.source, queue, record, origin, reason, error, done)
         return future
 
     async def bury(
@@ -216,16 +215,16 @@ class Desk:
         await self.burying(queue, record, reason, error, origin)
 
     def counting(self, queue: Queue) -> asyncio.Future[int]:
-        future, done = self._answer()
-        self.pipe.messages.count(self.source, queue, done)
+        future, done = self.expecting()
+        self.pipe.count(self.source, queue, done)
         return future
 
     async def count(self, queue: Queue) -> int:
         return await self.counting(queue)
 
     def committing(self, identifier: str, *parts: Part, **how: Any) -> asyncio.Future[None]:
-        future, done = self._answer()
-        self.pipe.idempotent.commit(self.source, identifier, list(parts), done, **how)
+        future, done = self.expecting()
+        self.pipe.commit(self.source, identifier, list(parts), done, **how)
         return future
 
     async def commit(self, identifier: str, *parts: Part, **how: Any) -> None:
@@ -241,7 +240,7 @@ class Desk:
         digest: str = "",
         keep_ms: int = 60_000,
     ) -> Outcome:
-        future, done = self._answer()
+        future, done = self.expecting()
         (record,) = encode(body)
         identity = TransactionId(identifier, keep_ms, digest)
         self.pipe.idempotent.publish(self.source, identity, queue, record, "t", done, holder=holder)
@@ -251,7 +250,7 @@ class Desk:
     def numbering(
         self, journal: str, number: int, queue: Queue, body: bytes, **how: Any
     ) -> asyncio.Future[Outcome]:
-        future, done = self._answer()
+        future, done = self.expecting()
         (record,) = encode(body)
         identity = JournalNumber(journal, number)
         self.pipe.idempotent.publish(self.source, identity, queue, record, "sysv", done, **how)

@@ -78,7 +78,7 @@ class Logbook:
         self, *lines: bytes, to: tuple[Queue, ...] = (), source: Source | None = None
     ) -> asyncio.Future[None]:
         """One Send; `to` get a copy of what stands behind the tag of its only line."""
-        future, done = self.desk._answer()
+        future, done = self.desk.expecting()
         copies = [(queue, records.encode(lines[0].partition(b" ")[2])) for queue in to]
         send = Send(block(*lines), len(lines), copies, ORIGIN, self.known.version, done)
         self.log.send(source or self.desk.source, send)
@@ -88,7 +88,7 @@ class Logbook:
         await self.sending(*lines, to=to)
 
     def asking_head(self, source: Source | None = None) -> asyncio.Future[str]:
-        future, done = self.desk._answer()
+        future, done = self.desk.expecting()
         self.log.head(source or self.desk.source, done)
         return future
 

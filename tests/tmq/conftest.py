@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.servers import Server
-from tests.stores import chance, own_server, pytest_asyncio_loop_factories, running, server
+from tests.stores import pytest_asyncio_loop_factories
 from tests.tmq.client import Client
 from tests.tmq.live import LiveEdge, live_edge
 
-__all__ = ["chance", "own_server", "pytest_asyncio_loop_factories", "running", "server"]
+__all__ = ["pytest_asyncio_loop_factories"]
 
 MakeEdge = Callable[..., Awaitable[LiveEdge]]
 

@@ -43,7 +43,7 @@ class LiveEdge(LiveQueues[TmqSettings]):
     @property
     def service(self) -> TmqService:
         assert isinstance(self.running, RunningTmq)
-        return self.running._service
+        return self.running.service
 
     @property
     def tally(self) -> Tally:

@@ -66,7 +66,7 @@ async def test_a_fin_and_then_a_reset_within_the_second(make_edge: MakeEdge) -> 
     client, witness = await prepared(edge)
     await dnq_unread(client)
     client.fin()
-    await until(lambda: any(connection._eof for connection in edge.connections()))
+    await until(lambda: any(connection.peer_ended for connection in edge.connections()))
     client.close()
     await until(lambda: sees(witness, Q, 3))
     assert await witness.drain(Q) == THREE

@@ -73,8 +73,9 @@ async def test_a_changed_byte_and_no_fin(brisk: LiveEdge, chance: Random) -> Non
     async def wait_out(dialect: str, data: bytes) -> None:
         client = await brisk.client(dialect)
         await client.send(data)
-        await until_parsed(brisk, client)
-        client.close()
+        await asyncio.sleep(2 * REQUEST_TIMEOUT_S)  # the time limit is what is tested
+        client.fin()
+        await until_over(client)
 
     await asyncio.gather(*(wait_out(dialect, data) for dialect, data in changed))
 
@@ -105,16 +106,16 @@ async def test_requests_cut_short_by_fin(patient: LiveEdge) -> None:
 
 async def test_noise(brisk: LiveEdge, chance: Random) -> None:
     # tmq.md 3.2: most of it is no code at all
-    noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(150)]
+    noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(80)]
     await all_of(ends_after_fin(brisk, chance.choice(["document", "reference"]), data) for data in noise)
-    assert brisk.refusals()["unknown_code"] > 50
+    assert brisk.refusals()["unknown_code"] > 25
 
 
 async def test_noise_that_looks_like_requests(brisk: LiveEdge, chance: Random) -> None:
     # tmq.md 7.5: every request well-formed by itself, in no order at all, now and then one torn
     wire = [exchange.send for vector in VECTORS for exchange in vector.conversation]
     talks = []
-    for _ in range(100):
+    for _ in range(50):
         requests = [chance.choice(wire) for _ in range(chance.randrange(1, 60))]
         if chance.random() < 0.5:
             requests[chance.randrange(len(requests))] = chance.randbytes(chance.randrange(1, 80))
@@ -134,7 +135,7 @@ async def test_noise_torn_off_by_a_reset(brisk: LiveEdge, chance: Random) -> Non
             await asyncio.sleep(0)  # so many turns of the loop that the edge shares
         client.reset()
 
-    await all_of(tear() for _ in range(200))
+    await all_of(tear() for _ in range(100))
 
 
 def mutations(vector: Vector, chance: Random) -> list[bytes]:
@@ -142,9 +143,9 @@ def mutations(vector: Vector, chance: Random) -> list[bytes]:
     sends = [exchange.send for exchange in vector.conversation]
     found = []
     for index, send in enumerate(sends):
-        changes = [(0, code) for code in chance.sample(CODES, 5)]
-        changes += [(min(place, len(send) - 1), chance.randrange(256)) for place in (1, 3, 65, 67)]
-        changes += [(chance.randrange(len(send)), chance.randrange(256)) for _ in range(3)]
+        changes = [(0, code) for code in chance.sample(CODES, 3)]
+        changes += [(min(place, len(send) - 1), chance.randrange(256)) for place in (1, 65)]
+        changes += [(chance.randrange(len(send)), chance.randrange(256)) for _ in range(2)]
         for place, value in changes:
             changed = send[:place] + bytes([value]) + send[place + 1 :]
             found.append(b"".join([*sends[:index], changed, *sends[index + 1 :]]))
@@ -163,16 +164,6 @@ async def until_over(client: Client) -> None:
     with contextlib.suppress(ConnectionResetError):
         await client.rest()
     client.close()
-
-
-async def until_parsed(edge: LiveEdge, client: Client) -> None:
-    """Waits until the connection has gone or its session waits for nothing."""
-    async with asyncio.timeout(10):
-        while True:
-            mine = [c for c in edge.connections() if c.peer.port == client.address[1]]
-            if not mine or mine[0]._session.deadline() is None:
-                return
-            await asyncio.sleep(0.01)
 
 
 async def all_of(talks: Iterable[Coroutine[None, None, None]]) -> None:

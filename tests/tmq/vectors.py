@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 LONE_FIVE = b"\5"
-NAME = b"orders"  # the queue of all vectors
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,6 @@ class Vector:
     @property
     def has_lone_five(self) -> bool:
         return any(exchange.send == LONE_FIVE for exchange in self.conversation)
-
-    @property
-    def longest(self) -> int:
-        return max(len(exchange.send) for exchange in self.conversation)
 
 
 def load() -> list[Vector]:

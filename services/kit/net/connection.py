@@ -103,8 +103,8 @@ class Connection(Stream):
 
     def eof_received(self) -> bool:
         """True keeps the transport open for writing: how to end is the session's decision."""
-        if not self._eof:
-            self._eof = True
+        if not self.peer_ended:
+            self.peer_ended = True
             if self._phase is Phase.OPEN:
                 self._call(self._session.eof, self._host.now())
             else:
@@ -206,10 +206,10 @@ class Connection(Stream):
         if held != self._held:
             self._held = held
             self._host.budget.hold(self, held)
-        if held and not self._eof:
+        if held and not self.peer_ended:
             sockets.acknowledge(self._sock)  # the peer owes us the rest of something
         due = session.deadline()
-        if due is not None and (self._eof or not self._holds):
+        if due is not None and (self.peer_ended or not self._holds):
             self._alarm.set(due, now)
 
     def _on_released(self) -> None:
@@ -231,11 +231,11 @@ class Connection(Stream):
 
     def _check_deadline(self, now: float) -> None:
         due = self._session.deadline()
-        if due is None or (self._holds and not self._eof):
+        if due is None or (self._holds and not self.peer_ended):
             return
         if now < due:
             self._alarm.set(due, now)
-        elif not self._eof and self._postponed != due and sockets.unread_bytes(self._sock):
+        elif not self.peer_ended and self._postponed != due and sockets.unread_bytes(self._sock):
             # Not the peer was silent but our loop: read first. Only once, or a steady sender is never late.
             self._postponed = due
             self._alarm.set(now + MIN_DELAY_S, now)

@@ -32,7 +32,8 @@ class Stream(asyncio.Protocol):
     """The part of a connection that knows the transport and no session."""
 
     __slots__ = (
-        *("_alarm", "_eof", "_holds", "_host", "_phase", "_reset", "_sock", "_transport", "_watch"),
+        *("_alarm", "_holds", "_host", "_phase", "_reset", "_sock", "_transport", "_watch"),
+        "peer_ended",
         "sent",
     )
 
@@ -42,7 +43,7 @@ class Stream(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._phase = Phase.ACCEPTED
         self._alarm = Alarm(host.loop, self._on_alarm)
-        self._eof = False  # the peer's FIN has come
+        self.peer_ended = False  # its FIN has come
         self._reset = False  # we broke it off
         self._holds = 0  # HELD_BY_ flags
         self.sent = 0  # octets
@@ -74,7 +75,7 @@ class Stream(asyncio.Protocol):
         if self._phase not in (Phase.OPENING, Phase.OPEN):
             return
         self._phase = Phase.CLOSING
-        if self._eof:
+        if self.peer_ended:
             self._transport.close()
         else:
             # Closing with input unread would make our kernel send a reset, which can destroy the last answer
@@ -148,7 +149,7 @@ class Stream(asyncio.Protocol):
             return
         self._holds &= ~why
         if not self._holds and self._phase is Phase.OPEN:
-            if not self._eof:
+            if not self.peer_ended:
                 self._transport.resume_reading()
             self._on_released()
 

@@ -1,5 +1,6 @@
 """The function library: the Lua files of this folder, in the order in which they build on each other."""
 
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -42,8 +43,9 @@ ENCLOSED = (
 )  # what they offer stands in FUNCTIONS; all else is their own
 
 
+@cache
 def source() -> str:
-    """The whole library as FUNCTION LOAD takes it."""
+    """Return the whole library as FUNCTION LOAD takes it."""
     folder = resources.files("services.store").joinpath("lua")
     parts = [_enclosed(name, folder.joinpath(f"{name}.lua").read_text("utf-8")) for name in FILES]
     return f"#!lua name={LIBRARY}\n" + "\n".join(parts)

@@ -15,7 +15,7 @@ from tests.faults.ring.run import Run
 from tests.faults.ring.verdict import verdict
 from tests.faults.seeds import first_seed
 
-SECONDS = 30.0  # of faults; the start, healing, and peace come on top
+SECONDS = 15.0  # of faults; the start, healing, and peace come on top
 LONGEST_S = 400
 
 

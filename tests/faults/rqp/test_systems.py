@@ -15,7 +15,7 @@ from tests.faults.rqp.run import Run
 from tests.faults.rqp.verdict import verdict
 from tests.faults.seeds import first_seed
 
-SECONDS = 15.0  # of faults; the start, healing, and peace come on top
+SECONDS = 10.0  # of faults; the start, healing, and peace come on top
 LONGEST_S = 300
 
 

@@ -75,16 +75,6 @@ async def test_another_authority_than_ours(authority: Authority, stranger: Autho
         assert server.sessions == []
 
 
-async def test_an_older_version_than_we_take(authority: Authority) -> None:
-    """The other way round: what only the server refuses is its alert."""
-    tls = authority.dialler()
-    async with Server(tls=authority.listener(min_version="1.3")) as server, Calls(tls=tls) as calls:
-        context = calls.dialler._tls
-        assert context is not None
-        context.context.maximum_version = context.context.minimum_version
-        assert "ALERT_PROTOCOL_VERSION" in str(await calls.fails(server.port))
-
-
 async def test_without_a_certificate_where_one_is_wanted(authority: Authority) -> None:
     """In TLS 1.3 we have finished before the server has looked for ours."""
     async with Server(tls=authority.mutual()) as server, Calls(tls=authority.dialler()) as calls:
@@ -139,7 +129,7 @@ async def test_the_drain_does_not_wait_for_handshakes(authority: Authority) -> N
     with mute() as port:
         async with Calls(tls=authority.dialler(), handshake_timeout_s=300) as calls:
             failing = asyncio.create_task(calls.fails(port))
-            await until(lambda: calls.dialler._attempts and not calls.dialler._dialling)
+            await until(lambda: calls.dialler.connections)
             calls.dialler.stop_opening()
             await calls.dialler.drain(0.0)
             assert "ended before it was open" in str(await failing)
@@ -149,12 +139,11 @@ async def test_who_gives_up_in_the_handshake_leaves_nothing_behind(authority: Au
     with mute() as port:
         async with Calls(tls=authority.dialler(), handshake_timeout_s=600) as calls:
             waiting = asyncio.create_task(calls.connect(port))
-            await until(lambda: calls.dialler._attempts)
+            await until(lambda: calls.dialler.connections)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             await until(lambda: not calls.dialler.connections)
-            assert not calls.dialler._attempts
 
 
 async def test_renewed_files_are_taken_up(

@@ -13,12 +13,9 @@ DELAYED_ACK_S = 0.04  # Linux waits so long for something to send the acknowledg
 ROUNDS = 25
 
 
-async def test_every_connection_has_its_socket_options() -> None:
-    async with Server() as server:
-        await server.client()
-        await server.session()
-        (connection,) = server.listener.connections
-        sock = connection._sock
+def test_a_connection_has_its_socket_options() -> None:
+    with socket.socket() as sock:
+        sockets.configure(sock)
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         idle = [

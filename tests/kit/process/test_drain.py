@@ -24,7 +24,7 @@ def is_closed(sock: socket.socket) -> bool:
         return True
 
 
-@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
 def test_an_idle_process_ends_at_once_and_well(signum: signal.Signals) -> None:
     with Program() as program:
         idle = program.connect()
@@ -116,9 +116,6 @@ def test_bad_settings_are_lines_and_status_2() -> None:
         assert program.wait() == 2
         (line,) = [event["line"] for event in program.log]
         assert line.startswith("penstock: log.level: must be 'DEBUG', ")
-    with Program("edges.echo.listeners.echo.port=x") as program:
-        assert program.wait() == 2
-        assert program.log[0]["line"].startswith("penstock: edges.echo.listeners.echo.port: must be ")
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -147,18 +147,13 @@ async def test_an_edge_adds_pages_of_its_own() -> None:
     await server.close()
 
 
-def test_the_page_of_an_edge_is_served_by_its_process() -> None:
-    with Program() as program:
-        program.event("started")
-        status, text = program.page("/echo")
-        assert (status, json.loads(text)) == (200, {"frame_timeout_s": 30.0})
-
-
-def test_a_process_says_whether_it_is_ready(tmp_path: Path) -> None:
+def test_a_process_serves_its_pages_and_says_whether_it_is_ready(tmp_path: Path) -> None:
     flag = tmp_path / "away"
     flag.touch()
     with Program(f"edges.echo.unready_while={flag}") as program:
         program.event("started")
+        status, text = program.page("/echo")
+        assert (status, json.loads(text)) == (200, {"frame_timeout_s": 30.0})
         assert program.page("/readyz") == (503, "flag: the flag is up\n")
         assert program.page("/healthz") == (200, "ok\n")
         assert program.samples()['penstock_ready{edge="echo"}'] == 0

@@ -110,7 +110,7 @@ async def test_good_requests_before_a_bad_one_count() -> None:
 async def test_the_end_comes_after_all_that_came_before_it() -> None:
     async with conversation("hold\n") as (client, session):
         client.writer.write_eof()
-        await until(lambda: session.inflow._eof)
+        await until(lambda: session.talk.wire.peer_ended)  # type: ignore[attr-defined]
         assert not session.inflow.eof_parsed
         session.answer(0, "held")
         assert session.handled == ["hold", "end"]

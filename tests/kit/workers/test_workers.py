@@ -80,7 +80,7 @@ def test_a_second_signal_does_not_wait(pair: Program) -> None:
         assert time.monotonic() - started < PATIENCE_S / 2
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_of_a_terminal_reaches_the_whole_group_and_drains(signum: signal.Signals) -> None:
     with Program(workers=2, group=True) as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
@@ -100,10 +100,9 @@ def test_a_port_that_somebody_else_shares_is_refused() -> None:
     with open_bound("127.0.0.1", 0, reuse_port=True) as stranger:
         stranger.listen()
         port = stranger.getsockname()[1]
-        with Program(f"edges.echo.listeners.echo.port={port}", workers=2) as program:
-            assert program.wait() == 2
-            expected = f"penstock: cannot listen on 127.0.0.1 port {port}: Address already in use"
-            assert any(line.get("line", "").startswith(expected) for line in program.log)
+        expected = f"cannot listen on 127.0.0.1 port {port}: Address already in use"
+        with pytest.raises(AddressInUse, match=expected), reserved_ports("echo", _echo("127.0.0.1", port)):
+            pass
 
 
 @pytest.mark.parametrize(

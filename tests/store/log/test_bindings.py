@@ -1,7 +1,6 @@
 """Queues that subscribe to the log: SEND and all its copies in one step, or nothing (pubsub.md 5.1)."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,13 +11,7 @@ from services.store.model.errors import (
     QueueReserved,
 )
 from tests.store.desk import Desk, bodies
-from tests.store.logbook import Logbook, check_numbering, logbook
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
+from tests.store.logbook import Logbook, check_numbering
 
 
 async def contents(book: Logbook, *queues: Queue) -> list[int]:

@@ -1,7 +1,5 @@
 """How a body shows in the log: as it is where it is a legal message, else escaped (pubsub.md 5.3)."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -12,14 +10,8 @@ from services.store.redis.library import source
 from tests.servers import Client
 from tests.store.desk import Desk, encode
 from tests.store.lane import Lane, begin
-from tests.store.logbook import Logbook, logbook
+from tests.store.logbook import Logbook
 from tests.store.pipeline.test_replays import Answers
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 @pytest.fixture
@@ -59,8 +51,8 @@ async def test_what_is_no_legal_message_shows_escaped(book: Logbook, desk: Desk,
 
 async def test_attributes_do_not_show(book: Logbook, desk: Desk, queue: Queue) -> None:
     made = [records.encode(body, {"k": "v" * 300, "n": body}) for body in (b"one", b"t\nwo", b"")]
-    future, done = desk._answer()
-    desk.pipe.messages.publish(desk.source, queue, made, "t", done)
+    future, done = desk.expecting()
+    desk.pipe.publish(desk.source, queue, made, "t", done)
     assert await future == []
     assert await book.lines() == [b"out one", rb"out t\nwo", b"out "]
 
@@ -100,7 +92,7 @@ def test_every_body_shows_as_the_rule_says(client: Client) -> None:
     @given(st.lists(bodies, min_size=1, max_size=60))
     @example(SEQUENCES)
     @example([b"inf", b"-0", b"1e3"])
-    @settings(max_examples=150, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=50, suppress_health_check=list(HealthCheck))
     def check(some: list[bytes]) -> None:
         client.call("DEL", lane.keys.log[0])
         lane.messages.publish(lane.source, queue, encode(*some), "t", Answers())

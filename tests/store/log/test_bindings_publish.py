@@ -1,7 +1,6 @@
 """Queues that publish under a tag: every way in shows in the log, in the same step (pubsub.md 5.2, 5.3)."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -11,12 +10,6 @@ from tests.proxy import Proxy
 from tests.servers import Server
 from tests.store.desk import Desk, encode, numbered, until
 from tests.store.logbook import Logbook, check_numbering, logbook
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 @pytest.fixture

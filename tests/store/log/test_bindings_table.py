@@ -1,7 +1,6 @@
 """Which queues subscribe: every change is another version, and what is damaged harms its own only (pubsub.md 5.1)."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -10,12 +9,6 @@ from services.store.model.errors import BindingsChanged, StoreFault
 from tests.servers import Client, Server
 from tests.store.desk import Desk
 from tests.store.logbook import Logbook, check_numbering, logbook
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 async def test_the_table_names_queues_and_patterns(book: Logbook, desk: Desk) -> None:

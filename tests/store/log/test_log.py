@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -17,12 +16,6 @@ from tests.store.desk import Desk, encode, until
 from tests.store.lane import DATASET, Lane, begin
 from tests.store.logbook import Logbook, block, check_numbering, logbook
 from tests.store.pipeline.test_replays import Answers
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 async def test_numbers_are_consecutive_from_1(book: Logbook) -> None:

@@ -156,9 +156,7 @@ def memory_of(server: Server, book: Logbook) -> int:
     return int(server.call("MEMORY", "USAGE", book.log.keys.log[0], "SAMPLES", 0))
 
 
-@pytest.mark.parametrize(
-    ("size", "messages"), [(2, 1), (100, 1), (1_000, 1), (30_000, 1), (5, 20), (50, 1_000)]
-)
+@pytest.mark.parametrize(("size", "messages"), [(2, 1), (30_000, 1), (5, 20), (50, 1_000)])
 async def test_the_log_takes_about_the_memory_that_it_says(
     book: Logbook, server: Server, size: int, messages: int
 ) -> None:
@@ -179,7 +177,7 @@ async def test_many_small_messages_do_not_shut_the_store(own_server: Server) -> 
         queue = await desk.queue()
         maxmemory = 12 << 20
         own_server.call("CONFIG", "SET", "maxmemory", maxmemory)
-        for first in range(1, 120_000, 2_000):
+        for first in range(1, 60_000, 2_000):
             items = [arrived(ONE, number, b"a b") for number in range(first, first + 2_000)]
             assert await book.accept(*items) == (2_000, 0)
             await book.log.trim()

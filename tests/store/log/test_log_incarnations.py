@@ -1,20 +1,18 @@
 """Whose numbers are given out: a new incarnation whenever the store may have forgotten some (pubsub.md 4.4)."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from services.store import PipeSettings
 from services.store.log.log import Entry, LogSpec
 from services.store.log.tail import Tail
 from services.store.model.intervals import Intervals
 from services.store.model.keys import DomainKeys
-from tests.servers import PROGRAMS, Server
+from tests.servers import Server
 from tests.store.desk import Desk, until
 from tests.store.log.test_tail import next_of
 from tests.store.logbook import Logbook, arrived, check_numbering, logbook, own
+from tests.stores import every_server
 from tests.topologies import Cluster, Replicated
 
 FIELDS = ("n", "1", "t", "0", "o", "x", "f", "1", "x", "0", "b", "SEND t x\n")
@@ -58,6 +56,7 @@ async def test_stores_have_different_ones(server: Server) -> None:
     assert len({store for store, _ in seen}) == len({inc for _, inc in seen}) == 3
 
 
+@every_server
 async def test_a_restart_begins_another(own_server: Server) -> None:
     """Also where nothing was lost: who has restarted cannot know. What was given out is held under the old one."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
@@ -169,18 +168,9 @@ async def test_a_failover_begins_another(replicated: Replicated) -> None:
         await tail.close()
 
 
-@pytest.fixture(params=list(PROGRAMS))
-def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(request.param, tmp_path)
-    try:
-        yield cluster.start()
-    finally:
-        cluster.end()
-
-
-async def test_a_slot_that_moves_begins_another(cluster: Cluster) -> None:
+async def test_a_slot_that_moves_begins_another(own_cluster: Cluster) -> None:
     """And back: the server that had it before may have been restored meanwhile."""
-    epoch = DomainKeys("main").epoch
+    epoch, cluster = DomainKeys("main").epoch, own_cluster
     async with Desk(cluster.url, pipe=PATIENT) as desk, logbook(desk, LogSpec(ack_level="memory")) as book:
         tail = Tail(desk.store.connector, book.log.keys, 0)
         seen = await tail.next()

@@ -1,7 +1,6 @@
 """What the log forgets: never more than it must, and it knows exactly what (pubsub.md 4.5, 4.6)."""
 
 import random
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -9,18 +8,12 @@ from services.store.log.log import Entry, LogSpec, Place
 from services.store.log.replica import Gap, Held
 from services.store.model.intervals import Intervals
 from tests.servers import Server
-from tests.store.desk import Desk, until
-from tests.store.logbook import Logbook, arrived, block, check_places, logbook, own, weight
+from tests.store.desk import until
+from tests.store.logbook import Logbook, arrived, block, check_places, own, weight
 
 ONE, TWO = (b"one", b"i1"), (b"two", b"i1")
 LINE = b"t %04d"
 SIZE = weight(Entry(Place(1, 1), 1, b" ".join(ONE), 1, False, block(LINE % 0)))
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 async def keep(book: Logbook, **spec: int) -> int:

@@ -1,7 +1,6 @@
 """Taking what neighbours send: exactly what is not held, whoever brings it (pubsub.md 4.3, 4.4, 4.5, 5.1)."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -16,12 +15,6 @@ ONE: Origin = (b"one", b"i1")
 TWO: Origin = (b"two", b"i1")
 SCATTERED = 1000  # pieces that the numbers of one origin may come in
 ORIGINS = 10_000
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 def numbers(*spans: str) -> list[Intervals]:

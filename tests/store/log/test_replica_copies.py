@@ -1,7 +1,5 @@
 """Copies of what comes over a link, for queues that subscribe: no link stands still for one (pubsub.md 5.1)."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from services.store import Queue
@@ -11,15 +9,9 @@ from services.store.model.errors import BindingsChanged
 from services.store.upkeep.stats_poller import copies_lost
 from tests.servers import Server
 from tests.store.desk import Desk
-from tests.store.logbook import Logbook, arrived, logbook
+from tests.store.logbook import Logbook, arrived
 
 ONE: Origin = (b"one", b"i1")
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 def lines(count: int) -> list[bytes]:
@@ -100,7 +92,7 @@ async def test_copies_wake_whoever_waits_for_the_queue(book: Logbook, desk: Desk
     with server.client() as client:
         client.call("SUBSCRIBE", desk.domain.keys.wake_channel)
         await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")]))
-        assert client._connection.read_response(disable_decoding=True)[2] == queue.qid.encode()
+        assert client.told()[2] == queue.qid.encode()
 
 
 async def test_other_bindings_than_the_copies_were_made_by(book: Logbook, desk: Desk) -> None:

@@ -26,6 +26,7 @@ from services.store.model.intervals import Intervals
 from tests.servers import Server
 from tests.store.desk import Desk
 from tests.store.logbook import Logbook, arrived, check_places, own
+from tests.stores import every_server
 
 EXAMPLES = int(os.environ.get("PENSTOCK_MODEL_EXAMPLES", "10"))
 SEED = int(os.environ.get("PENSTOCK_MODEL_SEED", secrets.randbits(32)))
@@ -200,6 +201,7 @@ def origin_of(text: bytes) -> Origin:
     return store, incarnation
 
 
+@every_server
 def test_the_store_holds_what_the_model_holds(server: Server) -> None:
     print(f"PENSTOCK_MODEL_SEED={SEED} PENSTOCK_MODEL_EXAMPLES={EXAMPLES}")
     run_state_machine_as_test(

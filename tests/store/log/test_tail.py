@@ -15,9 +15,10 @@ from services.store.model.errors import DatasetLost, NotInitialised, OutcomeUnkn
 from services.store.model.keys import DomainKeys
 from services.store.redis.connect import Connector
 from tests.proxy import Proxy
-from tests.servers import PROGRAMS, Server, eventually
+from tests.servers import Server, eventually
 from tests.store.desk import Desk, numbered, until
 from tests.store.logbook import Logbook, arrived, check_numbering, logbook
+from tests.stores import every_server
 
 PATIENT = PipeSettings(patience_s=20.0)
 
@@ -31,12 +32,6 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 1.0)
-
-
-@pytest.fixture
-async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    async with logbook(desk) as book:
-        yield book
 
 
 @pytest.fixture
@@ -109,6 +104,7 @@ async def blocked(book: Logbook) -> bool:
     return b"blocked_clients:1" in info
 
 
+@every_server
 async def test_it_hands_out_every_entry_once(book: Logbook, tail: Tail) -> None:
     """Of the size of a line and of a megabyte."""
     for size in (10, 10, 400_000, 400_000, 2_000_000, 10, 10):
@@ -240,11 +236,11 @@ def follows(primary: Server) -> bool:
         return bool(client.call("WAIT", 1, 100))
 
 
-@pytest.fixture(params=list(PROGRAMS))
-def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
+@pytest.fixture
+def pair(server_program: str, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
     """A primary and its replica."""
     options = {"repl-diskless-sync-delay": "0", "repl-timeout": "60"}
-    primary, replica = (Server(request.param, tmp_path / name, options) for name in ("primary", "replica"))
+    primary, replica = (Server(server_program, tmp_path / name, options) for name in ("primary", "replica"))
     try:
         primary.start()
         replica.start().call("REPLICAOF", "127.0.0.1", primary.port)

@@ -9,7 +9,7 @@ import pytest
 from services.store.model.errors import AckLevelRefused
 from services.store.model.spec import QueueSpec
 from services.store.redis.probe import Promises
-from tests.store.desk import Desk, until
+from tests.store.desk import Desk
 from tests.topologies import Replicated
 
 SYNCS = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
@@ -77,15 +77,11 @@ def test_advice_names_a_level_that_the_store_keeps() -> None:
         promises("sentinel", 1, SYNCS).check("replicated:2")
 
 
-async def test_document_without_level_becomes_replicated_under_sentinel(replicated: Replicated) -> None:
+async def test_document_without_level_becomes_replicated_under_sentinel(whole_replicated: Replicated) -> None:
     """Also one that an older version stored, which meant fsync by leaving it out."""
-    async with Desk(replicated.url) as desk:
-        queue, _ = await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
-        assert (
-            queue.spec.ack_level
-            == (await desk.store.catalogue.find("orders")).spec.ack_level
-            == "replicated:1"
-        )
+    async with Desk(whole_replicated.url) as desk:
+        queue, _ = await desk.store.declare("orders", QueueSpec(), "test", replace=True)
+        assert queue.spec.ack_level == (await desk.store.find("orders")).spec.ack_level == "replicated:1"
         keys = desk.store.registry.keys
         old = json.loads(await desk.domain.link.call("HGET", keys.queues, "orders"))
         await desk.domain.link.call("HSET", keys.queues, "orders", json.dumps({**old, "spec": "{}"}))
@@ -104,17 +100,11 @@ def test_store_that_never_had_a_replica_keeps_memory(mode: str) -> None:
     assert there.settled(QueueSpec()).ack_level == "memory"
 
 
-async def test_only_new_queues_are_refused_while_replicas_are_away(replicated: Replicated) -> None:
+async def test_only_new_queues_are_refused_while_replicas_are_away(whole_replicated: Replicated) -> None:
     """A queue made in a failover would lose what it acknowledged in the next one; others can be changed."""
-    primary = replicated.primary()
-    others = [node for node in replicated.nodes if node is not primary]
-    async with Desk(replicated.url) as desk:
-        before = await desk.queue("before")
-        for node in others:
-            node.kill9()
-        try:
-            await until(lambda: not replicated.replicas(primary))
-            store = desk.store
+    async with Desk(whole_replicated.url) as desk:
+        before, store = await desk.queue("before"), desk.store
+        with whole_replicated.without_replicas():
             await store.initialise()  # as an operator does after a failover
             with pytest.raises(AckLevelRefused, match=r"this store has 0 now: add .* wait .* or use memory"):
                 await store.catalogue.declare("after", QueueSpec(), "test", replace=True)
@@ -124,9 +114,5 @@ async def test_only_new_queues_are_refused_while_replicas_are_away(replicated: R
                 assert changed.spec == before.spec.model_copy(update={"paused": True})
             lax, _ = await store.catalogue.declare("lax", QueueSpec(ack_level="memory"), "test")
             assert lax.spec.ack_level == "memory"
-        finally:
-            for node in others:
-                node.restart()
-        await until(lambda: replicated.replicas(primary))
-        again, _ = await store.catalogue.declare("after", QueueSpec(), "test")
+        again, _ = await store.declare("after", QueueSpec(), "test")
         assert again.spec.ack_level == "replicated:1"

@@ -9,7 +9,7 @@ import time
 from services.store import Store
 from tests.servers import Server
 
-TIMES = 200
+TIMES = 50
 
 
 async def set_up(store: Store) -> None:

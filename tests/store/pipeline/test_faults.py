@@ -15,6 +15,7 @@ from tests.proxy import Proxy
 from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, numbered, until
 from tests.store.traffic import Traffic
+from tests.stores import every_server
 
 HASTY = PipeSettings(patience_s=0.5, reply_timeout_s=0.3, call_deadline_s=20.0, request_timeout_s=30.0)
 
@@ -25,6 +26,7 @@ async def busy(traffic: Traffic, more: int) -> None:
     await until(lambda: len(traffic.stored) >= goal and len(traffic.seen) > seen)
 
 
+@every_server
 async def test_killed_and_started_again_in_the_middle_of_the_traffic(own_server: Server) -> None:
     """Nothing that was answered is lost, nothing is applied twice."""
     async with Desk(own_server) as desk:

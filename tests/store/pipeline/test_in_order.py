@@ -132,7 +132,7 @@ async def test_a_source_leaves_no_gaps_whatever_is_refused(desk: Desk) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)
-    for attempt in range(20):
+    for attempt in range(8):
         queue = await desk.queue(f"q{attempt}", max_bytes=20_000)
         senders = [Sender(desk, str(number)) for number in range(3)]
         sent = {sender: [b"%s %03d " % (sender.holder.encode(), n) for n in range(60)] for sender in senders}

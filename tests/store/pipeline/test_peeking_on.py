@@ -9,9 +9,6 @@ import pytest
 from services.store import Delivery, Queue
 from tests.store.desk import Desk, bodies, numbered
 from tests.store.pipeline.test_returns import singles
-from tests.stores import chance
-
-__all__ = ["chance"]
 
 
 def end(page: list[Delivery]) -> int:

@@ -1,12 +1,16 @@
-"""Requests of a ring among everything else that sessions do, against the plain model (test_model.py; ring.md 5.4).
+"""Requests of a ring among everything else that sessions do, against the plain model (store_machine.py; ring.md 5.4).
 
 What an id was told is told again, by whichever session is asked; nothing is done twice; whoever settles by the id
 settles what it leased, and only as long as that is the same lease.
+
+PENSTOCK_MODEL_EXAMPLES sets how long it tries, PENSTOCK_MODEL_SEED what it tries; a failure prints both.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +25,13 @@ from tests.servers import Server
 from tests.store.desk import bodies, encode
 from tests.store.lane import Lane
 from tests.store.modelled import Held
-from tests.store.pipeline.test_model import EXAMPLES, SEED, STEPS, StoreMachine, queues, randoms, sessions
 from tests.store.requesting import KEEP_MS, request_id
+from tests.store.store_machine import StoreMachine, queues, randoms, sessions
+from tests.stores import every_server
+
+EXAMPLES = int(os.environ.get("PENSTOCK_MODEL_EXAMPLES", "12"))
+SEED = int(os.environ.get("PENSTOCK_MODEL_SEED", secrets.randbits(32)))
+STEPS = 60
 
 
 @dataclass
@@ -147,12 +156,13 @@ class RequestMachine(StoreMachine):
                 self.last.pop(known.owner.session, None)
 
 
+@every_server
 def test_requests_do_what_the_model_does(server: Server) -> None:
     print(f"PENSTOCK_MODEL_SEED={SEED} PENSTOCK_MODEL_EXAMPLES={EXAMPLES}")
     run_state_machine_as_test(
         seed(SEED)(lambda: RequestMachine(server)),
         settings=settings(
-            max_examples=max(1, EXAMPLES // 2),  # all of the other machine is in this one, too
+            max_examples=EXAMPLES,
             stateful_step_count=STEPS,
             deadline=None,
             suppress_health_check=list(HealthCheck),

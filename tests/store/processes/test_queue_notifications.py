@@ -10,6 +10,7 @@ from services.store.model.errors import StoreUnavailable
 from services.store.processes.queue_notifications import POLL_S, Wake
 from tests.servers import Server
 from tests.store.desk import Desk, encode, numbered
+from tests.stores import every_server
 
 SOON_S = POLL_S / 2  # quicker than any poll
 
@@ -23,6 +24,7 @@ async def noticed(desk: Desk, wake: Wake, queue: Queue, what: object) -> None:
         await waiting
 
 
+@every_server
 async def test_whoever_waits_is_told_of_the_first_message(desk: Desk) -> None:
     queue = await desk.queue()
     async with Wake(desk.store.connector, "main") as wake:

@@ -1,7 +1,6 @@
 """One subscription tells of many queues; a poll finds what was not told (docs/store.md)."""
 
 import asyncio
-import gc
 
 from services.store.processes.queue_notifications import POLL_S, Wakes
 from tests.servers import Server
@@ -62,16 +61,3 @@ async def test_it_goes_on_when_the_store_comes_back(own_server: Server) -> None:
 async def subscribers(desk: Desk) -> int:
     _, number = await desk.domain.link.call("PUBSUB", "NUMSUB", desk.domain.keys.wake_channel)
     return int(number)
-
-
-async def test_queues_that_nobody_waits_for_are_forgotten(desk: Desk) -> None:
-    wakes = desk.store.wakes()
-    kept, dropped = wakes.event(await desk.queue("kept")), wakes.event(await desk.queue("dropped"))
-    del dropped
-
-    def forgotten() -> bool:
-        gc.collect()
-        return len(wakes._events) == 1
-
-    await until(forgotten)
-    assert kept.is_set()

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -17,20 +16,21 @@ from services.store.pipeline.domain import Timing
 from services.store.redis.memory import memory_of
 from services.store.report.reports import read_report, write_report
 from tests.reports import report
-from tests.servers import PROGRAMS, Server
+from tests.servers import Server
 from tests.store.desk import Desk, encode, numbered, until
 from tests.store.member import member
 from tests.store.requesting import Node, request_id
 from tests.store.traffic import Traffic
+from tests.stores import every_server
 from tests.topologies import Cluster
 
 PATIENT = PipeSettings(patience_s=15.0)
 HASTY = PipeSettings(patience_s=0.2, reply_timeout_s=0.3)
 
 
-@pytest.fixture(scope="module", params=list(PROGRAMS))
-def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(request.param, Path(tmp_path_factory.mktemp("cluster"))).start()
+@pytest.fixture(scope="module")
+def running(server_program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(server_program, tmp_path_factory.mktemp("cluster")).start()
     yield cluster
     cluster.end()
 
@@ -117,13 +117,6 @@ async def test_many_queues_are_looked_at_on_all_shards(cluster: Cluster) -> None
                 await own.put(queues[-1], b"x")
         told = (await desk.store.listing.stats_of(queues)).told
         assert [figures["ready"] for figures in told.values()] == [1, 1, 1]
-
-
-@pytest.fixture
-def own_cluster(tmp_path: Path) -> Iterator[Cluster]:
-    cluster = Cluster(next(iter(PROGRAMS)), tmp_path / "own").start()
-    yield cluster
-    cluster.end()
 
 
 async def test_a_shard_that_is_away_hides_no_other(
@@ -225,6 +218,7 @@ async def test_requests_and_the_board_of_nodes_have_all_their_keys_on_one_shard(
         assert await home.store.registry.reply_of(request_id(1)) == "done"
 
 
+@every_server
 async def test_a_domain_follows_its_slot(cluster: Cluster) -> None:
     """The slot moves, key by key, under traffic; MOVED leads to the new holder and nothing is lost or doubled."""
     source, target = cluster.nodes[0], cluster.nodes[1]

@@ -15,6 +15,7 @@ from services.store.redis import disk
 from services.store.redis.probe import Grade
 from tests.servers import Server, eventually
 from tests.store.desk import Desk, until
+from tests.stores import every_server
 
 WORDS = "MISCONF .*unable to persist to disk"
 
@@ -34,6 +35,7 @@ def forbid_writes(server: Server) -> None:
     eventually(lambda: server.info("persistence")["rdb_last_bgsave_status"] == "err")
 
 
+@every_server
 async def test_the_servers_words_reach_client_and_log(
     unwritable: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,6 +8,7 @@ from services.store.redis.library import FILES, LIBRARY, source
 from services.store.redis.rights import COMMANDS
 from tests.servers import Server
 from tests.store.desk import Desk
+from tests.stores import every_server
 
 LUA = Path(library.__file__).parents[1] / "lua"
 CALLED = re.compile(r"\b(?:call|redis\.call|in_parts)\('([A-Z]+)'")
@@ -24,6 +25,7 @@ def test_edges_may_run_every_command_on_every_path() -> None:
     assert used - allowed == set()
 
 
+@every_server
 def test_functions_have_versioned_names_and_survive_being_loaded_again(server: Server) -> None:
     for _ in range(2):
         assert server.call("FUNCTION", "LOAD", "REPLACE", source()) == LIBRARY.encode()

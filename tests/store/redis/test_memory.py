@@ -7,8 +7,10 @@ import pytest
 from services.store import Store
 from services.store.redis.memory import memory_of
 from tests.servers import Server
+from tests.stores import every_server
 
 
+@every_server
 async def test_it_is_as_the_server_says(own_server: Server) -> None:
     store = Store(own_server.url, "test")
     try:

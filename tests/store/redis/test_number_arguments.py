@@ -9,6 +9,7 @@ from redis.exceptions import ResponseError
 
 from tests.servers import Client
 from tests.store.checked_library import checked_source
+from tests.stores import every_server
 
 MOST = 2.0**53  # above it a Lua number is no longer exact
 
@@ -19,8 +20,9 @@ def library(client: Client) -> Client:
     return client
 
 
+@every_server
 def test_every_number_is_written_as_decimal_digits(library: Client) -> None:
-    @settings(max_examples=300)
+    @settings(max_examples=100)
     @example(-0.0)
     @example(-0.4)
     @example(0.4)
@@ -38,6 +40,7 @@ def test_every_number_is_written_as_decimal_digits(library: Client) -> None:
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+@every_server
 def test_what_is_no_number_is_refused(library: Client, value: str) -> None:
     with pytest.raises(ResponseError, match="NUMBER"):
         library.call("FCALL", "num", 0, value)

@@ -25,10 +25,12 @@ from services.store.redis.rights import acl_rules
 from tests.servers import Server
 from tests.store.desk import until
 from tests.store.member import Member
+from tests.stores import every_server
 
 PASSWORD = "not secret"
 
 
+@every_server
 async def test_an_edge_works_with_the_rights_of_its_user(server: Server) -> None:
     administrator = Store(server.url, "admin")
     await administrator.initialise()
@@ -74,7 +76,7 @@ async def work_with(store: Store, other: Store) -> None:
     assert await domain.claims.disown(queue, "me", owned)
     await ask.publish(queue, [records.encode(b"for a sample")], "test")
     await ask.settle(await ask.take(queue, 1000))
-    await store._sampler.look()
+    await store.sampler.look()
     assert await domain.tidy(queue) == {"len": 0, "bytes": 0, "leased": 0}
     await domain.sweep()
     assert (await store.listing.stats(queue))["dead"] == 1
@@ -227,6 +229,7 @@ async def test_a_follower_of_a_replicated_log_needs_no_more(
     "command",
     [("CONFIG", "GET", "*"), ("FLUSHALL",), ("KEYS", "*"), ("EVAL", "return 1", "0"), ("GET", "other")],
 )
+@every_server
 async def test_the_edges_user_may_do_nothing_else(server: Server, command: tuple[str, ...]) -> None:
     server.call("ACL", "SETUSER", "edge", *acl_rules(), f">{PASSWORD}")
     try:

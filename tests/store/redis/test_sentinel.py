@@ -24,23 +24,25 @@ async def more(traffic: Traffic, count: int = 200) -> None:
     await until(lambda: len(traffic.stored) > stored and len(traffic.seen) > seen)
 
 
-async def test_fsync_alone_is_refused(replicated: Replicated) -> None:
+async def test_fsync_alone_is_refused(whole_replicated: Replicated) -> None:
     """One server's disk promises nothing once another server takes over."""
-    async with Desk(replicated.url) as desk:
+    async with Desk(whole_replicated.url) as desk:
         with pytest.raises(AckLevelRefused, match="use replicated:1"):
             await desk.queue(ack_level="fsync")
         with pytest.raises(AckLevelRefused, match="needs 3 replicas, this store has 2"):
             await desk.queue(ack_level="replicated:3")
         queue = await desk.queue(ack_level="replicated:2")
         await desk.put(queue, *numbered(100))
-        for node in replicated.nodes:
+        for node in whole_replicated.nodes:
             assert node.call("EXISTS", queue.keys[0]) == 1, "acknowledged before it was on every server"
 
 
-@pytest.mark.parametrize("fault", ["killed", "stopped"])
+@pytest.mark.parametrize(
+    ("server_program", "fault"), [("valkey", "killed"), ("redis", "stopped")], indirect=["server_program"]
+)
 async def test_a_failover_loses_nothing_acknowledged(replicated: Replicated, fault: str) -> None:
-    """Killed, or standing still so long that it wakes as a primary nobody follows."""
-    async with Desk(replicated.url, pipe=PATIENT) as desk:
+    """The old primary is killed, or stopped so long that it wakes without replicas; edges can be asked afterwards."""
+    async with Desk(replicated.url, pipe=PATIENT) as desk, member(replicated.url, "tmq"):
         traffic = Traffic(desk, await desk.queue(ack_level="replicated:1"))
         traffic.start()
         await more(traffic)
@@ -55,7 +57,8 @@ async def test_a_failover_loses_nothing_acknowledged(replicated: Replicated, fau
         await more(traffic)
         new = replicated.primary()
         assert generation(new) == before + 1
-        assert desk.refusals["new_generation"] == 1
+        assert desk.refusals["new_generation"] <= 1  # or the other process was told of it first
+        await until(lambda: answered(desk))  # the directory is written anew, whatever of it was lost
         await traffic.stop()
         await traffic.check()
         if fault == "killed":
@@ -64,25 +67,16 @@ async def test_a_failover_loses_nothing_acknowledged(replicated: Replicated, fau
         eventually(lambda: old.call("GET", "ps:{main}:epoch") == new.call("GET", "ps:{main}:epoch"))
 
 
-async def test_processes_are_asked_again_after_a_failover(replicated: Replicated) -> None:
-    """The directory is written anew within some seconds, whatever of it was lost."""
-    async with Desk(replicated.url, pipe=PATIENT) as desk, member(replicated.url, "tmq"):
-        old = replicated.primary()
-        old.kill9()
-        await until(lambda: replicated.primary() is not old)
-
-        async def answered() -> bool:
-            try:
-                return bool((await desk.store.processes.inquire("numbers", wait_s=0.5)).answers)
-            except StoreUnavailable:
-                return False
-
-        await until(answered)
+async def answered(desk: Desk) -> bool:
+    try:
+        return bool((await desk.store.inquire("numbers", wait_s=0.5)).answers)
+    except StoreUnavailable:
+        return False
 
 
-async def test_without_replicas_nothing_is_acknowledged(replicated: Replicated) -> None:
+async def test_without_replicas_nothing_is_acknowledged(whole_replicated: Replicated) -> None:
     """The primary has it, the replicas stand still: the outcome is unknown, and the message may be there."""
-    quick = PipeSettings(request_timeout_s=1.0)
+    quick, replicated = PipeSettings(request_timeout_s=1.0), whole_replicated
     async with Desk(replicated.url, pipe=quick) as desk:
         queue = await desk.queue(ack_level="replicated:2")
         memory = await desk.queue("memory", ack_level="memory")

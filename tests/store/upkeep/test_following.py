@@ -44,7 +44,7 @@ async def test_what_edges_tell_is_followed(desk: Desk) -> None:
     assert await rest(following) == []
     await desk.put(queue, b"a", b"bb")
     before = await desk.store.now_ms()
-    await desk.store._sampler.look()
+    await desk.store.sampler.look()
     first, edge = await rest(following)
     assert (first.fields["kind"], first.fields["queue"], first.fields["in"]) == (
         "queue",
@@ -54,7 +54,7 @@ async def test_what_edges_tell_is_followed(desk: Desk) -> None:
     assert edge.fields["kind"] == "edge"
     assert before <= first.at_ms <= await desk.store.now_ms()
     assert await rest(following) == []
-    await desk.store._sampler.look()
+    await desk.store.sampler.look()
     assert [one.fields["kind"] for one in await rest(following)] == ["edge"]
 
 

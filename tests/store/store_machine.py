@@ -4,31 +4,24 @@ Everything a session asks for in one call is done in sequence; a call made again
 only the holder of a message settles it; the dead give everything back. After every step each message is exactly once
 ready, leased, dead or done, in the right order, and all counters are right.
 
-PENSTOCK_MODEL_EXAMPLES sets how long it tries, PENSTOCK_MODEL_SEED what it tries; a failure prints both.
+pipeline/test_requests_model.py runs it, with requests of a ring among the other work.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import secrets
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import invariant, rule
 from redis.exceptions import ResponseError
 
 from services.store import Part
 from services.store.model.errors import LeaseLost, QueueFull
-from tests.servers import Server
 from tests.store.desk import encode
 from tests.store.modelled import SPECS, Held, Modelled, expect
 
-EXAMPLES = int(os.environ.get("PENSTOCK_MODEL_EXAMPLES", "30"))
-SEED = int(os.environ.get("PENSTOCK_MODEL_SEED", secrets.randbits(32)))
-STEPS = 60
 COUNTERS = ("added", "delivered", "acked", "returned", "dead", "emptied")
 KEYS = ("s", "q", "l", "r", "f", "m", "d", "x")
 
@@ -241,18 +234,3 @@ class StoreMachine(Modelled):
             left = {key: self.client.call("EXISTS", name) for key, name in zip(KEYS, queue.keys, strict=True)}
             assert self.client.call("XLEN", queue.keys[0]) == 0
             assert [key for key in "lrfmx" if left[key]] == []
-
-
-def test_the_store_does_what_the_model_does(server: Server) -> None:
-    print(f"PENSTOCK_MODEL_SEED={SEED} PENSTOCK_MODEL_EXAMPLES={EXAMPLES}")
-    run_state_machine_as_test(
-        seed(SEED)(lambda: StoreMachine(server)),
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            phases=(Phase.generate,),
-            database=None,
-        ),
-    )
