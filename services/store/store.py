@@ -163,9 +163,10 @@ class Store:
 
     def _sample(self, domain: str) -> None:
         shell = self._observe if isinstance(self._observe, Shell) else None
-        self.sampler = Sampler(self, self._timing.sample_s, self._timing.samples_kept, shell)
-        for found in self._domains.values():
-            found.tallies.keep()
+        self.sampler = Sampler(
+            self.edge, self.domains, self._timing.sample_s, self._timing.samples_kept, shell
+        )
+        self.domains.keep_tallies()
         self.sampler.start(domain)
 
     async def close(self, timeout: float = 5.0) -> None:
@@ -179,8 +180,9 @@ class Store:
             await self._reception.close()
         await self.catalogue.stop_looking()
         await asyncio.gather(*(wakes.close() for wakes in self._wakes.values()))
-        is_away = any(domain.pipe.trouble is not None for domain in self._domains.values())
-        await asyncio.gather(*(domain.finish(timeout) for domain in self._domains.values()))
+        domains = self.domains.all()
+        is_away = any(domain.pipe.trouble is not None for domain in domains)
+        await asyncio.gather(*(domain.finish(timeout) for domain in domains))
         if self.sampler is not None and not is_away:
             await self.sampler.flush()
         if self._reception is not None and not is_away:
@@ -206,29 +208,6 @@ class Store:
     def client(self, peer: Known | None = None) -> Client:
         """Somebody who came to this edge; None: nobody can know who it was."""
         return Client(self.edge) if peer is None else Client.at(self.edge, peer)
-
-    # domains
-
-    def _domain(self, name: str) -> Domain:
-        found = self._domains.get(name)
-        if found is None:
-            found = self._domains[name] = Domain(
-                name,
-                self.connector,
-                self.edge,
-                self._pipe_settings,
-                self._timing,
-                self._observe,
-                self._dataset_changed,
-                self._recorder,
-            )
-            if self._caretaker is not None:
-                found.look_after()
-            if self.sampler is not None:
-                found.tallies.keep()
-            if self._hear is not None:
-                found.tallies.meter(self._hear)
-        return found
 
     def look_at(self, name: str) -> Domain:
         """See `Domains.look_at`."""

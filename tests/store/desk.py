@@ -147,7 +147,9 @@ class Desk:
         **how: Any,
     ) -> asyncio.Future[list[tuple[int, StoreError]]]:
         future, done = self.expecting()
-        self.pipe.publish(source or self.source, queue, encode(*messages), origin, done, holder, **how)
+        self.pipe.messages.publish(
+            source or self.source, queue, encode(*messages), origin, done, holder, **how
+        )
         return future
 
     async def publish(self, queue: Queue, *messages: bytes, **how: Any) -> list[tuple[int, StoreError]]:
@@ -163,7 +165,7 @@ class Desk:
         self, queue: Queue, want: int = 1000, source: Source | None = None, **how: Any
     ) -> asyncio.Future[list[Delivery]]:
         future, done = self.expecting()
-        self.pipe.take(source or self.source, queue, want, done, **how)
+        self.pipe.messages.take(source or self.source, queue, want, done, **how)
         return future
 
     async def take(self, queue: Queue, want: int = 1000, **how: Any) -> list[Delivery]:
@@ -171,7 +173,7 @@ class Desk:
 
     def settling(self, deliveries: list[Delivery]) -> asyncio.Future[None]:
         future, done = self.expecting()
-        self.pipe.settle(self.source, deliveries, done)
+        self.pipe.messages.settle(self.source, deliveries, done)
         return future
 
     async def settle(self, deliveries: list[Delivery]) -> None:
@@ -179,7 +181,7 @@ class Desk:
 
     def releasing(self, deliveries: list[Delivery], **how: Any) -> asyncio.Future[None]:
         future, done = self.expecting()
-        self.pipe.release(self.source, deliveries, **{"failed": False, **how}, done=done)
+        self.pipe.messages.release(self.source, deliveries, **{"failed": False, **how}, done=done)
         return future
 
     async def release(self, deliveries: list[Delivery], **how: Any) -> None:
@@ -188,7 +190,7 @@ class Desk:
 
     def rejecting(self, deliveries: list[Delivery], reason: str, error: str = "") -> asyncio.Future[None]:
         future, done = self.expecting()
-        self.pipe.reject(self.source, deliveries, reason, error, done)
+        self.pipe.messages.reject(self.source, deliveries, reason, error, done)
         return future
 
     async def reject(self, deliveries: list[Delivery], reason: str = "refused", error: str = "") -> None:
@@ -196,7 +198,7 @@ class Desk:
 
     def noting(self, delivery: Delivery, note: str) -> asyncio.Future[None]:
         future, done = self.expecting()
-        self.pipe.note(self.source, delivery, note, done)
+        self.pipe.messages.note(self.source, delivery, note, done)
         return future
 
     async def note(self, delivery: Delivery, note: str) -> None:
@@ -206,7 +208,7 @@ class Desk:
         self, queue: Queue, record: bytes, reason: str, error: str = "", origin: str = "t"
     ) -> asyncio.Future[None]:
         future, done = self.expecting()
-        self.pipe.bury(self.source, queue, record, origin, reason, error, done)
+        self.pipe.messages.bury(self.source, queue, record, origin, reason, error, done)
         return future
 
     async def bury(
@@ -216,7 +218,7 @@ class Desk:
 
     def counting(self, queue: Queue) -> asyncio.Future[int]:
         future, done = self.expecting()
-        self.pipe.count(self.source, queue, done)
+        self.pipe.messages.count(self.source, queue, done)
         return future
 
     async def count(self, queue: Queue) -> int:
@@ -224,7 +226,7 @@ class Desk:
 
     def committing(self, identifier: str, *parts: Part, **how: Any) -> asyncio.Future[None]:
         future, done = self.expecting()
-        self.pipe.commit(self.source, identifier, list(parts), done, **how)
+        self.pipe.idempotent.commit(self.source, identifier, list(parts), done, **how)
         return future
 
     async def commit(self, identifier: str, *parts: Part, **how: Any) -> None:

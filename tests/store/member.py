@@ -63,7 +63,7 @@ async def member(url: str, edge: str = "test") -> AsyncIterator[tuple[Member, St
 
 async def is_known(store: Store, edge: str) -> bool:
     """And can be asked."""
-    found = [one for one in await store.processes() if (one.edge, one.pid) == (edge, os.getpid())]
+    found = [one for one in await store.processes.running() if (one.edge, one.pid) == (edge, os.getpid())]
     return bool(found and found[0].topics)
 
 

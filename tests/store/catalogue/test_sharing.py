@@ -74,9 +74,9 @@ async def test_a_close_tells_those_who_wait_and_those_who_ask_later() -> None:
 
 
 async def test_thousands_of_opens_of_one_queue_cost_the_store_a_few_questions(desk: Desk) -> None:
-    queue, _ = await desk.store.declare("q", QueueSpec(), "test")
+    queue, _ = await desk.store.catalogue.declare("q", QueueSpec(), "test")
     before = await questions(desk)
-    found = await asyncio.gather(*(desk.store.find("q") for _ in range(2_000)))
+    found = await asyncio.gather(*(desk.store.catalogue.find("q") for _ in range(2_000)))
     assert {each.qid for each in found} == {queue.qid}
     assert len({id(each) for each in found}) == 1
     assert await questions(desk) - before < 20

@@ -52,7 +52,7 @@ async def test_what_is_no_legal_message_shows_escaped(book: Logbook, desk: Desk,
 async def test_attributes_do_not_show(book: Logbook, desk: Desk, queue: Queue) -> None:
     made = [records.encode(body, {"k": "v" * 300, "n": body}) for body in (b"one", b"t\nwo", b"")]
     future, done = desk.expecting()
-    desk.pipe.publish(desk.source, queue, made, "t", done)
+    desk.pipe.messages.publish(desk.source, queue, made, "t", done)
     assert await future == []
     assert await book.lines() == [b"out one", rb"out t\nwo", b"out "]
 

@@ -80,8 +80,12 @@ def test_advice_names_a_level_that_the_store_keeps() -> None:
 async def test_document_without_level_becomes_replicated_under_sentinel(whole_replicated: Replicated) -> None:
     """Also one that an older version stored, which meant fsync by leaving it out."""
     async with Desk(whole_replicated.url) as desk:
-        queue, _ = await desk.store.declare("orders", QueueSpec(), "test", replace=True)
-        assert queue.spec.ack_level == (await desk.store.find("orders")).spec.ack_level == "replicated:1"
+        queue, _ = await desk.store.catalogue.declare("orders", QueueSpec(), "test", replace=True)
+        assert (
+            queue.spec.ack_level
+            == (await desk.store.catalogue.find("orders")).spec.ack_level
+            == "replicated:1"
+        )
         keys = desk.store.registry.keys
         old = json.loads(await desk.domain.link.call("HGET", keys.queues, "orders"))
         await desk.domain.link.call("HSET", keys.queues, "orders", json.dumps({**old, "spec": "{}"}))
@@ -114,5 +118,5 @@ async def test_only_new_queues_are_refused_while_replicas_are_away(whole_replica
                 assert changed.spec == before.spec.model_copy(update={"paused": True})
             lax, _ = await store.catalogue.declare("lax", QueueSpec(ack_level="memory"), "test")
             assert lax.spec.ack_level == "memory"
-        again, _ = await store.declare("after", QueueSpec(), "test")
+        again, _ = await store.catalogue.declare("after", QueueSpec(), "test")
         assert again.spec.ack_level == "replicated:1"

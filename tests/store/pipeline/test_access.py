@@ -207,10 +207,10 @@ async def test_handles_that_nobody_has_are_kept_by_nobody(desk: Desk) -> None:
     try:
         for name in map(str, range(10)):
             await desk.queue(name)
-            await desk.store.find(name)
-        assert len(desk.store.known()) == 10
-        desk.store.forget_all()
+            await desk.store.catalogue.find(name)
+        assert len(desk.store.catalogue.known()) == 10
+        desk.store.catalogue.forget_all()
         gc.collect()
-        assert len(desk.store.known()) <= 1  # the last one that was asked for
+        assert len(desk.store.catalogue.known()) <= 1  # the last one that was asked for
     finally:
         gc.unfreeze()

@@ -111,11 +111,11 @@ async def test_a_silent_process_is_left_out_and_removed_by_the_next_that_writes(
 ) -> None:
     """As after `kill -9`: so the directory holds no more than what ran in the last half minute."""
     async with member(server.url, "tmq"):
-        (found,) = await asker.processes()
+        (found,) = await asker.processes.running()
         name, text = f"{found.name}0", server.call("HGET", KEY, found.name).partition(b" ")[2]
     for age_ms, seen in ((SILENT_MS - 10_000, [name]), (SILENT_MS + 1, [])):
         server.call("HSET", KEY, name, b"%d %b" % (await asker.now_ms() - age_ms, text))
-        assert [one.name for one in await asker.processes()] == seen
+        assert [one.name for one in await asker.processes.running()] == seen
     async with member(server.url):
         assert server.call("HEXISTS", KEY, name) == 0
 
@@ -135,7 +135,7 @@ async def test_an_entry_that_cannot_be_read_hides_no_other(asker: Store, server:
     async with member(server.url):
         for value in (b"", b"nonsense", b"1e3 {}", b"%d []", b"%d {}", b"%d \xff", b"%d " + b"[" * 10_000):
             server.call("HSET", KEY, b"other \xff", value.replace(b"%d", b"%d" % await asker.now_ms()))
-            assert [one.edge for one in await asker.processes()] == ["test"], value
+            assert [one.edge for one in await asker.processes.running()] == ["test"], value
 
 
 async def test_a_process_that_cannot_say_what_it_is_goes_on(

@@ -68,7 +68,7 @@ async def test_an_answer_has_as_many_items_as_its_limit_says(desk: Desk, server:
             ).answers
             assert (len(answer.items), answer.more) == (min(limit, 5), more)
         for wrong in (-1, "1", True, 1.0):
-            (answer,) = (await desk.store.inquire("numbers", {"limit": wrong}, 30.0)).answers
+            (answer,) = (await desk.store.processes.inquire("numbers", {"limit": wrong}, 30.0)).answers
             assert answer.problem == "limit is a number, 0 or more"
 
 
@@ -156,16 +156,16 @@ async def test_a_process_that_does_not_answer_in_time_is_named(desk: Desk, serve
         process = await program.known(desk.store)
         async with member(server.url, "tmq"):
             program.signal(signal.SIGSTOP)
-            found = await desk.store.inquire("numbers", {"count": 9}, 0.5)
+            found = await desk.store.processes.inquire("numbers", {"count": 9}, 0.5)
             assert [answer.edge for answer in found.answers] == ["tmq"]
             assert [one.name for one in found.silent] == [process.name]
-            asking = asyncio.create_task(desk.store.inquire("numbers", {"count": 2}, 30.0))
+            asking = asyncio.create_task(desk.store.processes.inquire("numbers", {"count": 2}, 30.0))
             await until(lambda: server.call("PUBSUB", "CHANNELS", "*answers*"))
             program.signal(signal.SIGCONT)  # its late answer to the first question is nobody's
             assert [len(answer.items) for answer in (await asking).answers] == [2, 2]
             assert server.call("KEYS", "*answers*") == []
             program.signal(signal.SIGSTOP)
-            asking = asyncio.create_task(desk.store.inquire("numbers", wait_s=1.0))
+            asking = asyncio.create_task(desk.store.processes.inquire("numbers", wait_s=1.0))
             await until(lambda: server.call("PUBSUB", "CHANNELS", "*answers*"))
             program.signal(signal.SIGKILL)
             found = await asking

@@ -69,7 +69,7 @@ async def test_a_failover_loses_nothing_acknowledged(replicated: Replicated, fau
 
 async def answered(desk: Desk) -> bool:
     try:
-        return bool((await desk.store.inquire("numbers", wait_s=0.5)).answers)
+        return bool((await desk.store.processes.inquire("numbers", wait_s=0.5)).answers)
     except StoreUnavailable:
         return False
 
