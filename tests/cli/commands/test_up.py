@@ -119,7 +119,7 @@ def test_the_console_is_there_too(up: Up) -> None:
 def test_unless_it_is_switched_off(alone: Shell) -> None:
     with running(alone, "--set", "console.enabled=false") as up:
         assert up.told["console"] is None
-        assert len(up.edge_pids) == len(up.told["edges"])
+        eventually(lambda: len(up.edge_pids) == len(up.told["edges"]))
 
 
 def test_settings_of_the_console_that_cannot_be_used(alone: Shell) -> None:

@@ -119,8 +119,10 @@ def test_a_terminal_that_goes_ends_it_in_order(alone: Shell) -> None:
 
 def test_killed_with_9_it_leaves_nobody_behind(up: Up) -> None:
     put(up, b"orders", b"kept")
-    processes = descendants(up.process.pid)
-    assert len(processes) == 2 + len(up.told["edges"])  # the store, the console, and each edge
+    number = 2 + len(up.told["edges"])  # the store, the console, and each edge
+    processes = eventually(
+        lambda: descendants(up.process.pid), until=lambda processes: len(processes) == number
+    )
     up.process.kill()
     up.process.wait()
     eventually(lambda: not any(lives(pid) for pid in processes))
