@@ -52,7 +52,12 @@ class OwnStore:
             text = "memory is short, the kernel may end the store or an edge: its maxmemory is %s; raise the limit"
             log.warning(text, share.reason, extra={"action": "memory_short", "maxmemory": share.octets})
         process = self.server.launch()
-        self._tell(store_pid=process.pid)
+        try:
+            self._tell(store_pid=process.pid)
+        except OSError:  # the disk is full: nothing would know of this server
+            process.kill()
+            process.wait()
+            raise
         return process
 
     async def check(
@@ -81,7 +86,8 @@ class OwnStore:
         """Tell the server to end. Every answer that it has given is on the disk."""
         tenant = self._folder.tenant()
         if tenant is not None and tenant.store_pid:
-            os.kill(tenant.store_pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it has ended by itself
+                os.kill(tenant.store_pid, signal.SIGTERM)
 
     def _tell(self, **changes: Any) -> None:
         """Other commands still find the store while it is started again, and wait for it."""
