@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -45,6 +46,8 @@ class BringUp:
 
     def work(self) -> int:
         """Run as a task; returns the exit status."""
+        os.setsid()  # Ctrl-C is for `up`, which sends SIGTERM
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # so that its status is not that of work that is done
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched_signals())
         try:
             if self.log.has(READY):
