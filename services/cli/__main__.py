@@ -16,9 +16,7 @@ def main() -> None:
     is_service = bool(sys.argv[1:2]) and sys.argv[1] in SERVING
     if not is_service:
         end_at_once(TERMINATED)
-    elif (
-        "--parent" not in sys.argv
-    ):  # a child of `up` is killed: `up` starts it again, as it does not if it ends
+    else:
         end_at_once(0, ending_signals())
     prepare(is_service=is_service)
     with importing():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import importlib
 import logging
 import os
@@ -11,15 +10,9 @@ import sys
 
 import click
 
-from services.cli.terminal.exits import Exit, Failure, failure_of
-from services.cli.terminal.failures import complain, finish_output
-from services.kit.config import SettingsError
+from services.cli.terminal.exits import Exit
+from services.cli.terminal.failures import DEBUG, complain, failure_for, finish_output
 from services.kit.startup import importing
-from services.outside.url import mask_words
-from services.store import StoreError
-
-DEBUG = "PENSTOCK_DEBUG"  # set: a fault of our own shows its traceback, the store's warnings are shown
-
 
 # A command is the attribute of its own name. Only the one that runs is imported, so that it starts sooner.
 MODULES = {
@@ -86,45 +79,13 @@ def run(arguments: list[str]) -> int:
         sys.stderr.write(error.format_message() + "\n")
         return Exit.USAGE
     except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
-        failure = _ending(error)
+        failure = failure_for(error)
         if failure.exit is Exit.FAULT and DEBUG in os.environ:
             raise
     finish_output()
     if failure.message:
         complain(failure, as_json=as_json)
     return failure.exit
-
-
-def _ending(error: BaseException) -> Failure:
-    """What a command ends with; without a message where everybody knows already."""
-    match error:
-        case Failure():
-            return error
-        case StoreError() | SettingsError():
-            return failure_of(error)
-        case click.UsageError():
-            return Failure(Exit.USAGE, "usage", _usage(error))
-        case KeyboardInterrupt() | click.Abort():
-            return Failure(Exit.INTERRUPTED, "interrupted", "")
-        case asyncio.CancelledError():
-            return Failure(Exit.TERMINATED, "terminated", "")
-        case BrokenPipeError():
-            return Failure(Exit.BROKEN_PIPE, "broken_pipe", "")
-        case OSError(errno=errno.EBADF):
-            return Failure(Exit.IO, "io_error", "standard output is closed, so the result cannot be written")
-        case OSError():
-            return Failure(Exit.IO, "io_error", error.strerror or str(error))
-        case _:
-            text = mask_words(
-                f"{type(error).__name__}: {error}; set {DEBUG}=1 to see where, and please report it"
-            )
-            return Failure(Exit.FAULT, "fault", text)
-
-
-def _usage(error: click.UsageError) -> str:
-    text = mask_words(error.format_message().rstrip("."))
-    path = error.ctx.command_path if error.ctx is not None else "penstock"
-    return f"{text}; see `{path} --help`"
 
 
 if __name__ == "__main__":

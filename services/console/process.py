@@ -141,7 +141,9 @@ class Running:
         log.info("console on %s port %d", host, port, extra=fields)
         self._tell(f"{'https' if tls is not None else 'http'}://{Peer(host, port)}/")
         self.console.live.start()
-        looks = keep_looking(partial(standings, self._store.registry, self._store.listing), self._states.tell, LOOK_S)
+        looks = keep_looking(
+            partial(standings, self._store.registry, self._store.listing), self._states.tell, LOOK_S
+        )
         losses = keep_looking(partial(copies_lost, self._store.domains), self._losses.tell, LOOK_S)
         memory = keep_looking(partial(memory_of, self._store.connector), self._memory.tell, LOOK_S)
         reads = keep_reading(self._store.registry, self._report.tell, LOOK_S)

@@ -23,6 +23,7 @@ _ORDINARY = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "
 def configure(settings: LogSettings, stream: TextIO | None = None, **fields: object) -> None:
     """Send everything this process logs, warnings too, to `stream`; `fields` go into every line."""
     handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setLevel(settings.level)
     handler.setFormatter(JsonLines(fields) if settings.format == "json" else TextLines(fields))
     logging.basicConfig(level=settings.level, handlers=[handler], force=True)
     logging.captureWarnings(True)

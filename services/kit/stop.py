@@ -21,22 +21,20 @@ class Stop:
         self.drain = asyncio.Event()
         self.hurry = asyncio.Event()
 
-    def listen_alone(self) -> None:
-        """A process on its own: the first signal drains, a second one that is not SIGHUP hurries."""
-        loop = asyncio.get_running_loop()
-        for signum in ending_signals():
-            ask = self.drain.set if signum == signal.SIGHUP else self._asked
-            loop.add_signal_handler(signum, ask)
+    def listen(self) -> None:
+        """Handle signals as a process on its own: the first drains, a second one that is not SIGHUP hurries.
 
-    def listen_as_worker(self) -> None:
-        """A worker: SIGTERM drains, however often it comes, HURRY hurries.
-
-        Signals were blocked since before the fork, so that none is lost; those of a terminal stay blocked.
+        A child of a supervisor, which has blocked them so that none is lost, drains at SIGTERM, however often it comes,
+        and hurries at HURRY; those of a terminal stay blocked.
         """
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self.drain.set)
-        loop.add_signal_handler(HURRY, self._now)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, HURRY, signal.SIGCHLD))
+        if signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+            loop.add_signal_handler(signal.SIGTERM, self.drain.set)
+            loop.add_signal_handler(HURRY, self._now)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM, HURRY, signal.SIGCHLD))
+            return
+        for signum in ending_signals():
+            loop.add_signal_handler(signum, self.drain.set if signum == signal.SIGHUP else self._asked)
 
     def _asked(self) -> None:
         if self.drain.is_set():

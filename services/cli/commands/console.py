@@ -7,40 +7,34 @@ from typing import Any
 
 import click
 
-from services.cli.framework.child_of_up import await_turn, child_options, child_settings
 from services.cli.framework.command import Options, plain_command
 from services.cli.terminal.exits import Exit, Failure
 from services.console.access import local_token
 from services.console.settings import ConsoleSettings
-from services.kit.config import SettingsError
-from services.system.pdeathsig import die_with_parent
+from services.kit.config import GlobalSettings, SettingsError
 
 SECTION = "console"
 HEALTH_PORT = 9181  # of the console, where nobody said one: no edge of a `penstock up` on this machine has it
 
 
 @click.command()
-@child_options
 @plain_command
-def console(options: Options, parent: int | None, health_port: int | None) -> int:
+def console(options: Options) -> int:
     """Serve the console: its page, and an HTTP API.
 
     Until SIGTERM or Ctrl-C. Where it listens and who may come is said in the settings under `console`. Without them
     it serves this machine, with a token of its own in the data folder, and prints a link that has it.
     """
-    settings = console_settings(options)
-    if parent is not None:
-        die_with_parent(parent)
-    is_port_said = options.settings.origin(SECTION, "port") is not None
-    process = _process()
-    shared = (
-        options.beside_others(HEALTH_PORT) if health_port is None else child_settings(options, health_port)
-    )
-    await_turn(parent)
+    console_settings(options)
+    return serve_console(options.beside_others(HEALTH_PORT), as_json=options.as_json)
+
+
+def serve_console(settings: GlobalSettings, *, as_json: bool, may_move: bool = False) -> int:
+    """Serve until told to end; returns the exit status. may_move: if another program has the port. Raises Failure."""
+    process = console_module()
+    own = settings.part(ConsoleSettings, SECTION, {})
     try:
-        # beside another `penstock up` of this machine any free port will do: `up` says which
-        may_move = parent is not None and not is_port_said
-        return int(process.run(shared, settings, may_move=may_move, as_json=options.as_json))
+        return int(process.run(settings, own, may_move=may_move, as_json=as_json))
     except SettingsError as error:
         text = f"the console cannot start: {'; '.join(error.lines)}"
         raise Failure(Exit.USAGE, "console_unusable", text) from None
@@ -56,7 +50,7 @@ def own_token(options: Options, settings: ConsoleSettings) -> Path | None:
     return local_token.keep(options.settings.store.data_dir) if settings.is_local else None
 
 
-def _process() -> Any:
+def console_module() -> Any:
     """The part that needs more than the rest of the command line does."""
     try:
         from services.console import process

@@ -126,11 +126,12 @@ def _init_folder(options: Options, accept_loss: bool, store_server: str | None) 
             f"there is no {folder.path}: name a store with --store, or run `penstock up`",
         )
     folder.lock()
-    return asyncio.run(_init_own(OwnStore.of(folder, options.settings, server=store_server), accept_loss))
-
-
-async def _init_own(own: OwnStore, accept_loss: bool) -> Promises:
+    own = OwnStore(folder, options.settings, server=store_server)
+    if accept_loss:
+        folder.forget()
+    server = own.launch()
     try:
-        return await own.start(accept_loss=accept_loss)
+        return asyncio.run(own.check(server, accept_loss=accept_loss))
     finally:
-        await own.stop()
+        server.terminate()
+        server.wait()

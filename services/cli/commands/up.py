@@ -1,53 +1,43 @@
-"""penstock up: the store, every edge and the console on this machine, under one process that starts them again and ends
-them."""
+"""penstock up: everything on this machine."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
-import signal
 import sys
-import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from services.cli.commands.console import console_settings, own_token
-from services.cli.documents import declaring, documents
-from services.cli.framework.command import Options, open_store, plain_command
+from services.cli.commands.console import console_module, console_settings, own_token, serve_console
+from services.cli.documents import documents
+from services.cli.documents.declaring import Change
+from services.cli.framework.bring_up import CHECKED, READY, BringUp
+from services.cli.framework.command import Options, plain_command
 from services.cli.framework.edge_flags import EdgeCommand
-from services.cli.local import logbook
-from services.cli.local.announcement import News, announce
-from services.cli.local.console_process import ConsoleProcess
+from services.cli.local.announcement import Console, News, announce
 from services.cli.local.edge_process import EdgeProcess
 from services.cli.local.health_ports import health_ports
 from services.cli.local.own_store import OwnStore
-from services.cli.terminal.exits import usage
-from services.cli.terminal.failures import finish_output
+from services.cli.terminal.exits import Exit, Failure, usage
+from services.cli.terminal.failures import failure_for, finish_output
 from services.cli.terminal.output import Output
 from services.kit import logs
-from services.kit.config import GlobalSettings, LogSettings
-from services.kit.edge import EdgeSettings, edges
-from services.kit.stop import Stop
-from services.kit.workers import longest_drain_s
-from services.store import Store
-from services.store.model import OutcomeUnknown, StoreUnavailable
+from services.kit.config import GlobalSettings, LogSettings, MovableHealthSettings, SecretUrl
+from services.kit.edge import Edge, EdgeSettings, edges
+from services.kit.startup import importing
+from services.kit.workers import Child, Policy, Role, Supervisor, forked, longest_drain_s
+from services.store import StoreError, StoreUnavailable
 from services.store.redis import Promises
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 QUEUES_FILE = Path("queues.yaml")
-PROCESS_BYTES = 80 << 20  # of memory: an idle process has 57 MiB of its own, connections take more
-MARGIN_S = 5.0  # beyond what an edge's drain may take; then it is killed
-HURRIED_S = 5.0  # the same after a second signal
-BACK_AGAIN_S = 30.0  # a store that died before everything was ready
-DECLARE_AGAIN_S = 0.2
-IN_ORDER = (0, -signal.SIGTERM)  # drained, or told to end before it had started
+# Of memory: 57 MiB of its own, once it shares none with the others any more, and its connections.
+PROCESS_BYTES = 80 << 20
 
 
 @click.command(cls=EdgeCommand)
@@ -75,12 +65,12 @@ def up(options: Options, queues: Path | None, store_server: str | None, store_po
         folder = options.folder
         folder.lock()
         others = processes(options.settings) * PROCESS_BYTES
-        own = OwnStore.of(folder, options.settings, server=store_server, port=store_port or 0, others=others)
+        own = OwnStore(folder, options.settings, server=store_server, port=store_port or 0, others=others)
     elif store_server or store_port:
         raise usage(
             "--store-server and --store-port are for a store of our own: leave out --store and REDIS_URL"
         )
-    return asyncio.run(Up(options, own, _queues_file(queues), store_port or 0).run())
+    return Up(options, own, _queues_file(queues), store_port or 0).run()
 
 
 def processes(settings: GlobalSettings) -> int:
@@ -108,179 +98,135 @@ def _queues_file(given: Path | None) -> Path | None:
     return QUEUES_FILE if QUEUES_FILE.exists() else None
 
 
-class Up:
+class Up(Policy):
+    """The processes of `penstock up`: the store's server, a task that brings up the rest, the edges, the console."""
+
     def __init__(self, options: Options, own: OwnStore | None, queues: Path | None, store_port: int) -> None:
         """Raises SettingsError, Failure: everything that can be known to be wrong before something is started."""
         self._options = options
-        self._settings = options.settings
         self._own = own
-        self._url = own.url if own is not None else options.store_url
+        url = own.url if own is not None else options.store_url
         self._documents = documents.read_documents(queues) if queues is not None else []
+        settings = options.settings
+        known = dict(sorted(edges().items()))
         self._edge_settings: dict[str, EdgeSettings] = {
-            name: self._settings.edge(edge) for name, edge in sorted(edges().items())
+            name: settings.edge(edge) for name, edge in known.items()
         }
         console = console_settings(options)
         others = [("127.0.0.1", store_port, "--store-port")]
         if console.enabled:
             others.append((console.host, console.port, "console.port"))
-        self._is_health_port_set = self._settings.origin("health", "port") is not None
-        self._health_ports = health_ports(self._settings.health, self._edge_settings, others)
-        self._edges = [
-            EdgeProcess(name, self._arguments(number, name), self._url, self._first_choice(number))
-            for number, name in enumerate(self._edge_settings)
-        ]
-        self._console = self._own_console()
-        self._processes = [*self._edges, *([self._console] if self._console is not None else [])]
+        self._health_ports = health_ports(settings.health, self._edge_settings, others)
+        said = {"url": SecretUrl(url)}
+        self._settings = settings.model_copy(
+            update={"store": settings.store.model_copy(update=said), "log": _log_settings(options)}
+        )
+        self._processes: list[EdgeProcess] = []
+        self._bring_up = BringUp(own, url, self._documents, self._announce, self._processes)
+        for edge in known.values():
+            self._add(edge.name, ("serve", edge.name), partial(_serve_edge, edge))
+        self._console = self._add_console() if console.enabled else None
+        self._store = Child("store", self._launch_store, Role.BASE) if own is not None else None
+        self._task = Child(
+            "bring-up", forked(self._bring_up.work), Role.TASK, self._store, is_due=own is None
+        )
+        self._children = {Child(each.name, forked(each.work)): each for each in self._processes}
         self._output = Output(as_json=options.as_json)
 
-    def _own_console(self) -> ConsoleProcess | None:
-        """Raises SettingsError."""
-        settings = console_settings(self._options)
-        if not settings.enabled:
-            return None
-        folder = ["--set", f"store.data_dir={json.dumps(str(self._options.folder.path))}"]
-        number = len(self._edges)
-        arguments = [*self._arguments(number, "console"), *folder]
-        process = ConsoleProcess("console", arguments, self._url, self._first_choice(number))
-        process.is_tls = settings.tls is not None
-        process.token = own_token(self._options, settings)
+    def _add(
+        self, name: str, command: tuple[str, ...], serve: Callable[[GlobalSettings], int]
+    ) -> EdgeProcess:
+        """Add a process that opens its ports after those before it.
+
+        All that are started at one moment with the same ports try them in one order, so that one gets them all.
+        """
+        port, health = self._health_ports[len(self._processes)], self._settings.health
+        if self._settings.origin("health", "port") is None:
+            health = MovableHealthSettings(host=health.host, port=port)
+        settings = self._settings.model_copy(update={"health": health.model_copy(update={"port": port})})
+        before = self._processes[-1].log if self._processes else self._bring_up.log
+        process = EdgeProcess(name, command, settings, serve, before)
+        self._processes.append(process)
         return process
 
-    def _first_choice(self, number: int) -> int | None:
-        """Return the health port of one process if it may move, as no setting has one."""
-        return None if self._is_health_port_set else self._health_ports[number]
+    def _add_console(self) -> Console:
+        """Raises SettingsError."""
+        console = console_settings(self._options)
 
-    def _arguments(self, number: int, name: str) -> list[str]:
-        """Return the arguments of one process: the settings, its own port for health pages, its own flags."""
-        options = self._options
-        own = [f"health.port={self._health_ports[number]}"] if self._is_health_port_set else []
-        pairs = [*options.pairs, *own]
-        file = ["--config", str(options.file)] if options.file is not None else []
-        return [
-            *file,
-            *(word for pair in pairs for word in ("--set", pair)),
-            *(word for given in options.flags if given.edge == name for word in given.words),
-            *logbook.child_settings(self._settings.log),
-        ]
+        def serve(settings: GlobalSettings) -> int:
+            is_fixed = settings.origin("console", "port") is not None or bool(process.places)
+            return serve_console(settings, as_json=True, may_move=not is_fixed)
 
-    async def run(self) -> int:
-        """Until somebody asks us to stop, or something cannot be mended. Raises what `_work` raises.
+        process = self._add("console", ("console",), serve)
+        return Console(process, console.tls is not None, own_token(self._options, console))
 
-        Answers 0, or 1 if an edge could not end in order.
-        """
-        stop = Stop()
-        stop.listen_alone()
-        work = asyncio.create_task(self._work())
-        asked = asyncio.create_task(stop.drain.wait())
+    def _launch_store(self) -> int:
+        """Return its pid. Raises Failure if it cannot come up, OSError if it may later."""
+        assert self._own is not None
         try:
-            await asyncio.wait((work, asked), return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                await work
-        finally:
-            for task in (work, asked):
-                task.cancel()
-            await asyncio.gather(work, asked, return_exceptions=True)
-            in_order = await self._down(stop)
+            server = self._own.launch()
+        except (StoreError, OSError) as error:
+            if not self._bring_up.log.has(READY):
+                raise failure_for(error) from None
+            raise OSError(str(error)) from None  # the program is missing, or there are too many processes
+        server.returncode = 0  # it does not wait for the process: the supervisor does
+        return server.pid
+
+    def run(self) -> int:
+        """Return 0 once a signal has ended all in order, else 1. Raises Failure for what no restart will mend."""
+        with importing():  # once for all children
+            import uvloop  # noqa: F401
+
+            import services.cli.framework.serving  # noqa: F401
+
+            if self._console is not None:
+                console_module()
+        store = [self._store] if self._store is not None else []
+        children = [*store, self._task, *self._children]
+        status = Supervisor(children, self, longest_drain_s(self._settings.drain), Failure).run()
         with suppress(OSError):  # the terminal may have gone, and with it the reason to end
             self._output.line("stopped")
         finish_output()
-        return 0 if in_order else 1
+        return status
 
-    # The way up
-
-    async def _work(self) -> None:
-        promises = await self._start_store()
-        works = [self._serve(promises)]
-        if self._own is not None:
-            works.append(self._own.watch())
-        await _together(works)
-
-    async def _serve(self, promises: Promises) -> None:
-        changes = await self._declare()
-        await _together([process.start() for process in self._processes])
-        await _together([self._listen_in_turn(), *(process.ready() for process in self._processes)])
+    def _announce(self, promises: Promises, changes: Sequence[Change]) -> None:
         declared = list(zip(self._documents, changes, strict=True))
-        where = f"data in {self._options.folder.path}" if self._own else str(self._settings.store.url)
-        news = News(where, promises, declared, self._edges, self._edge_settings, self._console)
+        where = f"data in {self._options.folder.path}" if self._own else str(self._options.settings.store.url)
+        edges = [process for process in self._processes if process.name in self._edge_settings]
+        news = News(where, promises, declared, edges, self._edge_settings, self._console)
         announce(self._output, news)
-        await _together([process.watch() for process in self._processes])
 
-    async def _listen_in_turn(self) -> None:
-        """All that are started at one moment with the same ports try them in one order, so that one gets them all."""
-        for process in self._processes:
-            await process.listen()
+    # `Policy`
 
-    async def _start_store(self) -> Promises:
-        if self._own is not None:
-            return await self._own.start()
-        store = open_store(self._url)
-        try:
-            await store.registry.epoch()
-            return await store.promises.now()
-        finally:
-            await store.close()
+    def ended(self, child: Child, pid: int, status: int, *, stopping: bool) -> None:
+        """Raise Failure if the system cannot come up, or its data is gone."""
+        if stopping or status <= 0:
+            return
+        done = self._bring_up.log
+        if child is self._store and not done.has(CHECKED):
+            assert self._own is not None
+            raise failure_for(StoreUnavailable(self._own.server.not_started()))
+        if child is self._task or (child is not self._store and not done.has(READY)):
+            raise self._failure(child) or Failure(
+                Exit.FAULT, "edge_failed", f"{child.name} ended with {status}: look at its log"
+            )
 
-    async def _declare(self) -> list[declaring.Change]:
-        if not self._documents:
-            return []
-        store = open_store(self._url)
-        try:
-            return await self._apply(store)
-        finally:
-            await store.close()
+    def restarting(self, child: Child, pid: int, status: int, pause_s: float) -> None:
+        fields: dict[str, object] = {"status": status, "restart_in_s": pause_s}
+        if child is self._store:
+            assert self._own is not None
+            why = self._own.server.complaint() if status > 0 else "starting it again"
+            log.error("the store's server ended: %s", why, extra={"action": "store_restarted", **fields})
+            return
+        failure = self._failure(child) if status > 0 else None
+        fields |= {"action": "edge_restarted", "edge": child.name}
+        log.error("%s ended: starting it again. %s", child.name, failure or "", extra=fields)
 
-    async def _apply(self, store: Store) -> list[declaring.Change]:
-        """Planned once: what was made before a break is new all the same."""
-        give_up = time.monotonic() + (BACK_AGAIN_S if self._own is not None else 0.0)
-        changes = await _patiently(lambda: declaring.plan(store, self._documents), give_up)
-        await _patiently(lambda: declaring.carry_out(store, self._documents, changes), give_up)
-        return changes
-
-    # The way down
-
-    async def _down(self, stop: Stop) -> bool:
-        """The edges first, so that they can settle and give back; then the store. True if all ended in order."""
-        for process in self._processes:
-            process.tell(signal.SIGTERM)
-        ends = asyncio.gather(*(process.ended() for process in self._processes if process.is_running()))
-        await self._wait(ends, stop)
-        if self._own is not None:
-            await self._own.stop()
-        return all(status in IN_ORDER for status in ends.result())
-
-    async def _wait(self, ends: asyncio.Future[list[int]], stop: Stop) -> None:
-        """Until the edges have drained; somebody may be in a hurry, or an edge hang."""
-        hurried = asyncio.create_task(stop.hurry.wait())
-        limit_s = longest_drain_s(self._settings.drain) + MARGIN_S
-        await asyncio.wait((ends, hurried), timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-        if hurried.done() and not ends.done():
-            for process in self._processes:
-                process.tell(signal.SIGTERM)
-            await asyncio.wait((ends,), timeout=HURRIED_S)
-        hurried.cancel()
-        if not ends.done():
-            for process in self._processes:
-                process.tell(signal.SIGKILL)
-        await ends
+    def _failure(self, child: Child) -> Failure | None:
+        return (self._bring_up if child is self._task else self._children[child]).log.failure()
 
 
-async def _patiently(work: Callable[[], Coroutine[Any, Any, T]], give_up: float) -> T:
-    """A store of our own that is killed meanwhile comes back. give_up: on the monotonic clock."""
-    while True:
-        try:
-            return await work()
-        except (StoreUnavailable, OutcomeUnknown):
-            if time.monotonic() > give_up:
-                raise
-        await asyncio.sleep(DECLARE_AGAIN_S)
+def _serve_edge(edge: Edge[Any], settings: GlobalSettings) -> int:
+    from services.cli.framework.serving import serve_edge
 
-
-async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """All at the same time; when one fails, none goes on behind our back."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    return serve_edge(edge, settings)

@@ -10,19 +10,19 @@ from services.kit import logs
 from services.kit.config import GlobalSettings, SettingsError
 from services.kit.edge import Edge, EdgeSettings
 from services.kit.net import server_context
-from services.kit.process import EXIT_UNUSABLE, EdgeProcess, run_process
-from services.kit.workers import Supervisor
+from services.kit.process import EXIT_UNUSABLE
+from services.kit.workers import run_edge_processes
 
 log = logging.getLogger(__name__)
 
 
-def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None) -> int:
+def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None = None) -> int:
     """Until it is told to end: 0, or 1 if that was not in order. Raises SettingsError, Failure."""
     logs.configure(settings.log, edge=edge.name)
     edge_settings = settings.edge(edge)
     check(edge.name, edge_settings)
     try:
-        status = _run(edge, settings, edge_settings, workers or edge_settings.workers)
+        status = run_edge_processes(edge, settings, edge_settings, workers)
     except SettingsError as error:
         raise _unusable(edge.name, "; ".join(error.lines)) from None
     except Exception as error:
@@ -32,12 +32,6 @@ def serve_edge(edge: Edge[Any], settings: GlobalSettings, workers: int | None) -
     if status == EXIT_UNUSABLE:  # its workers have only a log to say what
         raise _unusable(edge.name, "the log says why")
     return status
-
-
-def _run(edge: Edge[Any], settings: GlobalSettings, edge_settings: EdgeSettings, workers: int) -> int:
-    if workers > 1:
-        return Supervisor(edge, settings, edge_settings, workers).run()
-    return run_process(EdgeProcess(edge, settings, edge_settings))
 
 
 def check(name: str, edge_settings: EdgeSettings) -> None:

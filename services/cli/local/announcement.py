@@ -6,15 +6,38 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from services.cli.documents.declaring import Change
 from services.cli.documents.documents import Wanted
-from services.cli.local.console_process import ConsoleProcess, address
-from services.cli.local.edge_process import EdgeProcess, Place
+from services.cli.local.child_log import Place
+from services.cli.local.edge_process import EdgeProcess
 from services.cli.terminal.output import Output
+from services.console.access import local_token
 from services.kit.edge import EdgeSettings, edges
+from services.kit.session import Peer
 from services.store.redis import Promises
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """`token` is the file of its own token, where nothing is set up."""
+
+    process: EdgeProcess
+    is_tls: bool
+    token: Path | None
+
+    @property
+    def url(self) -> str:
+        place, scheme = next(iter(self.process.places.values())), "https" if self.is_tls else "http"
+        return f"{scheme}://{Peer(*place)}/"
+
+    def __str__(self) -> str:
+        """Return the address, with the way to the token."""
+        if self.token is None:
+            return self.url
+        return local_token.shown(self.url, self.token, at_terminal=sys.stdout.isatty())
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +49,7 @@ class News:
     declared: Sequence[tuple[Wanted, Change]]
     edges: Sequence[EdgeProcess]
     settings: Mapping[str, EdgeSettings]
-    console: ConsoleProcess | None
+    console: Console | None
 
     def of(self, kind: str) -> dict[str, Change]:
         """What became of the documents of this kind, by name."""
@@ -52,7 +75,7 @@ def _described(news: News) -> dict[str, Any]:
         "edges": {
             edge.name: {
                 "listeners": {name: _place(place) for name, place in edge.places.items()},
-                "health": _place(edge.health) if edge.health is not None else {},
+                "health": _place(edge.health),
             }
             for edge in news.edges
         },
@@ -60,11 +83,11 @@ def _described(news: News) -> dict[str, Any]:
     }
 
 
-def _console(console: ConsoleProcess) -> dict[str, Any]:
+def _console(console: Console) -> dict[str, Any]:
     return {
         "url": console.url,
         "tokenFile": str(console.token) if console.token is not None else None,
-        "health": _place(console.health) if console.health is not None else {},
+        "health": _place(console.process.health),
     }
 
 
@@ -86,11 +109,10 @@ def _lines(news: News) -> Iterator[str]:
         for name, place in edge.places.items():
             yield f"{edge.name} {name}: {_address(place)}"
         yield from (f"    {line}" for line in _examples(edge, news.settings[edge.name]))
-        if edge.health is not None:
-            yield f"    metrics and health: http://{_address(edge.health)}/metrics, /healthz, /readyz"
+        yield f"    metrics and health: http://{_address(edge.health)}/metrics, /healthz, /readyz"
     if news.console is not None:
         yield ""
-        yield f"console: {address(news.console.url, news.console.token)}"
+        yield f"console: {news.console}"
     yield ""
     yield "ready; Ctrl-C stops everything in order"
 

@@ -1,13 +1,22 @@
-"""How a command says that it failed, and how `up` reads that of its children."""
+"""How a command says that it failed."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import json
 import os
 import sys
 
-from services.cli.terminal.exits import Exit, Failure
+import click
+
+from services.cli.terminal.exits import Exit, Failure, failure_of
 from services.cli.terminal.text import printable
+from services.kit.config import SettingsError
+from services.outside.url import mask_words
+from services.store import StoreError
+
+DEBUG = "PENSTOCK_DEBUG"  # set: a fault of our own shows its traceback, the store's warnings are shown
 
 
 def finish_output() -> None:
@@ -28,10 +37,33 @@ def complain(failure: Failure, *, as_json: bool) -> None:
     sys.stderr.write(text + "\n")
 
 
-def overheard(line: bytes) -> Failure | None:
-    """What `complain` wrote for a program; None for any other line."""
-    try:
-        told = json.loads(line)
-        return Failure(Exit(told["exit"]), str(told["error"]), str(told["message"]))
-    except (ValueError, TypeError, KeyError):
-        return None
+def failure_for(error: BaseException) -> Failure:
+    """Return how a command ends after this error; without a message where none is needed."""
+    match error:
+        case Failure():
+            return error
+        case StoreError() | SettingsError():
+            return failure_of(error)
+        case click.UsageError():
+            return Failure(Exit.USAGE, "usage", _usage(error))
+        case KeyboardInterrupt() | click.Abort():
+            return Failure(Exit.INTERRUPTED, "interrupted", "")
+        case asyncio.CancelledError():
+            return Failure(Exit.TERMINATED, "terminated", "")
+        case BrokenPipeError():
+            return Failure(Exit.BROKEN_PIPE, "broken_pipe", "")
+        case OSError(errno=errno.EBADF):
+            return Failure(Exit.IO, "io_error", "standard output is closed, so the result cannot be written")
+        case OSError():
+            return Failure(Exit.IO, "io_error", error.strerror or str(error))
+        case _:
+            text = mask_words(
+                f"{type(error).__name__}: {error}; set {DEBUG}=1 to see where, and please report it"
+            )
+            return Failure(Exit.FAULT, "fault", text)
+
+
+def _usage(error: click.UsageError) -> str:
+    text = mask_words(error.format_message().rstrip("."))
+    path = error.ctx.command_path if error.ctx is not None else "penstock"
+    return f"{text}; see `{path} --help`"

@@ -234,15 +234,12 @@ class EdgeProcess(Generic[SettingsT]):
         log.error("%s", context.get("message"), exc_info=context.get("exception"), extra=fields)
 
 
-def run_process(process: EdgeProcess[Any], is_worker: bool = False) -> int:
+def run_process(process: EdgeProcess[Any]) -> int:
     """Run it in a loop of its own; returns the exit status. Raises what `EdgeProcess.run` does."""
 
     async def serve() -> bool:
         stop = Stop()
-        if is_worker:
-            stop.listen_as_worker()
-        else:
-            stop.listen_alone()
+        stop.listen()
         return await process.run(stop)
 
     import uvloop  # only edges have it: the operator shares the health pages

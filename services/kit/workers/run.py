@@ -14,9 +14,9 @@ from services.kit.config.flags import Given
 from services.kit.config.layers import SettingsError, read_flags
 from services.kit.config.settings import GlobalSettings, load
 from services.kit.edge import Edge, SettingsT
-from services.kit.process.process import EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
+from services.kit.process.process import EXIT_FAILED, EXIT_UNUSABLE
 from services.kit.startup import prepare
-from services.kit.workers.workers import Supervisor
+from services.kit.workers.workers import run_edge_processes
 from services.outside.url import BadUrl
 
 log = logging.getLogger(__name__)
@@ -29,11 +29,7 @@ def run_edge(edge: Edge[SettingsT], settings: GlobalSettings, *, workers: int | 
     """
     logs.configure(settings.log, edge=edge.name)
     try:
-        edge_settings = settings.edge(edge)
-        number = workers or edge_settings.workers
-        if number > 1:
-            return Supervisor(edge, settings, edge_settings, number).run()
-        return run_process(EdgeProcess(edge, settings, edge_settings))
+        return run_edge_processes(edge, settings, settings.edge(edge), workers)
     except SettingsError as error:
         return complain(error)
     except BadUrl as error:

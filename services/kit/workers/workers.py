@@ -1,21 +1,17 @@
-"""Several processes that share an edge's ports by SO_REUSEPORT, and the one that looks after them.
+"""Several processes that share an edge's ports by SO_REUSEPORT.
 
-The supervisor forks the workers and one more child that answers /metrics, /healthz and /readyz for all of them. It
-has no event loop and no threads of its own, so that forking again, for one that died, is always safe.
+The supervisor forks the workers and one more child that answers /metrics, /healthz and /readyz for all of them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import logging
 import os
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Generic
 
 from services.kit import logs
@@ -25,49 +21,24 @@ from services.kit.edge import Edge, SettingsT
 from services.kit.metrics.metrics import share
 from services.kit.net.acceptor import listening, open_bound
 from services.kit.net.listener import port_setting
-from services.kit.process.drain import CLOSE_TIMEOUT_S, HURRIED_CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
+from services.kit.process.drain import CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
 from services.kit.process.health import Answers, health_sockets, serve_forever
-from services.kit.process.process import EXIT_DRAINED, EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
-from services.kit.startup_sigterm import ending_signals
-from services.kit.stop import HURRY
+from services.kit.process.process import EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
 from services.kit.workers.dead_worker_metrics import Remains
 from services.kit.workers.multiprocess_collector import Together
 from services.kit.workers.scratch import scratch_folder
+from services.kit.workers.supervisor import Child, Policy, Role, Supervisor, block_signals, forked
 from services.kit.workers.worker_status import Board, WorkerState
-from services.system.pdeathsig import die_with_parent
 
 log = logging.getLogger(__name__)
 
-BACKOFF_FIRST_S = 0.1
-BACKOFF_LAST_S = 30.0
-STABLE_S = 60.0  # a child that lived so long starts again with the first back-off
-MARGIN_S = 5.0  # beyond what a worker's drain may take; then it is killed
+
+class WorkerUnusable(Exception):
+    """A worker could not use its settings at its first start; later the machine may have changed, and change back."""
 
 
-@dataclass(slots=True)
-class Child:
-    """One place among the children, whichever process fills it."""
-
-    name: str
-    work: Callable[[], int]  # runs in the child; returns its exit status
-    worker: int | None  # its row on the board; None for the one that answers for all
-    pid: int = 0  # 0: not running
-    started: float = 0.0
-    restart_at: float = 0.0
-    failures: int = 0  # in a row
-    starts: int = 0
-
-    def back_off(self, now: float) -> float:
-        """It died at `now`: seconds until it is started again."""
-        self.failures = 0 if now - self.started > STABLE_S else self.failures
-        pause_s = min(BACKOFF_FIRST_S * (1 << self.failures), BACKOFF_LAST_S)
-        self.failures += 1
-        self.restart_at = now + pause_s
-        return pause_s
-
-
-class Supervisor(Generic[SettingsT]):
-    """Starts the children, starts them again when they die, ends them all."""
+class Workers(Policy, Generic[SettingsT]):
+    """The workers of one edge, and the child that answers for them."""
 
     def __init__(
         self, edge: Edge[SettingsT], settings: GlobalSettings, edge_settings: SettingsT, workers: int
@@ -76,19 +47,32 @@ class Supervisor(Generic[SettingsT]):
         self._settings = settings
         self._edge_settings = edge_settings
         self._board = Board(workers)
-        self._workers = [
-            Child(f"worker {number}", functools.partial(self._serve, number), number)
+        health = Child("health", self._forked("health", self._answer), Role.BASE, end_signal=signal.SIGKILL)
+        self._workers = {
+            Child(
+                f"worker {number}", self._forked(f"worker {number}", functools.partial(self._serve, number))
+            ): number
             for number in range(workers)
-        ]
-        self._children = [Child("health", self._answer, None), *self._workers]
-        self._stopping = False
-        self._kill_at = float("inf")
-        self._status = EXIT_DRAINED
+        }
+        self._children = [health, *self._workers]
+
+    def _forked(self, name: str, work: Callable[[], int]) -> Callable[[], int]:
+        """Return what starts a child with logs that have its name."""
+
+        def run() -> int:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            logs.configure(self._settings.log, edge=self._edge.name, process=name)
+            try:
+                return work()
+            except SettingsError as error:
+                log.critical("%s", error, extra={"action": "unusable"})
+                return EXIT_UNUSABLE
+
+        return forked(run)
 
     def run(self) -> int:
         """Until told to stop; returns the exit status. Raises SettingsError if an address cannot be had."""
-        self._watched = (*ending_signals(), signal.SIGCHLD)
-        signal.pthread_sigmask(signal.SIG_BLOCK, (*self._watched, HURRY))
+        block_signals()
         with (
             reserved_ports(self._edge.name, self._edge_settings) as self._edge_settings,
             scratch_folder() as self._folder,
@@ -99,113 +83,33 @@ class Supervisor(Generic[SettingsT]):
             self._settings = self._settings.model_copy(update={"health": health})
             share(self._folder)
             self._remains = Remains(self._folder)
-            gc.freeze()  # the children's collectors leave alone, and so do not copy, what they share with us
             try:
-                while not self._stopping or any(worker.pid for worker in self._workers):
-                    self._step()
-            finally:
-                for child in self._running(self._children):
-                    os.kill(child.pid, signal.SIGKILL)
-                    os.waitpid(child.pid, 0)
-        return self._status
+                drain_s = longest_drain_s(self._settings.drain)
+                return Supervisor(self._children, self, drain_s, WorkerUnusable).run()
+            except WorkerUnusable:
+                return EXIT_UNUSABLE
 
-    def _step(self) -> None:
-        """Start what is due, wait for a signal, bury the dead."""
-        now = time.monotonic()
-        if now >= self._kill_at:
-            self._signal_workers(signal.SIGKILL)
-        self._remains.add_up([child.pid for child in self._running(self._children)])
-        absent = [] if self._stopping else [child for child in self._children if not child.pid]
-        for child in absent:
-            if now >= child.restart_at:
-                self._fork(child)
-        due = min((child.restart_at for child in absent), default=now + 1.0)
-        heard = signal.sigtimedwait(self._watched, max(0.0, min(due - now, 1.0)))
-        number = signal.SIGCHLD if heard is None else heard.si_signo
-        again = self._stopping and number == signal.SIGHUP  # a terminal that goes may send it several times
-        if number != signal.SIGCHLD and not again:
-            self._asked_to_stop()
-        self._bury()
+    # `Policy`
 
-    def _fork(self, child: Child) -> None:
-        parent = os.getpid()
-        child.started = time.monotonic()
-        child.starts += 1
-        child.pid = os.fork()
-        if child.pid:
-            return
-        status = EXIT_FAILED
-        try:
-            die_with_parent(parent)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            logs.configure(self._settings.log, edge=self._edge.name, process=child.name)
-            status = child.work()
-        except SettingsError as error:
-            log.critical("%s", error, extra={"action": "unusable"})
-            status = EXIT_UNUSABLE
-        except BaseException as error:
-            log.critical("failed: %r", error, exc_info=error, extra={"action": "failed"})
-        finally:
-            os._exit(status)
+    def step(self) -> None:
+        self._remains.add_up([child.pid for child in self._children if child.pid])
 
-    def _bury(self) -> None:
-        """Take note of every child that has ended; as process 1 of a container, of strangers too."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if not pid:
-                return
-            for child in self._children:
-                if child.pid == pid:
-                    self._ended(child, os.waitstatus_to_exitcode(status))
-
-    def _ended(self, child: Child, status: int) -> None:
-        pid, child.pid = child.pid, 0
-        self._remains.take(pid)
-        if child.worker is not None:
-            self._board.report(child.worker, WorkerState.ABSENT, "ended")
-        if self._stopping:
-            self._status = self._status or (EXIT_FAILED if status else EXIT_DRAINED)
-            return
-        if (
-            status == EXIT_UNUSABLE and child.starts == 1
-        ):  # later the machine has changed, and may change back
-            self._status = status
-            self._asked_to_stop()
-            return
-        if child.worker is not None:
-            self._board.count_death()
-        fields: dict[str, object] = {
-            "action": "child_ended",
-            "child": child.name,
-            "pid": pid,
-            "status": status,
-        }
-        fields["restart_in_s"] = child.back_off(time.monotonic())
-        log.error("%s ended with %d: starting it again", child.name, status, extra=fields)
-
-    def _asked_to_stop(self) -> None:
-        """The first time in order, the second time at once."""
-        now = time.monotonic()
-        if self._stopping:
-            self._status = self._status or EXIT_FAILED
-            self._signal_workers(HURRY)
-            self._kill_at = now + HURRIED_CLOSE_TIMEOUT_S + RESET_TIMEOUT_S + MARGIN_S
-            return
-        self._stopping = True
+    def stopping(self) -> None:
         self._board.drain()
-        self._signal_workers(signal.SIGTERM)
-        self._kill_at = now + longest_drain_s(self._settings.drain) + MARGIN_S
 
-    def _signal_workers(self, signum: signal.Signals) -> None:
-        for worker in self._running(self._workers):
-            os.kill(worker.pid, signum)
+    def ended(self, child: Child, pid: int, status: int, *, stopping: bool) -> None:
+        self._remains.take(pid)
+        if child in self._workers:
+            self._board.report(self._workers[child], WorkerState.ABSENT, "ended")
+        if status == EXIT_UNUSABLE and child.starts == 1 and not stopping:
+            raise WorkerUnusable(child.name)
 
-    @staticmethod
-    def _running(children: list[Child]) -> list[Child]:
-        return [child for child in children if child.pid]
+    def restarting(self, child: Child, pid: int, status: int, pause_s: float) -> None:
+        if child in self._workers:
+            self._board.count_death()
+        fields = {"child": child.name, "pid": pid, "status": status, "restart_in_s": pause_s}
+        text = "%s ended with %d: starting it again"
+        log.error(text, child.name, status, extra={"action": "child_ended", **fields})
 
     # In the children
 
@@ -218,7 +122,7 @@ class Supervisor(Generic[SettingsT]):
         board.report(number, WorkerState.STARTING)
         share_of = len(self._workers)
         process = EdgeProcess(self._edge, self._settings, self._edge_settings, share_of, report)
-        return run_process(process, is_worker=True)
+        return run_process(process)
 
     def _answer(self) -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it answers until the last worker has drained
@@ -227,6 +131,16 @@ class Supervisor(Generic[SettingsT]):
         answers = Answers(together.render, board.readiness, board.stuck)
         serve_forever(self._settings.health, answers, self._health_sockets)
         return EXIT_FAILED
+
+
+def run_edge_processes(
+    edge: Edge[SettingsT], settings: GlobalSettings, edge_settings: SettingsT, workers: int | None
+) -> int:
+    """Serve in so many processes, None for what the settings say; returns the exit status. Raises SettingsError."""
+    number = workers or edge_settings.workers
+    if number > 1:
+        return Workers(edge, settings, edge_settings, number).run()
+    return run_process(EdgeProcess(edge, settings, edge_settings))
 
 
 @contextlib.contextmanager

@@ -21,8 +21,6 @@ from services.store.redis.memory_limit import Share, half_of_rest, memory_limit
 from services.system.pdeathsig import die_with_parent
 
 START_TIMEOUT_S = 60.0  # a large AOF takes its time to load; silence, not slowness, ends the wait
-STOP_TIMEOUT_S = 20.0
-LOOK_S = 0.05  # how often to see whether the server still runs
 LEAST_MEMORY = 32 << 20  # octets; with less the server would refuse messages from the start
 SOCKET_PATH_BYTES = 100  # the kernel takes 107; the rest is for temporary names
 
@@ -37,6 +35,12 @@ class EmbeddedSettings:
     keep_open: tuple[
         int, ...
     ] = ()  # descriptors that the server inherits: a lock on the folder lives as long as it
+
+
+def _before_exec(parent: int) -> None:
+    """In the new process: end with the parent, and take the signals that a supervisor blocks."""
+    die_with_parent(parent, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def server_binary(name: str = "") -> str:
@@ -61,7 +65,6 @@ def server_binary(name: str = "") -> str:
 class EmbeddedStore:
     def __init__(self, settings: EmbeddedSettings) -> None:
         self.settings = settings
-        self.process: subprocess.Popen[bytes] | None = None
         path = settings.directory.absolute() / "store.sock"
         self.socket = path if len(os.fsencode(path)) <= SOCKET_PATH_BYTES else None
         if self.socket is None and not settings.port:
@@ -102,29 +105,35 @@ class EmbeddedStore:
             *(word for name, value in options.items() for word in (f"--{name}", value)),
         ]
 
-    async def start(self) -> None:
-        """Returns when the server answers. Raises StoreUnavailable with its log's last warning when it does not."""
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start the server as a child of this process, which it does not outlive."""
         self.settings.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.process = subprocess.Popen(  # noqa: ASYNC220  a fork, not a wait
+        return subprocess.Popen(
             self.command(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=partial(die_with_parent, os.getpid(), signal.SIGTERM),
+            preexec_fn=partial(_before_exec, os.getpid()),
             pass_fds=self.settings.keep_open,
             start_new_session=True,  # Ctrl-C is for us; the store goes last
         )
+
+    async def until_ready(self, process: subprocess.Popen[bytes] | None = None) -> None:
+        """Return when the server answers. Raise StoreUnavailable when `process` ended, or is silent for too long."""
         loop = asyncio.get_running_loop()
         silent_since, size = loop.time(), -1
         while not await self._answers():
-            if self.process.poll() is not None:
-                raise StoreUnavailable(f"the store's server did not start: {self.complaint()}")
+            if process is not None and process.poll() is not None:
+                raise StoreUnavailable(self.not_started())
             if (now := self._log_size()) != size:
                 silent_since, size = loop.time(), now
             if loop.time() - silent_since > START_TIMEOUT_S:
-                await self.stop()
                 raise StoreUnavailable(f"the store's server does not answer: {self.complaint()}")
             await asyncio.sleep(0.02)
+
+    def not_started(self) -> str:
+        """Return what to say of a server that ended before it answered."""
+        return f"the store's server did not start: {self.complaint()}"
 
     async def _answers(self) -> bool:
         try:
@@ -143,18 +152,6 @@ class EmbeddedStore:
         finally:
             writer.close()
 
-    def running(self) -> bool:
-        return self.process is not None and self.process.poll() is None
-
-    async def ended(self) -> int:
-        """The server's exit status, once it has ended; negative for a signal."""
-        assert self.process is not None
-        while True:
-            status = self.process.poll()
-            if status is not None:
-                return status
-            await asyncio.sleep(LOOK_S)
-
     def complaint(self) -> str:
         """That nothing can be written, else the last line of its log that warns, without the time in front.
 
@@ -168,18 +165,6 @@ class EmbeddedStore:
         warnings = [line.partition(" # ")[2] for line in lines if " # " in line]
         said = f"{warnings[-1]} (from {path})" if warnings else f"see {path}"
         return f"{said}; {trouble.text}" if trouble is not None else said
-
-    async def stop(self) -> None:
-        """SIGTERM, and SIGKILL for one that does not listen; every answer given is on the disk in either case."""
-        process = self.process
-        if process is None:
-            return
-        process.terminate()
-        deadline = asyncio.get_running_loop().time() + STOP_TIMEOUT_S
-        while process.poll() is None:
-            if asyncio.get_running_loop().time() > deadline:
-                process.kill()
-            await asyncio.sleep(0.01)
 
     def _log_size(self) -> int:
         path = self.settings.directory / "store.log"

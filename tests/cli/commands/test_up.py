@@ -95,7 +95,7 @@ def test_its_server_port_folder_and_console_may_be_chosen(alone: Shell) -> None:
     server = ("--store-server", "redis-server", "--store-port", str(port))
     with running(alone, *far, *server, *NO_CONSOLE) as up:
         assert (up.told["store"]["server"], up.told["queues"], up.told["console"]) == ("redis", {}, None)
-        assert len(descendants(up.process.pid)) == 1 + len(up.told["edges"])
+        eventually(lambda: len(descendants(up.process.pid)) == 1 + len(up.told["edges"]))
         put(up, b"q", b"x")
         for place in (far, ("--store", f"redis://127.0.0.1:{port}")):
             assert alone.run("queue", "list", "q", "--json", *place).object["stats"]["ready"] == 1

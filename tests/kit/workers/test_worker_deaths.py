@@ -6,7 +6,6 @@ import os
 import signal
 from pathlib import Path
 
-from services.kit.workers.workers import BACKOFF_LAST_S, STABLE_S, Child
 from tests.kit.harness import Program, eventually
 from tests.kit.workers.worker_processes import (
     ACCEPTED,
@@ -113,13 +112,3 @@ def test_killed_health_child_comes_back_at_its_port(pair: Program) -> None:
         assert eventually(lambda: program.page("/readyz")[0] == 200)
         for sock in workers.values():
             sock.close()
-
-
-def test_the_back_off_grows_and_is_forgotten() -> None:
-    child = Child("worker 0", lambda: 0, 0)
-    pauses = [child.back_off(now=1.0) for _ in range(12)]
-    assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
-    assert pauses[-1] == BACKOFF_LAST_S
-    assert child.restart_at == 1.0 + BACKOFF_LAST_S
-    child.started = 100.0
-    assert child.back_off(now=100.0 + STABLE_S + 1) == 0.1
