@@ -150,7 +150,7 @@ def test_the_operator_does_its_work_in_all_namespaces(
             seen.becomes(kind, name, "True", "Declared")
         seen.becomes("redrive", "again", "True", "Complete")
         assert seen.events(name)
-        seen.delete("queue", name, "--timeout=30s")
+        seen.delete("queue", name, 30)
     data = {"rqprc": "10.1.2.3:11312\n"}
     eventually(lambda: release.get("configmap", f"{NAME}-rqprc").get("data") == data)
     assert "forbidden" not in operator.text().lower()

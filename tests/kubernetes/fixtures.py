@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.kubernetes.apiserver import ApiServer
-from tests.kubernetes.cluster import DEFINITIONS, Cluster
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.definitions import define, forget
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
 from tools.cache import NotBuilt
 
@@ -33,19 +34,20 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-def cluster(api_server: ApiServer) -> Cluster:
-    """As its administrator."""
-    return api_server.as_user()
-
-
-@pytest.fixture(scope="module")
-def defined(api_server: ApiServer) -> Iterator[Cluster]:
-    """As its administrator, with Queue and Peer as the chart defines them."""
+def cluster(api_server: ApiServer, request: pytest.FixtureRequest) -> Cluster:
+    """As its administrator; without the chart's definitions, unless the test asks for `defined`, too."""
     administrator = api_server.as_user()
-    administrator.kubectl("apply", "--filename", str(DEFINITIONS))
-    administrator.kubectl("wait", "--for=condition=Established", "--filename", str(DEFINITIONS))
-    yield administrator
-    administrator.kubectl("delete", "--filename", str(DEFINITIONS))
+    if "defined" not in request.fixturenames:
+        forget(administrator)
+    return administrator
+
+
+@pytest.fixture
+def defined(api_server: ApiServer) -> Cluster:
+    """As its administrator, with the chart's definitions; they stay for the next test that asks for them."""
+    administrator = api_server.as_user()
+    define(administrator)
+    return administrator
 
 
 @pytest.fixture

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from penstock_operator.cluster.api import Api
 
+from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
 from tests.operator.inside import Inside, access
 from tests.operator.keeper import Keeper
+from tests.operator.line import Line
 from tests.operator.program import OperatorProgram
 from tests.operator.resource_documents import Seen
 from tests.servers import PROGRAMS, Server
@@ -29,6 +31,13 @@ def store(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def keeper(store: Server) -> Keeper:
     return Keeper(store)
+
+
+@pytest.fixture
+def line(api_server: ApiServer) -> Iterator[Line]:
+    """To the API server."""
+    with Line(api_server.port) as line:
+        yield line
 
 
 @pytest.fixture
@@ -61,9 +70,7 @@ def let_go(cluster: Cluster) -> None:
     """Nobody is left who would take finalizers off."""
     for found in cluster.items("queues"):
         if found["metadata"].get("finalizers"):
-            metadata = found["metadata"]
-            words = ("--type=merge", "--patch", '{"metadata": {"finalizers": []}}')
-            cluster.kubectl("patch", "queue", metadata["name"], "--namespace", metadata["namespace"], *words)
+            Seen(cluster, found["metadata"]["namespace"]).finalizers("queue", found["metadata"]["name"])
 
 
 @pytest.fixture

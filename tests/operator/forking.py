@@ -67,13 +67,13 @@ class Forked:
         return int.from_bytes(octets, "big", signed=True)
 
 
-def forked(environment: Mapping[str, str], log: Path) -> Forked:
+def forked(environment: Mapping[str, str], log: Path, *words: str) -> Forked:
     """Writes its standard error behind what is in the log, and works in the folder of that."""
     ours, theirs = socket.socketpair()
-    words = marshal.dumps((dict(environment), str(log)))
+    told = marshal.dumps((dict(environment), str(log), list(words)))
     with theirs, log.open("ab") as err:
-        socket.send_fds(_server()[0], [len(words).to_bytes(NUMBER, "big")], [theirs.fileno(), err.fileno()])
-    ours.sendall(words)
+        socket.send_fds(_server()[0], [len(told).to_bytes(NUMBER, "big")], [theirs.fileno(), err.fileno()])
+    ours.sendall(told)
     return Forked(ours)
 
 
@@ -117,7 +117,7 @@ def serve(place: int) -> None:
 
 def _mind(told: socket.socket, size: int, err: int) -> None:
     """Tells the operator's number, and how it ended."""
-    environment, log = marshal.loads(told.recv(size, socket.MSG_WAITALL))
+    environment, log, words = marshal.loads(told.recv(size, socket.MSG_WAITALL))
     minder = os.getpid()
     child = os.fork()
     if not child:
@@ -125,7 +125,7 @@ def _mind(told: socket.socket, size: int, err: int) -> None:
         status = 1
         try:
             die_with_parent(minder)
-            status = _be_an_operator(environment, Path(log).parent, err)
+            status = _be_an_operator(environment, Path(log).parent, err, words)
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else 1
         except BaseException:  # noqa: BLE001 - told as an interpreter tells it
@@ -138,7 +138,7 @@ def _mind(told: socket.socket, size: int, err: int) -> None:
     told.sendall(os.waitstatus_to_exitcode(status).to_bytes(NUMBER, "big", signed=True))
 
 
-def _be_an_operator(environment: Mapping[str, str], folder: Path, err: int) -> int:
+def _be_an_operator(environment: Mapping[str, str], folder: Path, err: int, words: list[str]) -> int:
     os.setsid()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(err, 2)
@@ -149,7 +149,7 @@ def _be_an_operator(environment: Mapping[str, str], folder: Path, err: int) -> i
     from penstock_operator.__main__ import main
 
     try:
-        return main([])
+        return main(words)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -41,6 +41,17 @@ class OperatorProgram:
         self.process = forked(self.environment, self._log)
         return self
 
+    def ended(self) -> int:
+        """Its exit status, once it has ended by itself."""
+        assert self.process is not None
+        return self.process.wait(2 * PATIENCE_S)
+
+    def command(self, *words: str) -> tuple[int, str]:
+        """Run another of its commands, with its settings, until it ends; its exit status and what it logs."""
+        log = self._log.with_suffix(f".{words[0]}")
+        status = forked(self.environment, log, *words).wait(2 * PATIENCE_S)
+        return status, log.read_text("utf-8", "replace")
+
     def ready(self) -> Self:
         """Returns once it says so."""
         try:

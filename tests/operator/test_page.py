@@ -78,7 +78,7 @@ def test_a_finalizer_is_taken_off(new_operator: NewOperator, type_in: Type, seen
     seen.apply(queue("orders", deletionPolicy="Delete"))
     seen.becomes("queue", "orders", "True", "Declared")
     operator.kill()
-    seen.delete("queue", "orders", "--wait=false")
+    seen.delete("queue", "orders", patience_s=0)
     assert "queue.penstock.dev/orders patched" in type_in(FREE)
     eventually(lambda: not seen.cluster.items("queues", seen.namespace))
 

@@ -12,7 +12,8 @@ from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.queues.test_conflicts import a_second_later
 from tests.operator.resource_documents import Seen, peer
-from tests.operator.test_faults import rights, writes
+from tests.operator.rights import rights
+from tests.operator.test_faults import writes
 from tests.servers import Server, eventually
 
 LOOKS = "penstock_operator_looks_total"
@@ -44,7 +45,7 @@ def test_a_peer_comes_changes_and_goes(operator: OperatorProgram, seen: Seen, ke
     assert keeper.peers() == {"shop": (owner, ("10.0.0.7",))}
     seen.apply(peer("shop", "rqp-mca", "10.0.0.8:11312"))
     eventually(lambda: keeper.peers() == {"shop": (owner, ("10.0.0.8:11312",))}, QUICK_S)
-    seen.delete("peer", "shop", "--timeout=10s")
+    seen.delete("peer", "shop", 10)
     eventually(lambda: keeper.peers() == {}, QUICK_S)
 
 
@@ -226,15 +227,8 @@ def test_who_does_not_say_so_is_not_heard_of(operator: OperatorProgram, seen: Se
     """Nor is who does not say so any more."""
     seen.apply(*quiet_and_loud())
     eventually(lambda: set(keeper.peers()) == {f"loud.{seen.namespace}.rqp-mca"})
-    label = (
-        "label",
-        "endpointslice",
-        "loud-rqp-mca",
-        "penstock.dev/discover-",
-        "--namespace",
-        seen.namespace,
-    )
-    seen.cluster.kubectl(*label)
+    unlabelled = {"metadata": {"labels": {"penstock.dev/discover": None}}}
+    seen.cluster.patch("endpointslice", "loud-rqp-mca", unlabelled, seen.namespace)
     eventually(lambda: keeper.peers() == {}, QUICK_S)
 
 
@@ -274,7 +268,7 @@ def test_rqprc_is_kept_for_programs_in_the_cluster(
     seen.apply(peer("depot", "rqp-cast", "10.0.0.8", "depot.example.org:11313"))
     seen.apply(endpoints("own", "rqp-cast", 11312, "10.1.0.1", store="penstock"))
     eventually(lambda: text() == "10.1.0.1:11312\n10.0.0.8\ndepot.example.org:11313\n", QUICK_S)
-    seen.cluster.kubectl("delete", "configmap", "machines", "--namespace", seen.namespace)
+    seen.delete("configmap", "machines")
     seen.delete("peer", "depot")
     eventually(lambda: text() == "10.1.0.1:11312\n", QUICK_S)
 

@@ -57,11 +57,3 @@ def test_it_goes_on_with_the_trace(
     assert (redriven.trace_id, redriven.parent_id) == (sent.trace_id, sent.span_id)
     assert (redriven.service, redriven.attributes["penstock.letter"]) == ("penstock-operator", letter)
     assert keeper.take("orders") == [b"a pump"]
-
-
-def test_what_is_no_endpoint_is_said(new_operator: NewOperator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_TRACING__ENDPOINT", "collector:4318")
-    operator = new_operator()
-    assert operator.process is not None
-    assert operator.process.wait(30) == 2
-    assert "penstock: PENSTOCK_TRACING__ENDPOINT: " in operator.text()

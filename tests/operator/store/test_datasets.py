@@ -22,6 +22,7 @@ from tests.live import until
 from tests.operator.conftest import NewOperator
 from tests.operator.inside import Inside, access
 from tests.operator.program import OperatorProgram
+from tests.operator.rights import granted
 from tests.servers import Server, eventually
 
 MAP = "penstock-dataset"
@@ -124,9 +125,8 @@ async def test_who_may_not_remember_says_so_once_and_tries_again(
         watched.holds("a")
         await until(lambda: memory.asked >= 3)
         watched.holds("b")
-        where = ("--namespace", namespace)
-        defined.kubectl("create", "role", "keep", "--verb=get,create,patch", "--resource=configmaps", *where)
-        defined.kubectl("create", "rolebinding", "keep", "--role=keep", "--user=developer", *where)
+        rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}]
+        defined.apply(granted("developer", rules), "--namespace", namespace)
         await until(lambda: kept(defined, namespace) == {"dataset": "b", "replaced": "42"})
     finally:
         running.cancel()
