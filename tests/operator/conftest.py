@@ -57,8 +57,7 @@ def new_operator(defined: Cluster, namespace: str, store: Server, tmp_path: Path
 
     yield start
     for program in made:
-        if program.process is not None and program.process.poll() is None:
-            program.kill()
+        program.kill()
     let_go(defined)
     for program in made:
         faults = "\n".join(line for line in program.text().splitlines() if "Traceback" in line)

@@ -41,6 +41,12 @@ class Seen:
     def apply(self, *documents: dict[str, Any]) -> None:
         self.cluster.apply(documents, "--namespace", self.namespace)
 
+    def declared(self, *documents: dict[str, Any]) -> None:
+        """Apply them, and wait until each is."""
+        self.apply(*documents)
+        for each in documents:
+            self.becomes(each["kind"].lower(), each["metadata"]["name"], "True", "Declared")
+
     def delete(self, kind: str, name: str, patience_s: float = PATIENCE_S) -> None:
         """Return once it is gone; patience_s = 0: at once."""
         self.cluster.delete(kind, name, self.namespace, patience_s)

@@ -109,6 +109,14 @@ def is_unknown(cluster: Cluster) -> bool:
     raise AssertionError("it may not list namespaces")
 
 
+async def test_a_list_has_all_pages(inside: Inside, seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock_operator.cluster.api.PAGE", 2)
+    names = [f"q{number}" for number in range(5)]
+    seen.apply(*map(queue, names))
+    found = [each async for each in inside.api.list(Kind.QUEUE, seen.namespace)]
+    assert [each["metadata"]["name"] for each in found] == names
+
+
 async def test_another_one_of_the_name_is_not_written_to(inside: Inside, seen: Seen) -> None:
     """What was found out is about one that is gone."""
     seen.apply(queue("orders"))

@@ -40,25 +40,7 @@ def new_program(cluster: Cluster, namespace: str, store: Server, tmp_path: Path)
 
     yield start
     for program in made:
-        if program.process is not None and program.process.poll() is None:
-            program.kill()
-
-
-def test_definitions_that_come_later_are_watched(
-    new_program: NewProgram, cluster: Cluster, namespace: str, keeper: Keeper
-) -> None:
-    """Only a watch puts finalizers on, and takes them off."""
-    program = new_program()
-    eventually(lambda: program.events("definitions_missing"))
-    assert program.page("readyz") == (503, MISSING)
-    define(cluster)
-    program.ready()
-    seen = Seen(cluster, namespace)
-    seen.apply(queue("orders", deletionPolicy="Delete"))
-    seen.becomes("queue", "orders", "True", "Declared")
-    seen.delete("queue", "orders", 30)
-    assert keeper.find("orders") is None
-    assert program.stop() == 0
+        program.kill()
 
 
 def test_it_may_be_stopped_while_it_waits_for_them(new_program: NewProgram) -> None:
@@ -80,13 +62,6 @@ def test_it_ends_with_a_failure_when_they_go(
     assert said.endswith(" of penstock.dev/v1alpha1: apply the CRDs (crds.enabled)")
     second = new_program()
     eventually(lambda: second.page("readyz") == (503, MISSING))
-    define(cluster)
-    second.ready()
-    seen = Seen(cluster, namespace)
-    seen.apply(queue("orders", deletionPolicy="Delete"))
-    seen.becomes("queue", "orders", "True", "Declared")
-    seen.delete("queue", "orders", 30)
-    assert keeper.find("orders") is None
 
 
 def test_definitions_of_another_version(

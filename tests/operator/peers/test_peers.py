@@ -52,8 +52,7 @@ def test_a_peer_comes_changes_and_goes(operator: OperatorProgram, seen: Seen, ke
 def test_peers_of_others_stay(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     keeper.apply_peer("mine", "cli", protocol="rqp-mca", addresses=["10.0.0.1"])
     keeper.apply_peer("far", "kubernetes elsewhere/far", protocol="rqp-mca", addresses=["10.0.0.2"])
-    seen.apply(peer("shop"))
-    seen.becomes("peer", "shop", "True", "Declared")
+    seen.declared(peer("shop"))
     seen.delete("peer", "shop")
     eventually(lambda: set(keeper.peers()) == {"mine", "far"})
 
@@ -62,8 +61,7 @@ def test_a_peer_that_went_while_the_operator_was_away(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     first = new_operator().ready()
-    seen.apply(peer("shop"))
-    seen.becomes("peer", "shop", "True", "Declared")
+    seen.declared(peer("shop"))
     first.kill()
     seen.delete("peer", "shop")
     new_operator().ready()
@@ -75,8 +73,7 @@ def test_the_oldest_peer_of_a_name(
 ) -> None:
     other = Seen(seen.cluster, new_namespace())
     new_operator(namespaces=f"{seen.namespace},{other.namespace}").ready()
-    seen.apply(peer("shop", "rqp-mca", "10.0.0.7"))
-    seen.becomes("peer", "shop", "True", "Declared")
+    seen.declared(peer("shop", "rqp-mca", "10.0.0.7"))
     a_second_later(seen, "peer", "shop")
     other.apply(peer("shop", "rqp-mca", "10.0.0.8"))
     found = other.becomes("peer", "shop", "False", "Conflict")
@@ -95,8 +92,7 @@ def test_another_operators_peer(
     other = Seen(seen.cluster, new_namespace())
     first = new_operator(sweep_s=1).ready()
     second = new_operator(namespaces=other.namespace, sweep_s=1, rqprc_configmap="machines").ready()
-    seen.apply(peer("shop", "rqp-cast", "10.0.0.7"))
-    seen.becomes("peer", "shop", "True", "Declared")
+    seen.declared(peer("shop", "rqp-cast", "10.0.0.7"))
     other.apply(peer("shop", "rqp-cast", "10.0.0.8"), peer("last", "rqp-cast", "10.0.0.9"))
     found = other.becomes("peer", "shop", "False", "Conflict")
     assert f"belongs to a Peer in namespace '{seen.namespace}', which another operator" in found["message"]
@@ -121,8 +117,7 @@ def test_a_peer_adopts_what_the_command_line_declared(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
     keeper.apply_peer("shop", "cli", protocol="rqp-mca", addresses=["10.0.0.1"])
-    seen.apply(peer("shop", "rqp-mca", "10.0.0.7"))
-    seen.becomes("peer", "shop", "True", "Declared")
+    seen.declared(peer("shop", "rqp-mca", "10.0.0.7"))
     assert keeper.peers() == {"shop": (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))}
     assert [(told["peer"], told["owner"]) for told in operator.events("peer_adopted")] == [("shop", "cli")]
     seen.delete("peer", "shop")
@@ -138,27 +133,12 @@ def test_edges_of_another_store_are_peers(operator: OperatorProgram, seen: Seen,
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.3:11311",), QUICK_S)
     seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.3", ready=False))
     eventually(lambda: keeper.peers() == {}, QUICK_S)
-
-
-def test_our_own_nodes_of_the_ring_find_each_other(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
-    seen.apply(endpoints("own-ring", "ring-beacon", 8083, "10.1.0.1", "10.1.0.2", store="penstock"))
+    # of our own edges only nodes of the ring look for each other
     seen.apply(endpoints("own-rqp", "rqp-mca", 11311, "10.1.0.3", store="penstock"))
-    name = f"own-ring.{seen.namespace}.ring"
-    expected = {name: (f"discovered {seen.namespace}/penstock", ("10.1.0.1:8083", "10.1.0.2:8083"))}
-    eventually(lambda: keeper.peers() == expected, QUICK_S)
-
-
-def test_what_is_declared_is_not_overruled_by_what_is_found(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
-    name = f"depot.{seen.namespace}.text"
-    seen.apply(peer(name, "text", "10.0.0.9:7172"))
-    seen.becomes("peer", name, "True", "Declared")
-    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"), peer("last", "text", "10.0.0.1"))
-    seen.becomes("peer", "last", "True", "Declared")
-    assert keeper.peers()[name] == (f"kubernetes {seen.namespace}/{name}", ("10.0.0.9:7172",))
+    seen.apply(endpoints("own-ring", "ring-beacon", 8083, "10.1.0.1", store="penstock"))
+    owner = f"discovered {seen.namespace}/penstock"
+    nodes = {f"own-ring.{seen.namespace}.ring": (owner, ("10.1.0.1:8083",))}
+    eventually(lambda: keeper.peers() == nodes, QUICK_S)
 
 
 def test_what_was_found_is_back_when_the_peer_that_overruled_it_goes(

@@ -18,60 +18,37 @@ FINALIZER = "penstock.dev/store"
 
 
 def declared(seen: Seen, name: str, policy: str) -> None:
-    seen.apply(queue(name, deletionPolicy=policy))
-    seen.becomes("queue", name, "True", "Declared")
+    seen.declared(queue(name, deletionPolicy=policy))
     if policy != "Retain":
         eventually(lambda: seen.get("queue", name)["metadata"].get("finalizers") == [FINALIZER])
 
 
-def test_retain_keeps_queue_and_messages(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    declared(seen, "orders", "Retain")
-    keeper.put("orders", b"one")
-    seen.delete("queue", "orders", 10)
-    assert keeper.take("orders") == [b"one"]
-    seen.apply(queue("orders"))
-    seen.becomes("queue", "orders", "True", "Declared")
-
-
-def test_delete_takes_all(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    declared(seen, "orders", "Delete")
-    keeper.kill("orders", 3)
-    keeper.put("orders", b"one", b"two")
-    seen.delete("queue", "orders", 10)
-    assert keeper.find("orders") is None
-    assert seen.events("orders") == ["Declared", "Removed"]
-    assert seen.event("orders", "Removed").endswith("with it 2 messages and 3 dead letters")
-    assert operator.metric("penstock_operator_removed_total", outcome="Removed") == 1
-
-
-def test_delete_if_empty(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    for name in ("empty", "full"):
-        declared(seen, name, "DeleteIfEmpty")
-    keeper.put("full", b"one")
-    seen.delete("queue", "empty", 10)
-    seen.delete("queue", "full", 10)
-    assert keeper.find("empty") is None
-    assert keeper.take("full") == [b"one"]
-    assert seen.events("full") == ["Declared", "Retained"]
-
-
-def test_a_policy_may_change(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    declared(seen, "orders", "Delete")
-    seen.apply(queue("orders", deletionPolicy="Retain"))
-    eventually(lambda: not seen.get("queue", "orders")["metadata"].get("finalizers"))
-    seen.delete("queue", "orders", 10)
-    assert keeper.find("orders") is not None
-
-
-def test_a_queue_of_another_resource_stays(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
+def test_what_goes_with_a_queue_is_what_its_policy_says(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Who lost a conflict takes nothing along."""
+    policies = {"kept": "Retain", "gone": "Delete", "changed": "Delete"}
+    policies |= {"empty": "DeleteIfEmpty", "full": "DeleteIfEmpty"}
     keeper.declare("shared", owner="kubernetes elsewhere/shared")
-    seen.apply(queue("shared", deletionPolicy="Delete"))
+    for name, policy in policies.items():
+        declared(seen, name, policy)
+    seen.apply(queue("changed", deletionPolicy="Retain"), queue("shared", deletionPolicy="Delete"))
     seen.becomes("queue", "shared", "False", "Conflict")
-    seen.delete("queue", "shared", 10)
+    eventually(lambda: not seen.get("queue", "changed")["metadata"].get("finalizers"))
+    keeper.kill("gone", 3)
+    keeper.put("gone", b"one", b"two")
+    for name in ("kept", "full"):
+        keeper.put(name, b"one")
+    for name in (*policies, "shared"):
+        seen.delete("queue", name, 10)
+    left = {name: keeper.find(name) is not None for name in policies}
+    assert left == {"kept": True, "gone": False, "changed": True, "empty": False, "full": True}
+    assert (keeper.take("kept"), keeper.take("full")) == ([b"one"], [b"one"])
     assert keeper.owner("shared") == "kubernetes elsewhere/shared"
+    assert seen.events("gone") == ["Declared", "Removed"]
+    assert seen.event("gone", "Removed").endswith("with it 2 messages and 3 dead letters")
+    assert seen.events("full") == ["Declared", "Retained"]
+    assert operator.metric("penstock_operator_removed_total", outcome="Removed") == 2
+    seen.declared(queue("kept"))
 
 
 def test_a_store_that_is_away_holds_nobody_for_ever(
@@ -89,8 +66,7 @@ def test_a_domain_that_lost_its_data_is_waited_for_and_said(
 ) -> None:
     """Its queues are not gone: who restores the shard has them again. Also by one who has never seen them."""
     first = new_operator(delete_timeout_s=3).ready()
-    seen.apply(queue("orders", deletionPolicy="Delete", domain="other"))
-    seen.becomes("queue", "orders", "True", "Declared")
+    seen.declared(queue("orders", deletionPolicy="Delete", domain="other"))
     eventually(lambda: seen.get("queue", "orders")["metadata"].get("finalizers") == [FINALIZER])
     keeper.lose_domain("other")
     first.kill()
@@ -149,8 +125,7 @@ def test_nothing_is_made_that_nobody_would_remove(
     running = OperatorProgram(user, store.url, tmp_path, namespaces=seen.namespace, sweep_s=1).start()
     try:
         seen.apply(queue("orders", deletionPolicy="Delete"))
-        seen.apply(queue("kept"))
-        seen.becomes("queue", "kept", "True", "Declared")
+        seen.declared(queue("kept"))
         done = running.metric("penstock_operator_sweeps_total", result="done")
         eventually(lambda: running.metric("penstock_operator_sweeps_total", result="done") >= done + 2)
         found = seen.becomes("queue", "orders", "False", "Pending")
@@ -165,38 +140,28 @@ def test_nothing_is_made_that_nobody_would_remove(
         running.kill()
 
 
-def test_one_that_somebody_else_holds_says_that_its_queue_is_gone(
+def test_one_that_somebody_else_holds_says_where_its_queue_is(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     operator = new_operator(queue_metrics="true").ready()
-    document = queue("orders", deletionPolicy="Delete")
-    seen.apply({**document, "metadata": {"name": "orders", "finalizers": ["example.org/hold"]}})
-    seen.becomes("queue", "orders", "True", "Declared")
-    depth = f'penstock_operator_queue_depth{{name="orders",namespace="{seen.namespace}"}}'
+    for name, policy in (("gone", "Delete"), ("kept", "Retain")):
+        document = queue(name, deletionPolicy=policy)
+        seen.declared({**document, "metadata": {"name": name, "finalizers": ["example.org/hold"]}})
+    depth = f'penstock_operator_queue_depth{{name="gone",namespace="{seen.namespace}"}}'
     assert depth in operator.page("metrics")[1]
-    seen.delete("queue", "orders", patience_s=0)
-    found = seen.becomes("queue", "orders", "False", "Removed")
-    assert found["message"] == "the queue is gone; the resource is held by example.org/hold"
-    assert keeper.find("orders") is None
+    for name, says in (
+        ("gone", "the queue is gone"),
+        ("kept", "the queue stays in the store, as deletionPolicy says"),
+    ):
+        seen.delete("queue", name, patience_s=0)
+        found = seen.becomes("queue", name, "False", "Removed")
+        assert found["message"] == f"{says}; the resource is held by example.org/hold"
+    assert (keeper.find("gone"), keeper.owner("kept")) == (None, f"kubernetes {seen.namespace}/kept")
     assert depth not in operator.page("metrics")[1]
-    assert seen.events("orders") == ["Declared", "Removed"]
-    seen.finalizers("queue", "orders")
-
-
-def test_one_that_somebody_else_holds_says_that_its_queue_stays(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
-    seen.apply({**queue("orders"), "metadata": {"name": "orders", "finalizers": ["example.org/hold"]}})
-    seen.becomes("queue", "orders", "True", "Declared")
-    seen.delete("queue", "orders", patience_s=0)
-    found = seen.becomes("queue", "orders", "False", "Removed")
-    assert found["message"] == (
-        "the queue stays in the store, as deletionPolicy says; the resource is held by example.org/hold"
-    )
-    assert keeper.find("orders") is not None
-    seen.finalizers("queue", "orders")
-    seen.apply(queue("orders"))
-    seen.becomes("queue", "orders", "True", "Declared")
+    assert seen.events("gone") == ["Declared", "Removed"]
+    for name in ("gone", "kept"):
+        seen.finalizers("queue", name)
+    seen.declared(queue("kept"))
 
 
 def without_patch(rule: dict[str, Any]) -> dict[str, Any]:
@@ -208,8 +173,7 @@ def without_patch(rule: dict[str, Any]) -> dict[str, Any]:
 def test_one_that_goes_during_its_look(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    seen.apply(queue("before"))
-    seen.becomes("queue", "before", "True", "Declared")
+    seen.declared(queue("before"))
     looked = operator.metric("penstock_operator_looks_total", kind="queues")
     store.stop()
     seen.renew(queue("before", maxLength=5))

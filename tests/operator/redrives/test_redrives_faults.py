@@ -30,20 +30,6 @@ REDRIVEN = "penstock_operator_redriven_total"
 WRITTEN = "penstock_operator_status_patches_total"
 
 
-def test_a_paused_target_is_waited_for(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    prepared(seen, keeper)
-    seen.apply(queue("orders", paused=True))
-    seen.becomes("queue", "orders", "True", "Paused")
-    seen.apply(redrive("again", "orders"))
-    found = seen.becomes("redrive", "again", "False", "Pending")
-    assert found["message"] == "target 'orders': the queue is paused"
-    assert len(keeper.dead("orders")) == 5
-    seen.apply(queue("orders", paused=False))
-    seen.becomes("redrive", "again", "True", "Complete")
-    assert told(seen, "again") == (5, 5, 0)
-    assert keeper.take("orders") == numbered(5)
-
-
 def test_it_is_told_now_and_then_and_counted(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     """Four steps a second, of which not each is written."""
     prepared(seen, keeper, 100)
@@ -201,9 +187,7 @@ async def counts(keeper: Keeper, number: int) -> bool:
 
 def test_a_target_that_is_nearly_full(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     """It runs and waits by turns: that is told now and then, and is no warning."""
-    seen.apply(queue("orders"), queue("small", maxLength=2))
-    for name in ("orders", "small"):
-        seen.becomes("queue", name, "True", "Declared")
+    seen.declared(queue("orders"), queue("small", maxLength=2))
     keeper.kill("orders", 30)
     began = time.monotonic()
     seen.apply(redrive("again", "orders", target="small", rate=4))  # a step is of one message

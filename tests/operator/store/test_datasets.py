@@ -65,17 +65,6 @@ def test_data_that_was_lost_while_nobody_looked(
     assert (third.metric(RESTORED), same) == (0, after)
 
 
-def test_data_that_goes_under_its_eyes_counts_once(
-    new_operator: NewOperator, defined: Cluster, namespace: str, store: Server
-) -> None:
-    program = new_operator(dataset_configmap=MAP).ready()
-    before = eventually(lambda: kept(defined, namespace))
-    store.clear()
-    eventually(lambda: kept(defined, namespace)["dataset"] != before["dataset"])
-    assert program.metric(RESTORED) == 1
-    assert program.metric(REPLACED) == int(kept(defined, namespace)["replaced"]) > 0
-
-
 @pytest.mark.parametrize("data", [None, {"dataset": "abc", "replaced": "soon"}, {"replaced": "9" * 400}])
 async def test_what_somebody_wrote_there_is_no_trouble(
     inside: Inside, defined: Cluster, namespace: str, data: dict[str, str] | None
