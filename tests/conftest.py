@@ -14,10 +14,19 @@ from tests.kubernetes.fixtures import (
     defined,
     namespace,
     new_namespace,
+    pytest_runtest_setup,
     restricted,
 )
 
-__all__ = ["api_server", "cluster", "defined", "namespace", "new_namespace", "restricted"]
+__all__ = [
+    "api_server",
+    "cluster",
+    "defined",
+    "namespace",
+    "new_namespace",
+    "pytest_runtest_setup",
+    "restricted",
+]
 
 settings.register_profile("penstock", deadline=None, print_blob=True)
 settings.load_profile("penstock")

@@ -26,7 +26,7 @@ from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore, serve
 from services.system.pdeathsig import die_with_parent
 
 PATIENCE_S = 60.0  # the longest wait for something that must happen; machines are shared
-SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.01, 0.25  # between two looks at what is waited for
+LONGEST_PAUSE_S = 0.25  # between two looks at what is waited for, however long one takes
 PORTS = 20_000  # how many there are for the servers of tests
 MAXMEMORY = 512 << 20
 SIDE_BY_SIDE = 5  # processes at most that run tests at the same time
@@ -35,12 +35,15 @@ _given: set[int] = set()
 
 
 def eventually(
-    condition: Callable[[], Any], patience_s: float = PATIENCE_S, until: Callable[[Any], bool] = bool
+    condition: Callable[[], Any],
+    patience_s: float = PATIENCE_S,
+    until: Callable[[Any], bool] = bool,
+    pause_s: float = 0.01,
 ) -> Any:
     """Waits until it is true and returns what was true; faults of a server on its way up are waited out.
 
-    `until` says what is true of what `condition` returns. One that takes long is asked less often, as what is waited
-    for needs the processor, too. Raises AssertionError with what was seen last.
+    `until` says what is true of what `condition` returns. Two looks are `pause_s` apart at least, and more if one takes
+    long: what is waited for needs the processor, too. Raises AssertionError with what was seen last.
     """
     end = time.monotonic() + patience_s
     seen: Any = None
@@ -54,7 +57,7 @@ def eventually(
         now = time.monotonic()
         if now > end:
             raise AssertionError(f"it never came true: {seen}")
-        time.sleep(min(max(SHORTEST_PAUSE_S, 10 * (now - began)), LONGEST_PAUSE_S))
+        time.sleep(max(pause_s, min(10 * (now - began), LONGEST_PAUSE_S)))
 
 
 def free_port() -> int:

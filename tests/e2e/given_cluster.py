@@ -10,9 +10,9 @@ from tests.kubernetes.cluster import Cluster, Document
 
 
 class GivenCluster(Cluster):
-    def apply(self, documents: Sequence[Document], *where: str) -> None:
+    def apply(self, documents: Sequence[Document], *flags: str) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
-        self.kubectl("apply", "--filename", "-", *where, given=json.dumps(listed))
+        self.kubectl("apply", "--filename", "-", *flags, given=json.dumps(listed))
 
     def get(self, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-o", "json", *_within(namespace)))

@@ -52,11 +52,15 @@ class Cluster:
     def api(self) -> Client:
         return Client(self.kubeconfig)
 
-    def apply(self, documents: Sequence[Document], *where: str) -> None:
-        """Apply them as kubectl does; where: `--namespace` and the one of those that say none. Raises CommandFailed."""
+    def apply(self, documents: Sequence[Document], *flags: str) -> None:
+        """Apply them as kubectl does, and by it if there are other flags than --namespace. Raises CommandFailed."""
+        if flags and flags[:-1] != ("--namespace",):
+            listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
+            self.kubectl("apply", "--filename", "-", *flags, given=json.dumps(listed))
+            return
         for document in documents:
             metadata = document["metadata"]
-            path = self._path_of(document, where[-1] if where else "")
+            path = self._path_of(document, flags[-1] if flags else "")
             notes = {**metadata.get("annotations", {}), LAST_APPLIED: json.dumps(document)}
             given = {**document, "metadata": {**metadata, "annotations": notes}}
             try:

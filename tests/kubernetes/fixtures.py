@@ -18,6 +18,7 @@ USERS = {  # beside the administrator; none has any right that a test does not g
     "nobody": (),
 }
 NewNamespace = Callable[..., str]
+LEFT: list[Cluster] = []  # on which there are definitions that no test uses
 
 
 @pytest.fixture(scope="session")
@@ -34,20 +35,27 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-def cluster(api_server: ApiServer, request: pytest.FixtureRequest) -> Cluster:
-    """As its administrator; without the chart's definitions, unless the test asks for `defined`, too."""
-    administrator = api_server.as_user()
-    if "defined" not in request.fixturenames:
-        forget(administrator)
-    return administrator
+def cluster(api_server: ApiServer) -> Cluster:
+    """As its administrator."""
+    return api_server.as_user()
 
 
-@pytest.fixture
-def defined(api_server: ApiServer) -> Cluster:
-    """As its administrator, with the chart's definitions; they stay for the next test that asks for them."""
+@pytest.fixture(scope="module")
+def defined(api_server: ApiServer) -> Iterator[Cluster]:
+    """As its administrator, with the chart's definitions, which stay until a test wants none."""
+    LEFT.clear()
     administrator = api_server.as_user()
     define(administrator)
-    return administrator
+    yield administrator
+    LEFT.append(administrator)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remove the definitions that other modules left before a test that does not ask for them."""
+    names = getattr(item, "fixturenames", ())
+    if LEFT and "api_server" in names and "defined" not in names:
+        forget(LEFT.pop())
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ def new_program(cluster: Cluster, namespace: str, store: Server, tmp_path: Path)
     yield start
     for program in made:
         program.kill()
+    forget(cluster)
 
 
 def test_it_may_be_stopped_while_it_waits_for_them(new_program: NewProgram) -> None:

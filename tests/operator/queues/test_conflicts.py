@@ -175,17 +175,3 @@ def leads(keeper: Keeper, name: str) -> int | None:
     """The number of the queue there."""
     remote = keeper.spec(name).remote
     return remote.queue_id if remote else None
-
-
-def test_another_operators_queue(
-    new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
-) -> None:
-    """Two releases on one store: neither takes what the other one sees to."""
-    other = Seen(seen.cluster, new_namespace())
-    new_operator().ready()
-    new_operator(namespaces=other.namespace).ready()
-    seen.declared(queue("orders"))
-    other.apply(queue("orders"))
-    found = other.becomes("queue", "orders", "False", "Conflict")
-    assert "which another operator sees to" in found["message"]
-    assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
