@@ -27,7 +27,7 @@ def test_a_queue_is_declared_and_followed(operator: OperatorProgram, seen: Seen,
     assert changed["lastTransitionTime"] == found["lastTransitionTime"]
     kept = keeper.spec("orders")
     assert (kept.max_length, kept.message_ttl) == (7, 3_600_000)
-    assert seen.events("orders") == ["Declared"]
+    eventually(lambda: seen.events("orders") == ["Declared"])
     assert seen.get("queue", "orders")["metadata"].get("finalizers") is None  # Retain: nobody has to wait
 
 
@@ -57,7 +57,7 @@ def test_what_the_store_cannot_keep(operator: OperatorProgram, seen: Seen, keepe
     found = seen.becomes("queue", "orders", "False", "AckLevelRefused")
     assert "replica" in found["message"]
     assert keeper.find("orders") is None
-    assert seen.events("orders") == ["AckLevelRefused"]
+    eventually(lambda: seen.events("orders") == ["AckLevelRefused"])
     seen.declared(queue("orders"))
 
 
@@ -129,7 +129,7 @@ def test_what_the_store_refuses_otherwise(operator: OperatorProgram, seen: Seen,
     found = seen.becomes("queue", "orders", "False", "Refused")
     assert "WRONGTYPE" in found["message"]
     seen.becomes("queue", "other", "True", "Declared")
-    assert seen.events("orders") == ["Declared", "Refused"]
+    eventually(lambda: seen.events("orders") == ["Declared", "Refused"])
 
 
 def test_a_queue_with_a_big_document(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:

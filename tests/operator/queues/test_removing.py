@@ -44,9 +44,9 @@ def test_what_goes_with_a_queue_is_what_its_policy_says(
     assert left == {"kept": True, "gone": False, "changed": True, "empty": False, "full": True}
     assert (keeper.take("kept"), keeper.take("full")) == ([b"one"], [b"one"])
     assert keeper.owner("shared") == "kubernetes elsewhere/shared"
-    assert seen.events("gone") == ["Declared", "Removed"]
+    eventually(lambda: seen.events("gone") == ["Declared", "Removed"])
     assert seen.event("gone", "Removed").endswith("with it 2 messages and 3 dead letters")
-    assert seen.events("full") == ["Declared", "Retained"]
+    eventually(lambda: seen.events("full") == ["Declared", "Retained"])
     assert operator.metric("penstock_operator_removed_total", outcome="Removed") == 2
     seen.declared(queue("kept"))
 
@@ -158,7 +158,7 @@ def test_one_that_somebody_else_holds_says_where_its_queue_is(
         assert found["message"] == f"{says}; the resource is held by example.org/hold"
     assert (keeper.find("gone"), keeper.owner("kept")) == (None, f"kubernetes {seen.namespace}/kept")
     assert depth not in operator.page("metrics")[1]
-    assert seen.events("gone") == ["Declared", "Removed"]
+    eventually(lambda: seen.events("gone") == ["Declared", "Removed"])
     for name in ("gone", "kept"):
         seen.finalizers("queue", name)
     seen.declared(queue("kept"))
@@ -179,6 +179,10 @@ def test_one_that_goes_during_its_look(
     seen.renew(queue("before", maxLength=5))
     seen.apply(queue("orders"))
     seen.delete("queue", "orders", 10)
+    seen.apply(queue("last", deletionPolicy="Delete"))
+    eventually(
+        lambda: seen.get("queue", "last")["metadata"].get("finalizers")
+    )  # it has heard of the end before
     store.cont()
     eventually(lambda: operator.metric("penstock_operator_looks_total", kind="queues") >= looked + 2)
     seen.becomes("queue", "before", "True", "Declared")

@@ -38,7 +38,7 @@ def test_all_go_back_in_their_order(orders: str, seen: Seen, keeper: Keeper) -> 
     assert found["message"] == "5 dead letters are in orders"
     assert told(seen, "again") == (5, 5, 0)
     assert keeper.take("orders") == numbered(5)
-    assert seen.events("again") == ["Running", "Complete"]
+    eventually(lambda: seen.events("again") == ["Running", "Complete"])
     assert re.search(
         r"again +True +Complete +5 +5 +0 ", seen.cluster.kubectl("get", "redrives", "-n", seen.namespace)
     )
