@@ -17,6 +17,7 @@ from tests.kubernetes.fixtures import (
     defined,
     namespace,
     new_namespace,
+    pytest_runtest_setup,
     restricted,
 )
 from tests.stores import (
@@ -43,6 +44,7 @@ __all__ = [
     "new_server",
     "own_cluster",
     "own_server",
+    "pytest_runtest_setup",
     "replicated",
     "restricted",
     "running",

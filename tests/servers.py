@@ -26,6 +26,7 @@ from services.store.redis.embedded import EmbeddedSettings, EmbeddedStore, serve
 from services.system.pdeathsig import die_with_parent
 
 PATIENCE_S = 60.0  # the longest wait for something that must happen; machines are shared
+LONGEST_PAUSE_S = 0.25  # between two looks at what is waited for, however long one takes
 PORTS = 20_000  # how many there are for the servers of tests
 MAXMEMORY = 512 << 20
 SIDE_BY_SIDE = 5  # processes at most that run tests at the same time
@@ -41,20 +42,22 @@ def eventually(
 ) -> Any:
     """Waits until it is true and returns what was true; faults of a server on its way up are waited out.
 
-    pause_s: between two attempts; longer where one costs processor time. `until` says what is true of what `condition`
-    returns. Raises AssertionError with what was seen last.
+    `until` says what is true of what `condition` returns. Two looks are `pause_s` apart at least, and more if one takes
+    long: what is waited for needs the processor, too. Raises AssertionError with what was seen last.
     """
     end = time.monotonic() + patience_s
     seen: Any = None
     while True:
+        began = time.monotonic()
         try:
             if until(seen := condition()):
                 return seen
         except (RedisError, OSError) as error:
             seen = error
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             raise AssertionError(f"it never came true: {seen}")
-        time.sleep(pause_s)
+        time.sleep(max(pause_s, min(10 * (now - began), LONGEST_PAUSE_S)))
 
 
 def free_port() -> int:

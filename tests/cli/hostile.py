@@ -23,7 +23,7 @@ from tempfile import TemporaryFile
 
 from services.system.pdeathsig import die_with_parent
 from tests.cli.shell import PATIENCE_S, Shell
-from tests.operator.forking import NUMBER, Forked
+from tests.forked import NUMBER, Forked
 
 ROOT = Path(__file__).parents[2]
 UID = 123_456

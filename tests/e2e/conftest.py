@@ -17,6 +17,7 @@ import pytest
 
 from tests.e2e import host, steps
 from tests.e2e.diagnosis import diagnosis
+from tests.e2e.given_cluster import GivenCluster
 from tests.e2e.images import Images, built, given, pause
 from tests.e2e.namespaces import own_namespace, wait_until_gone
 from tests.e2e.node.node import Node, running
@@ -78,7 +79,7 @@ def cluster(images: Images, request: pytest.FixtureRequest) -> Iterator[Cluster]
 
 def _cluster(request: pytest.FixtureRequest) -> Cluster:
     if path := _somebodys_own():
-        found = Cluster(Path(path).absolute(), Path.home())
+        found = GivenCluster(Path(path).absolute(), Path.home())
         found.environment = dict(os.environ)  # with what its ways to log in need
         return found
     return request.getfixturevalue("node").cluster  # type: ignore[no-any-return]

@@ -77,6 +77,8 @@ class ApiServer:
         self.folder = folder
         self.port = free_port()
         self._authority = Authority.create(folder, *names)
+        self._views: list[Cluster] = []
+        self._seen: dict[tuple[str, int], Cluster] = {}  # by user and port
         self._tokens = {user: secrets.token_hex(16) for user in (ADMIN, *users)}
         self._trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
         self.etcd = Etcd(folder)
@@ -133,31 +135,36 @@ class ApiServer:
 
     def end(self) -> None:
         """Killed: after SIGTERM it waits a minute for open watches."""
+        for cluster in self._views:
+            cluster.api.close()
         self.daemon.end()
         self.etcd.end()
 
     # who comes
 
-    def as_user(self, name: str = ADMIN) -> Cluster:
-        return self._seen_by(name, self._tokens[name])
+    def as_user(self, name: str = ADMIN, port: int = 0) -> Cluster:
+        """Through another port than its own, if one is given."""
+        if (name, port) not in self._seen:
+            self._seen[name, port] = self._seen_by(f"{name}{port or ''}", self._tokens[name], port)
+        return self._seen[name, port]
 
-    def as_service_account(self, namespace: str, name: str) -> Cluster:
+    def as_service_account(self, namespace: str, name: str, port: int = 0) -> Cluster:
         """With a token of an hour, as a pod would have."""
-        token = self.as_user().kubectl("create", "token", name, "--namespace", namespace)
-        return self._seen_by(f"{namespace}-{name}", token.strip())
+        return self._seen_by(f"{namespace}-{name}", self.as_user().new_token(namespace, name), port)
 
-    def _seen_by(self, name: str, token: str) -> Cluster:
+    def _seen_by(self, name: str, token: str, port: int) -> Cluster:
         home = self.folder / f"home-{name}"
         home.mkdir(exist_ok=True)
         path = home / "kubeconfig"
         path.touch(mode=0o600)
-        path.write_text(json.dumps(self._kubeconfig(token)), "utf-8")
-        return Cluster(path, home)
+        path.write_text(json.dumps(self._kubeconfig(token, port or self.port)), "utf-8")
+        self._views.append(Cluster(path, home))
+        return self._views[-1]
 
-    def _kubeconfig(self, token: str) -> dict[str, object]:
+    def _kubeconfig(self, token: str, port: int) -> dict[str, object]:
         """Whole in itself: it may be copied anywhere on this machine."""
         authority = base64.b64encode((self.folder / "ca.pem").read_bytes()).decode()
-        cluster = {"server": f"https://{HOST}:{self.port}", "certificate-authority-data": authority}
+        cluster = {"server": f"https://{HOST}:{port}", "certificate-authority-data": authority}
         return {
             "apiVersion": "v1",
             "kind": "Config",

@@ -1,33 +1,35 @@
-"""A cluster as somebody with a kubeconfig sees it: through real kubectl and helm."""
+"""A cluster as somebody with a kubeconfig sees it: by calls of its API, and through real kubectl and helm."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.kubernetes.client import MERGE_PATCH, Client, CommandFailed, Document, three_way
+from tests.servers import PATIENCE_S, eventually
 from tools.kubernetes.programs import find
 
 COMMAND_TIMEOUT_S = 120.0
 CHART = Path(__file__).parents[2] / "charts" / "penstock"
 DEFINITIONS = CHART / "files" / "crds"
-Document = Mapping[str, Any]
+STRICT = "?fieldValidation=Strict&fieldManager=tests"
+DEFAULT_NAMESPACE = "default"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # kubectl goes on from it
+AUTHORIZATION = "authorization.k8s.io/v1"
 
-
-class CommandFailed(Exception):
-    """A command that ended with another status than 0; its message is what the command said of that."""
-
-    def __init__(self, command: Sequence[str], status: int, said: str) -> None:
-        super().__init__(f"{' '.join(command)} ended with {status}: {said}")
-        self.status = status
-        self.said = said  # stderr
+__all__ = ["CHART", "DEFINITIONS", "Cluster", "CommandFailed", "Document"]
 
 
 class Cluster:
-    """`home` is where kubectl and helm keep their own files; nobody's settings are used, and none changed."""
+    """`home` is where kubectl and helm keep their own files; nobody's settings are used, and none changed.
+
+    A command costs a hundred times the processor time of a call: it is for what is about kubectl or helm.
+    """
 
     def __init__(self, kubeconfig: Path, home: Path) -> None:
         self.kubeconfig = kubeconfig
@@ -46,34 +48,101 @@ class Cluster:
         """What it prints; `given` is what it reads. Raises CommandFailed."""
         return self._run("helm", words, given)
 
-    def apply(self, documents: Sequence[Document], *flags: str) -> str:
-        """What kubectl says of each. Raises CommandFailed."""
-        listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
-        return self.kubectl("apply", "--filename", "-", *flags, given=json.dumps(listed))
+    @cached_property
+    def api(self) -> Client:
+        return Client(self.kubeconfig)
+
+    def apply(self, documents: Sequence[Document], *flags: str) -> None:
+        """Apply them as kubectl does, and by it if there are other flags than --namespace. Raises CommandFailed."""
+        if flags and flags[:-1] != ("--namespace",):
+            listed = {"apiVersion": "v1", "kind": "List", "items": list(documents)}
+            self.kubectl("apply", "--filename", "-", *flags, given=json.dumps(listed))
+            return
+        for document in documents:
+            metadata = document["metadata"]
+            path = self._path_of(document, flags[-1] if flags else "")
+            notes = {**metadata.get("annotations", {}), LAST_APPLIED: json.dumps(document)}
+            given = {**document, "metadata": {**metadata, "annotations": notes}}
+            try:
+                found = self.api.call("GET", f"{path}/{metadata['name']}")
+            except CommandFailed as error:
+                if error.status != 404:
+                    raise
+                self.api.call("POST", path + STRICT, given)
+                continue
+            before = json.loads(found["metadata"].get("annotations", {}).get(LAST_APPLIED, "{}"))
+            patch = three_way(before, given)
+            self.api.call("PATCH", f"{path}/{metadata['name']}{STRICT}", patch, MERGE_PATCH)
+
+    def create(self, document: Document, namespace: str = "", *, dry_run: bool = False) -> dict[str, Any]:
+        """Return what the API server makes of it. Raises CommandFailed."""
+        words = STRICT + ("&dryRun=All" if dry_run else "")
+        return self.api.call("POST", self._path_of(document, namespace) + words, document)
 
     def get(self, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
         """Raises CommandFailed."""
-        found: dict[str, Any] = json.loads(self.kubectl("get", kind, name, "-o", "json", *_within(namespace)))
-        return found
+        return self.api.call("GET", self._path(kind, name, namespace))
 
     def items(self, kind: str, namespace: str = "") -> list[dict[str, Any]]:
         """All of that kind in the namespace, or on the cluster. Raises CommandFailed."""
-        where = _within(namespace) or ("--all-namespaces",)
-        found: list[dict[str, Any]] = json.loads(self.kubectl("get", kind, "-o", "json", *where))["items"]
-        return found
+        told = self.api.call("GET", self.api.resource(kind).path(namespace))
+        common = {"apiVersion": told["apiVersion"], "kind": told["kind"].removesuffix("List")}
+        return [{**common, **each} for each in told["items"] or ()]
+
+    def patch(
+        self, kind: str, name: str, patch: Document, namespace: str = "", subresource: str = ""
+    ) -> None:
+        """Merge this into it. Raises CommandFailed."""
+        path = self._path(kind, name, namespace) + (f"/{subresource}" if subresource else "")
+        self.api.call("PATCH", path + STRICT, patch, MERGE_PATCH)
+
+    def delete(self, kind: str, name: str, namespace: str = "", patience_s: float = PATIENCE_S) -> None:
+        """Return once it is gone; patience_s = 0: at once. Raises CommandFailed, and AssertionError if it stays."""
+        path = self._path(kind, name, namespace)
+        told = self.api.call("DELETE", path)
+        uid = told["details"]["uid"] if told["kind"] == "Status" else told["metadata"]["uid"]
+        if patience_s:
+            eventually(lambda: self._is_gone(path, uid), patience_s)
+
+    def _is_gone(self, path: str, uid: str) -> bool:
+        """Return whether nothing is there, or another one of the name."""
+        try:
+            return bool(self.api.call("GET", path)["metadata"]["uid"] != uid)
+        except CommandFailed as error:
+            if error.status != 404:
+                raise
+            return True
 
     def may(self, verb: str, kind: str, namespace: str = "") -> bool:
         """By RBAC; the server comes to know of a new binding some time after it was made."""
-        return "yes" in self._answer("kubectl", ["auth", "can-i", verb, kind, *_within(namespace)]).stdout
+        word, _, subresource = kind.partition("/")
+        resource = self.api.resource(word)
+        asked = {"verb": verb, "group": resource.group, "resource": resource.plural}
+        attributes = {**asked, "subresource": subresource, "namespace": namespace}
+        review = {
+            "apiVersion": AUTHORIZATION,
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        told = self.api.call("POST", f"/apis/{AUTHORIZATION}/selfsubjectaccessreviews", review)
+        return bool(told["status"]["allowed"])
+
+    def new_token(self, namespace: str, account: str) -> str:
+        """Return a token of an hour for that service account. Raises CommandFailed."""
+        path = self._path("serviceaccounts", account, namespace)
+        token: str = self.api.call("POST", f"{path}/token", {"spec": {}})["status"]["token"]
+        return token
+
+    def _path(self, kind: str, name: str, namespace: str) -> str:
+        return self.api.resource(kind).path(namespace or DEFAULT_NAMESPACE, name)
+
+    def _path_of(self, document: Document, namespace: str) -> str:
+        """Where objects like this one are made."""
+        namespace = document["metadata"].get("namespace") or namespace or DEFAULT_NAMESPACE
+        return self.api.resource_of(document).path(namespace)
 
     def _run(self, name: str, words: Sequence[str], given: str) -> str:
-        done = self._answer(name, words, given)
-        if done.returncode:
-            raise CommandFailed([name, *words], done.returncode, done.stderr.strip())
-        return done.stdout
-
-    def _answer(self, name: str, words: Sequence[str], given: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        done = subprocess.run(
             [find(name), *words],
             input=given,
             env=self.environment,
@@ -81,7 +150,6 @@ class Cluster:
             text=True,
             timeout=self.timeout_s,
         )
-
-
-def _within(namespace: str) -> tuple[str, ...]:
-    return ("--namespace", namespace) if namespace else ()
+        if done.returncode:
+            raise CommandFailed([name, *words], done.returncode, done.stderr.strip())
+        return done.stdout

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.kubernetes.apiserver import ApiServer
-from tests.kubernetes.cluster import DEFINITIONS, Cluster
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.definitions import define, forget
 from tests.kubernetes.namespaces import RESTRICTED, make_namespace, remove_namespace
 from tools.cache import NotBuilt
 
@@ -17,6 +18,7 @@ USERS = {  # beside the administrator; none has any right that a test does not g
     "nobody": (),
 }
 NewNamespace = Callable[..., str]
+LEFT: list[Cluster] = []  # on which there are definitions that no test uses
 
 
 @pytest.fixture(scope="session")
@@ -40,12 +42,20 @@ def cluster(api_server: ApiServer) -> Cluster:
 
 @pytest.fixture(scope="module")
 def defined(api_server: ApiServer) -> Iterator[Cluster]:
-    """As its administrator, with Queue and Peer as the chart defines them."""
+    """As its administrator, with the chart's definitions, which stay until a test wants none."""
+    LEFT.clear()
     administrator = api_server.as_user()
-    administrator.kubectl("apply", "--filename", str(DEFINITIONS))
-    administrator.kubectl("wait", "--for=condition=Established", "--filename", str(DEFINITIONS))
+    define(administrator)
     yield administrator
-    administrator.kubectl("delete", "--filename", str(DEFINITIONS))
+    LEFT.append(administrator)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remove the definitions that other modules left before a test that does not ask for them."""
+    names = getattr(item, "fixturenames", ())
+    if LEFT and "api_server" in names and "defined" not in names:
+        forget(LEFT.pop())
 
 
 @pytest.fixture

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import operator
 import secrets
 from collections.abc import Mapping
 
+from tests.kubernetes.client import CommandFailed, Resource
 from tests.kubernetes.cluster import Cluster
 from tests.servers import PATIENCE_S, eventually
 
@@ -27,23 +28,31 @@ def make_namespace(cluster: Cluster, labels: Mapping[str, str] | None = None) ->
 
 
 def remove_namespace(cluster: Cluster, name: str, patience_s: float = PATIENCE_S) -> None:
-    """Empties it, then lets it go. Raises AssertionError if something stays, as its finalizer is removed by nobody."""
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
-    kinds = ",".join(
-        cluster.kubectl("api-resources", "--namespaced", "--verbs=list,delete", "-o", "name").split()
-    )
-    cluster.kubectl("delete", kinds, "--all", "--namespace", name, "--wait=false")
-    left: list[str] = []
+    """Empty it, then let it go. Raises AssertionError if something stays, as its finalizer is removed by nobody."""
+    cluster.delete("namespaces", name, patience_s=0)
+    kinds = [
+        each for each in cluster.api.resources() if each.is_namespaced and "deletecollection" in each.verbs
+    ]
+    kinds = [each for each in kinds if _objects(cluster, each, name)]
+    for kind in kinds:
+        cluster.api.call("DELETE", kind.path(name))
 
-    def is_empty() -> bool:
-        left[:] = cluster.kubectl("get", kinds, "--namespace", name, "-o", "name").split()
-        return not left
+    def left() -> list[str]:
+        return [f"{kind.kind.lower()}/{there}" for kind in kinds for there in _objects(cluster, kind, name)]
 
     try:
-        eventually(is_empty, patience_s)
+        eventually(left, patience_s, until=operator.not_)
     except AssertionError as error:
-        raise AssertionError(f"namespace {name} cannot go, as these stay: {', '.join(left)}") from error
-    finalized = {**cluster.get("namespace", name), "spec": {"finalizers": []}}
-    cluster.kubectl(
-        "replace", "--raw", f"/api/v1/namespaces/{name}/finalize", "-f", "-", given=json.dumps(finalized)
-    )
+        raise AssertionError(f"namespace {name} cannot go, as these stay: {', '.join(left())}") from error
+    finalized = {**cluster.get("namespaces", name), "spec": {"finalizers": []}}
+    cluster.api.call("PUT", f"/api/v1/namespaces/{name}/finalize", finalized)
+
+
+def _objects(cluster: Cluster, kind: Resource, namespace: str) -> list[str]:
+    """Return the names of what is there; none of a kind that is not served any more."""
+    try:
+        return sorted(cluster.api.names(kind, namespace))
+    except CommandFailed as error:
+        if error.status != 404:
+            raise
+        return []

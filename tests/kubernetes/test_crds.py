@@ -1,11 +1,10 @@
 """The resources on a real API server: it takes and refuses what `penstock up` takes and refuses, and says why.
 
-Each document is shown to the model and to the API server (`kubectl create --dry-run=server`).
+Each document is shown to the model and to the API server, which keeps none of them (a dry run).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -61,8 +60,7 @@ def model_takes(kind: str, spec: Spec) -> bool:
 def offer(cluster: Cluster, kind: str, spec: Spec) -> str:
     """What the API server says against it."""
     try:
-        given = json.dumps(document(kind, spec))
-        cluster.kubectl("create", "--dry-run=server", "--filename", "-", given=given)
+        cluster.create(document(kind, spec), dry_run=True)
     except CommandFailed as refusal:
         return refusal.said
     return ""
@@ -129,9 +127,7 @@ def test_a_redrive_is_never_another_one(cluster: Cluster, namespace: str) -> Non
 
 
 def give_status(cluster: Cluster, namespace: str, kind: str, status: dict[str, Any]) -> None:
-    patch = json.dumps({"status": status})
-    words = ("--subresource=status", "--type=merge", "--patch", patch, "--namespace", namespace)
-    cluster.kubectl("patch", kind, "one", *words)
+    cluster.patch(kind, "one", {"status": status}, namespace, "status")
 
 
 def ready(reason: str) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from penstock_operator.cluster.api import Api
 
+from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
 from tests.operator.inside import Inside, access
 from tests.operator.keeper import Keeper
+from tests.operator.line import Line
 from tests.operator.program import OperatorProgram
 from tests.operator.resource_documents import Seen
 from tests.servers import PROGRAMS, Server
@@ -32,6 +34,13 @@ def keeper(store: Server) -> Keeper:
 
 
 @pytest.fixture
+def line(api_server: ApiServer) -> Iterator[Line]:
+    """To the API server."""
+    with Line(api_server.port) as line:
+        yield line
+
+
+@pytest.fixture
 def seen(defined: Cluster, namespace: str) -> Seen:
     return Seen(defined, namespace)
 
@@ -48,8 +57,7 @@ def new_operator(defined: Cluster, namespace: str, store: Server, tmp_path: Path
 
     yield start
     for program in made:
-        if program.process is not None and program.process.poll() is None:
-            program.kill()
+        program.kill()
     let_go(defined)
     for program in made:
         faults = "\n".join(line for line in program.text().splitlines() if "Traceback" in line)
@@ -61,9 +69,7 @@ def let_go(cluster: Cluster) -> None:
     """Nobody is left who would take finalizers off."""
     for found in cluster.items("queues"):
         if found["metadata"].get("finalizers"):
-            metadata = found["metadata"]
-            words = ("--type=merge", "--patch", '{"metadata": {"finalizers": []}}')
-            cluster.kubectl("patch", "queue", metadata["name"], "--namespace", metadata["namespace"], *words)
+            Seen(cluster, found["metadata"]["namespace"]).finalizers("queue", found["metadata"]["name"])
 
 
 @pytest.fixture

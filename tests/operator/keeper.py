@@ -41,6 +41,12 @@ class Keeper:
 
         return self.do(look)
 
+    def spec(self, name: str) -> QueueSpec:
+        """Of a queue that is there."""
+        queue = self.find(name)
+        assert queue is not None
+        return queue.spec
+
     def owner(self, name: str) -> str:
         """Of a queue; '' if there is none."""
         queue = self.find(name)

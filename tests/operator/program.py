@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import os
 import re
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Self
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from tests.kubernetes.cluster import Cluster
-from tests.operator.forking import Forked, forked
+from tests.operator.forking import forked
 from tests.servers import eventually, free_port
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 30.0
+PATIENCE_S, END_S = 30.0, 60.0
 
 
 class OperatorProgram:
@@ -34,12 +35,22 @@ class OperatorProgram:
             **{f"PENSTOCK_OPERATOR_{name.upper()}": str(value) for name, value in told.items()},
         }
         self._log = folder / f"operator-{self.port}.log"
-        self.process: Forked | None = None
+        self.process: ForkServerProcess | None = None
 
     def start(self) -> Self:
         """Does not wait for anything."""
         self.process = forked(self.environment, self._log)
         return self
+
+    def ended(self) -> int:
+        """Its exit status, once it has ended by itself."""
+        assert self.process is not None
+        return _status(self.process)
+
+    def command(self, *words: str) -> tuple[int, str]:
+        """Run another of its commands, with its settings, until it ends; its exit status and what it logs."""
+        log = self._log.with_suffix(f".{words[0]}")
+        return _status(forked(self.environment, log, *words)), log.read_text("utf-8", "replace")
 
     def ready(self) -> Self:
         """Returns once it says so."""
@@ -79,13 +90,13 @@ class OperatorProgram:
     def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        self.process.wait()
+        self.process.join()
 
     def stop(self) -> int:
         """By SIGTERM; its exit status."""
         assert self.process is not None
         self.process.terminate()
-        return self.process.wait(PATIENCE_S)
+        return _status(self.process)
 
     def memory(self) -> int:
         """Octets of its memory in use (RSS)."""
@@ -94,3 +105,10 @@ class OperatorProgram:
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         assert found
         return int(found[1]) * 1024
+
+
+def _status(process: ForkServerProcess) -> int:
+    """With which it ended; it has a minute."""
+    process.join(END_S)
+    assert process.exitcode is not None, "it does not end"
+    return process.exitcode

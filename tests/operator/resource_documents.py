@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import ssl
-from contextlib import closing
-from functools import partial
-from http.client import HTTPSConnection
-from pathlib import Path
 from typing import Any
 
 from services.store.model.document import API_VERSION
@@ -32,6 +25,12 @@ def redrive(name: str, source: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": "Redrive", "metadata": {"name": name}, "spec": spec}
 
 
+def ready_of(resource: dict[str, Any]) -> dict[str, Any]:
+    """Return its condition Ready; {} before the first."""
+    conditions = resource.get("status", {}).get("conditions", [])
+    return next((one for one in conditions if one["type"] == "Ready"), {})
+
+
 class Seen:
     """A namespace as tests look at it."""
 
@@ -42,41 +41,26 @@ class Seen:
     def apply(self, *documents: dict[str, Any]) -> None:
         self.cluster.apply(documents, "--namespace", self.namespace)
 
-    def delete(self, kind: str, name: str, *flags: str) -> None:
-        self.cluster.kubectl("delete", kind, name, "--namespace", self.namespace, *flags)
+    def declared(self, *documents: dict[str, Any]) -> None:
+        """Apply them, and wait until each is."""
+        self.apply(*documents)
+        for each in documents:
+            self.becomes(each["kind"].lower(), each["metadata"]["name"], "True", "Declared")
+
+    def delete(self, kind: str, name: str, patience_s: float = PATIENCE_S) -> None:
+        """Return once it is gone; patience_s = 0: at once."""
+        self.cluster.delete(kind, name, self.namespace, patience_s)
 
     def renew(self, document: dict[str, Any]) -> None:
         """Deletes it and makes it anew while kopf sees to a change of it: the old one's end is heard of last."""
-        base = f"/apis/{API_VERSION}/namespaces/{self.namespace}/{document['kind'].lower()}s"
-        path = f"{base}/{document['metadata']['name']}"
-        with closing(self._connection()) as connection:
-            call = partial(self._call, connection)
-            call("PATCH", path, {"metadata": {"labels": {"changed": "now"}}})
-            call("DELETE", path)
-            call("POST", base, document)
+        kind, name = document["kind"].lower(), document["metadata"]["name"]
+        self.cluster.patch(kind, name, {"metadata": {"labels": {"changed": "now"}}}, self.namespace)
+        self.delete(kind, name, patience_s=0)
+        self.cluster.create(document, self.namespace)
 
-    def _call(
-        self, connection: HTTPSConnection, method: str, path: str, document: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """kubectl takes too long."""
-        (user,) = self._kubeconfig()["users"]
-        content = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {"Authorization": f"Bearer {user['user']['token']}", "Content-Type": content}
-        connection.request(method, path, json.dumps(document) if document else None, headers)
-        answer = connection.getresponse()
-        told: dict[str, Any] = json.loads(answer.read())
-        assert answer.status < 300, told
-        return told
-
-    def _connection(self) -> HTTPSConnection:
-        (found,) = self._kubeconfig()["clusters"]
-        authority = base64.b64decode(found["cluster"]["certificate-authority-data"]).decode()
-        trust = ssl.create_default_context(cadata=authority)
-        return HTTPSConnection(found["cluster"]["server"].removeprefix("https://"), context=trust, timeout=10)
-
-    def _kubeconfig(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(Path(self.cluster.environment["KUBECONFIG"]).read_text())
-        return found
+    def finalizers(self, kind: str, name: str, *held_by: str) -> None:
+        """Let only these hold it."""
+        self.cluster.patch(kind, name, {"metadata": {"finalizers": [*held_by]}}, self.namespace)
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         return self.cluster.get(kind, name, self.namespace)
@@ -87,10 +71,7 @@ class Seen:
         return found.get("status", ""), found.get("reason", "")
 
     def condition(self, kind: str, name: str) -> dict[str, Any]:
-        resource = self.get(kind, name)
-        conditions = resource.get("status", {}).get("conditions", [])
-        found: dict[str, Any] = next((one for one in conditions if one["type"] == "Ready"), {})
-        return found
+        return ready_of(self.get(kind, name))
 
     def becomes(
         self, kind: str, name: str, status: str, reason: str, patience_s: float = PATIENCE_S
@@ -99,13 +80,10 @@ class Seen:
         last: dict[str, Any] = {}
 
         def is_so() -> bool:
-            last.update(self.condition(kind, name))
-            newest = self.get(kind, name)["metadata"]["generation"]
-            return (last.get("status"), last.get("reason"), last.get("observedGeneration")) == (
-                status,
-                reason,
-                newest,
-            )
+            resource = self.get(kind, name)
+            last.update(ready_of(resource))
+            told = (last.get("status"), last.get("reason"), last.get("observedGeneration"))
+            return told == (status, reason, resource["metadata"]["generation"])
 
         try:
             eventually(is_so, patience_s)

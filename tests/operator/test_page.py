@@ -75,10 +75,9 @@ def test_letters_are_redriven(operator: OperatorProgram, type_in: Type, keeper: 
 def test_a_finalizer_is_taken_off(new_operator: NewOperator, type_in: Type, seen: Seen) -> None:
     """Nobody is there who would do it."""
     operator = new_operator().ready()
-    seen.apply(queue("orders", deletionPolicy="Delete"))
-    seen.becomes("queue", "orders", "True", "Declared")
+    seen.declared(queue("orders", deletionPolicy="Delete"))
     operator.kill()
-    seen.delete("queue", "orders", "--wait=false")
+    seen.delete("queue", "orders", patience_s=0)
     assert "queue.penstock.dev/orders patched" in type_in(FREE)
     eventually(lambda: not seen.cluster.items("queues", seen.namespace))
 

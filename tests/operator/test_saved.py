@@ -59,9 +59,7 @@ def test_a_queue_that_is_replaced_by_a_saved_document(
     settled(seen, queue("orders", maxLength=9), unlike=first)
     seen.cluster.kubectl("replace", "--namespace", seen.namespace, "--filename", "-", given=document)
     seen.becomes("queue", "orders", "True", "Declared", PATIENCE_S)
-    kept = keeper.find("orders")
-    assert kept is not None
-    assert kept.spec.max_length == 5
+    assert keeper.spec("orders").max_length == 5
 
 
 def test_a_peer_of_which_a_saved_document_is_applied(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -45,9 +42,7 @@ def deployment() -> dict[str, Any]:
 
 
 def replicas(seen: Seen, number: int) -> None:
-    patch = f'{{"status": {{"replicas": {number}}}}}'
-    words = ("--subresource=status", "--type=merge", "--patch", patch, "--namespace", seen.namespace)
-    seen.cluster.kubectl("patch", "deployment", "operator", *words)
+    seen.cluster.patch("deployment", "operator", {"status": {"replicas": number}}, seen.namespace, "status")
 
 
 @contextmanager
@@ -70,15 +65,9 @@ def controlled(program: OperatorProgram, seen: Seen) -> Iterator[None]:
 def uninstall(program: OperatorProgram, seen: Seen, timeout_s: float = 20) -> str:
     """As the hook's Job runs it; what it logs."""
     words = ["--release", "penstock", "--namespace", seen.namespace, "--deployment", "operator"]
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "penstock_operator", "uninstall", *words, "--timeout", str(timeout_s)],
-        env=program.environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s + 20,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+    status, said = program.command("uninstall", *words, "--timeout", str(timeout_s))
+    assert status == 0, said
+    return said
 
 
 def of_the_release(seen: Seen, name: str, policy: str) -> dict[str, Any]:
@@ -101,7 +90,7 @@ def test_the_releases_own_go_and_others_stay(operator: OperatorProgram, seen: Se
     assert seen.get("queue", "theirs")["status"]["ackLevel"] == "fsync"
     owner = f"released kubernetes {seen.namespace}/kept-own"
     assert (keeper.find("own"), keeper.owner("kept-own")) == (None, owner)
-    seen.delete("queue", "theirs", "--timeout=5s")  # no finalizer holds it
+    seen.delete("queue", "theirs", 5)  # no finalizer holds it
     assert keeper.take("theirs") == [b"one"]
 
 
@@ -111,7 +100,7 @@ def test_what_is_going_is_waited_for(
     operator = new_operator().ready()
     declared(seen, "orders", "Delete")
     store.kill9()
-    seen.delete("queue", "orders", "--wait=false")
+    seen.delete("queue", "orders", patience_s=0)
     with controlled(operator, seen):
         hook = Thread(target=uninstall, args=(operator, seen, 30))
         hook.start()
@@ -129,7 +118,7 @@ def test_without_store_and_operator_nothing_hangs(
     declared(seen, "orders", "Delete")
     store.kill9()
     operator.kill()
-    seen.delete("queue", "orders", "--wait=false")
+    seen.delete("queue", "orders", patience_s=0)
     began = time.monotonic()
     said = uninstall(operator, seen, 3)
     assert time.monotonic() - began < 20
@@ -155,23 +144,17 @@ def test_an_operator_whose_namespace_goes_lets_go(
     assert operator.stop() == 0
     assert seen.get("queue", "orders")["metadata"]["finalizers"]  # it may be back in a moment
     operator.start().ready()
-    seen.cluster.kubectl("delete", "namespace", seen.namespace, "--wait=false")
+    seen.cluster.delete("namespace", seen.namespace, patience_s=0)
     assert operator.stop() == 0
     assert not seen.get("queue", "orders")["metadata"].get("finalizers")
     assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
-
-
-def finalizers(seen: Seen, *names: str) -> None:
-    patch = json.dumps({"metadata": {"finalizers": list(names)}})
-    words = ("--type=merge", "--patch", patch, "--namespace", seen.namespace)
-    seen.cluster.kubectl("patch", "queue", "orders", *words)
 
 
 def test_finalizers_of_others_stay(new_operator: NewOperator, seen: Seen, store: Server) -> None:
     operator = new_operator().ready()
     seen.apply(queue("orders"))
     operator.kill()
-    finalizers(seen, "example.org/first", FINALIZER, "example.org/last")
+    seen.finalizers("queue", "orders", "example.org/first", FINALIZER, "example.org/last")
     uninstall(operator, seen, 3)
     assert seen.get("queue", "orders")["metadata"]["finalizers"] == ["example.org/first", "example.org/last"]
 
@@ -197,8 +180,8 @@ class Overtaken(Api):
 async def test_finalizers_that_change_meanwhile(defined: Cluster, seen: Seen) -> None:
     """It takes off what it means to, however old its list is, and no other one in that place."""
     seen.apply(queue("orders"))
-    finalizers(seen, FINALIZER)
-    added = partial(finalizers, seen, "example.org/first", FINALIZER)
+    seen.finalizers("queue", "orders", FINALIZER)
+    added = partial(seen.finalizers, "queue", "orders", "example.org/first", FINALIZER)
     api = Overtaken(lambda: access(defined), [added])
     await Releasing(api, (seen.namespace,)).take_finalizers_off()
     await api.close()

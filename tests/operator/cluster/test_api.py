@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -23,11 +22,12 @@ from penstock_operator.status.statuses import Statuses
 from services.kit.net.tls import TlsSettings, server_context
 from tests.kit.authority import Authority
 from tests.kubernetes.apiserver import ApiServer
-from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.cluster import Cluster, CommandFailed
 from tests.operator.inside import Inside, access, read
+from tests.operator.line import Line
 from tests.operator.program import OperatorProgram
 from tests.operator.resource_documents import Seen, queue
-from tests.operator.test_faults import rights
+from tests.operator.rights import rights
 from tests.servers import Server, eventually
 
 WELL = Verdict(Ready.YES, Reason.DECLARED, "as it is declared", {"depth": 1})
@@ -58,15 +58,11 @@ async def test_a_token_that_is_not_known_any_more_is_renewed(
     log_ins: LogIns, defined: Cluster, seen: Seen
 ) -> None:
     """As a pod's is every hour: the call is done, and the calls after it with the new one."""
-    api, left = log_ins("worn out", account_token(defined, seen), "never asked for")
+    api, left = log_ins("worn out", defined.new_token(seen.namespace, "default"), "never asked for")
     for _ in range(2):
         made = await api.call("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW)
         assert made["status"]["userInfo"]["username"] == f"system:serviceaccount:{seen.namespace}:default"
     assert left == ["never asked for"]
-
-
-def account_token(cluster: Cluster, seen: Seen) -> str:
-    return cluster.kubectl("create", "token", "default", "--namespace", seen.namespace).strip()
 
 
 async def test_it_is_asked_once_again_and_no_more(log_ins: LogIns) -> None:
@@ -80,29 +76,45 @@ async def test_who_may_not_is_known_and_logs_in_no_more(
     log_ins: LogIns, defined: Cluster, seen: Seen
 ) -> None:
     """403 is another matter: a new token would change nothing."""
-    api, left = log_ins(account_token(defined, seen), "never asked for")
+    api, left = log_ins(defined.new_token(seen.namespace, "default"), "never asked for")
     with pytest.raises(ApiError) as refused:
         await api.call("GET", "/api/v1/namespaces")
     assert (refused.value.status, left) == (403, ["never asked for"])
 
 
 def test_it_ends_with_a_failure_when_nobody_knows_it_any_more(
-    api_server: ApiServer, defined: Cluster, seen: Seen, store: Server, tmp_path: Path
+    api_server: ApiServer, line: Line, seen: Seen, store: Server, tmp_path: Path
 ) -> None:
     """Its pod is then started again, and that is seen. What it logs has tracebacks of kopf's, which ends by one."""
     seen.apply(*rights("default", "ServiceAccount"))
-    known = api_server.as_service_account(seen.namespace, "default")
+    known = api_server.as_service_account(seen.namespace, "default", line.port)
     eventually(lambda: known.may("patch", "queues.penstock.dev/status", seen.namespace))
     running = OperatorProgram(known, store.url, tmp_path, namespaces=seen.namespace).start()
-    assert running.process is not None
     try:
         running.ready()
         seen.delete("serviceaccount", "default")
-        api_server.restart()  # it remembers for some seconds whom it knew
-        assert running.process.wait(150) == 1
+        eventually(lambda: is_unknown(known))  # the API server remembers it for some seconds
+        line.break_all()
+        assert running.ended() == 1
     finally:
         running.kill()
     assert "penstock: the API server refused: Unauthorized" in running.text()
+
+
+def is_unknown(cluster: Cluster) -> bool:
+    try:
+        cluster.items("namespaces")
+    except CommandFailed as refused:
+        return refused.status == 401
+    raise AssertionError("it may not list namespaces")
+
+
+async def test_a_list_has_all_pages(inside: Inside, seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock_operator.cluster.api.PAGE", 2)
+    names = [f"q{number}" for number in range(5)]
+    seen.apply(*map(queue, names))
+    found = [each async for each in inside.api.list(Kind.QUEUE, seen.namespace)]
+    assert [each["metadata"]["name"] for each in found] == names
 
 
 async def test_another_one_of_the_name_is_not_written_to(inside: Inside, seen: Seen) -> None:
@@ -135,7 +147,7 @@ class Quicker:
 
     def __init__(self, behind: Access, seen: Seen, name: str) -> None:
         self._behind = behind
-        self._change = partial(seen.cluster.kubectl, "label", "queue", name, "--namespace", seen.namespace)
+        self._seen, self._name = seen, name
         self.wins = 0  # how often still
         self.writes = 0
 
@@ -143,7 +155,8 @@ class Quicker:
         if request.method == "PATCH":
             self.writes += 1
             if self.writes <= self.wins:
-                await asyncio.to_thread(self._change, f"changed=n{self.writes}", "--overwrite")
+                label = {"metadata": {"labels": {"changed": f"n{self.writes}"}}}
+                self._seen.cluster.patch("queue", self._name, label, self._seen.namespace)
         headers = {**self._behind.headers, "Content-Type": request.headers["Content-Type"]}
         async with (
             aiohttp.ClientSession() as session,

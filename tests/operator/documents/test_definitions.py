@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
@@ -13,12 +13,13 @@ from penstock_operator.cluster.resources import Kind
 
 from tests.declared_needs import declared_needs
 from tests.kubernetes.apiserver import ApiServer
-from tests.kubernetes.cluster import DEFINITIONS, Cluster
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.definitions import define, definitions, forget
 from tests.operator.inside import access
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.resource_documents import Seen, queue
-from tests.operator.test_faults import rights
+from tests.operator.rights import rights
 from tests.servers import Server, eventually
 
 MISSING = (
@@ -28,53 +29,19 @@ MISSING = (
 NewProgram = Callable[..., OperatorProgram]
 
 
-def define(cluster: Cluster) -> None:
-    cluster.kubectl("apply", "--filename", str(DEFINITIONS))
-    cluster.kubectl("wait", "--for=condition=Established", "--filename", str(DEFINITIONS))
-
-
-def forget(cluster: Cluster) -> None:
-    cluster.kubectl("delete", "--ignore-not-found", "--filename", str(DEFINITIONS))
-
-
 @pytest.fixture
-def undefined(cluster: Cluster) -> Iterator[Cluster]:
-    """Nobody has defined anything yet."""
-    forget(cluster)
-    yield cluster
-    forget(cluster)
-
-
-@pytest.fixture
-def new_program(undefined: Cluster, namespace: str, store: Server, tmp_path: Path) -> Iterator[NewProgram]:
+def new_program(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> Iterator[NewProgram]:
     """Operators that may end by themselves."""
     made: list[OperatorProgram] = []
 
-    def start(cluster: Cluster = undefined, **settings: object) -> OperatorProgram:
+    def start(cluster: Cluster = cluster, **settings: object) -> OperatorProgram:
         made.append(OperatorProgram(cluster, store.url, tmp_path, namespaces=namespace, **settings))
         return made[-1].start()
 
     yield start
     for program in made:
-        if program.process is not None and program.process.poll() is None:
-            program.kill()
-
-
-def test_definitions_that_come_later_are_watched(
-    new_program: NewProgram, undefined: Cluster, namespace: str, keeper: Keeper
-) -> None:
-    """Only a watch puts finalizers on, and takes them off."""
-    program = new_program()
-    eventually(lambda: program.events("definitions_missing"))
-    assert program.page("readyz") == (503, MISSING)
-    define(undefined)
-    program.ready()
-    seen = Seen(undefined, namespace)
-    seen.apply(queue("orders", deletionPolicy="Delete"))
-    seen.becomes("queue", "orders", "True", "Declared")
-    seen.delete("queue", "orders", "--timeout=30s")
-    assert keeper.find("orders") is None
-    assert program.stop() == 0
+        program.kill()
+    forget(cluster)
 
 
 def test_it_may_be_stopped_while_it_waits_for_them(new_program: NewProgram) -> None:
@@ -84,38 +51,31 @@ def test_it_may_be_stopped_while_it_waits_for_them(new_program: NewProgram) -> N
 
 
 def test_it_ends_with_a_failure_when_they_go(
-    new_program: NewProgram, undefined: Cluster, namespace: str, keeper: Keeper
+    new_program: NewProgram, cluster: Cluster, namespace: str, keeper: Keeper
 ) -> None:
     """Its pod is started again, and the next one waits for them."""
-    define(undefined)
+    define(cluster)
     first = new_program().ready()
-    assert first.process is not None
-    forget(undefined)
-    assert first.process.wait(60) == 1
+    forget(cluster)
+    assert first.ended() == 1
     (said,) = [line for line in first.text().splitlines() if line.startswith("penstock: ")]
     assert said.startswith("penstock: the watches ended: nobody has defined ")
     assert said.endswith(" of penstock.dev/v1alpha1: apply the CRDs (crds.enabled)")
     second = new_program()
     eventually(lambda: second.page("readyz") == (503, MISSING))
-    define(undefined)
-    second.ready()
-    seen = Seen(undefined, namespace)
-    seen.apply(queue("orders", deletionPolicy="Delete"))
-    seen.becomes("queue", "orders", "True", "Declared")
-    seen.delete("queue", "orders", "--timeout=30s")
-    assert keeper.find("orders") is None
 
 
 def test_definitions_of_another_version(
-    new_program: NewProgram, undefined: Cluster, namespace: str, keeper: Keeper
+    new_program: NewProgram, cluster: Cluster, namespace: str, keeper: Keeper
 ) -> None:
     """They fill in a field that the operator does not know. When they are put back it needs no restart."""
-    define(undefined)
-    field = {"type": "string", "default": "x"}
-    path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/newField"
-    patch = json.dumps([{"op": "add", "path": path, "value": field}])
-    undefined.kubectl("patch", "crd", "queues.penstock.dev", "--type=json", "--patch", patch)
-    seen = Seen(undefined, namespace)
+    define(cluster)
+    known = definitions()["queues.penstock.dev"]["spec"]["versions"]
+    other = deepcopy(known)
+    fields = other[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    fields["newField"] = {"type": "string", "default": "x"}
+    cluster.patch("crd", "queues.penstock.dev", {"spec": {"versions": other}})
+    seen = Seen(cluster, namespace)
 
     def is_filled_in() -> bool:
         seen.apply(queue("orders", maxLength=5))
@@ -128,14 +88,13 @@ def test_definitions_of_another_version(
         "spec.newField: this operator does not know the field: leave it out; if nobody wrote it, the definitions "
         "(CRDs) are of another version than the operator: upgrade the older of them"
     )
-    back = json.dumps([{"op": "remove", "path": path}])
-    undefined.kubectl("patch", "crd", "queues.penstock.dev", "--type=json", "--patch", back)
+    cluster.patch("crd", "queues.penstock.dev", {"spec": {"versions": known}})
     seen.becomes("queue", "orders", "True", "Declared")
 
 
-async def test_what_nobody_defined_is_said(undefined: Cluster) -> None:
+async def test_what_nobody_defined_is_said(cluster: Cluster) -> None:
     """The API server answers that by a line of text."""
-    api = Api(lambda: access(undefined))
+    api = Api(lambda: access(cluster))
     try:
         with pytest.raises(ApiError) as refused:
             [each async for each in api.list(Kind.QUEUE)]
@@ -152,7 +111,7 @@ async def test_what_nobody_defined_is_said(undefined: Cluster) -> None:
 
 
 def test_each_need_makes_it_unready_until_it_is_met_again(
-    new_program: NewProgram, api_server: ApiServer, undefined: Cluster, namespace: str, store: Server
+    new_program: NewProgram, api_server: ApiServer, cluster: Cluster, namespace: str, store: Server
 ) -> None:
     """The definitions, the rights to list resources, and the store may all come later, or go and come back."""
     started = new_program(cluster=api_server.as_user("developer"))
@@ -164,9 +123,9 @@ def test_each_need_makes_it_unready_until_it_is_met_again(
         assert started.page("healthz")[0] == 200
 
     lacks("definitions", "nobody has defined queues")
-    define(undefined)
+    define(cluster)
     lacks("resources", f"queues of {namespace} cannot be listed")
-    seen = Seen(undefined, namespace)
+    seen = Seen(cluster, namespace)
     seen.apply(queue("orders", deletionPolicy="Delete"), *rights("developer"))
     seen.becomes("queue", "orders", "True", "Declared")
     started.ready()
@@ -174,7 +133,7 @@ def test_each_need_makes_it_unready_until_it_is_met_again(
     lacks("store", "the store cannot be used now")
     store.restart()
     started.ready()
-    seen.delete("queue", "orders", "--timeout=30s")
+    seen.delete("queue", "orders", 30)
     assert met == declared_needs()["operator/penstock_operator/run.py"]
 
 

@@ -97,11 +97,10 @@ def test_one_that_somebody_else_holds_says_that_it_is_out_of_the_store(
     document = peer("shop")
     seen.apply({**document, "metadata": {"name": "shop", "finalizers": ["example.org/hold"]}})
     seen.becomes("peer", "shop", "True", "Declared")
-    seen.delete("peer", "shop", "--wait=false")
+    seen.delete("peer", "shop", patience_s=0)
     found = seen.becomes("peer", "shop", "False", "Removed")
     assert found["message"] == "it is declared no more; the resource is held by example.org/hold"
     assert keeper.peers() == {}
     eventually(lambda: seen.events("shop") == ["Declared", "Removed"])
-    words = ("--type=merge", "--patch", '{"metadata": {"finalizers": []}}')
-    seen.cluster.kubectl("patch", "peer", "shop", "--namespace", seen.namespace, *words)
+    seen.finalizers("peer", "shop")
     eventually(lambda: operator.metric("penstock_operator_resources", kind="peers") == 0)

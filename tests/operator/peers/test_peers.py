@@ -12,7 +12,8 @@ from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.queues.test_conflicts import a_second_later
 from tests.operator.resource_documents import Seen, peer
-from tests.operator.test_faults import rights, writes
+from tests.operator.rights import rights
+from tests.operator.test_faults import writes
 from tests.servers import Server, eventually
 
 LOOKS = "penstock_operator_looks_total"
@@ -44,25 +45,15 @@ def test_a_peer_comes_changes_and_goes(operator: OperatorProgram, seen: Seen, ke
     assert keeper.peers() == {"shop": (owner, ("10.0.0.7",))}
     seen.apply(peer("shop", "rqp-mca", "10.0.0.8:11312"))
     eventually(lambda: keeper.peers() == {"shop": (owner, ("10.0.0.8:11312",))}, QUICK_S)
-    seen.delete("peer", "shop", "--timeout=10s")
+    seen.delete("peer", "shop", 10)
     eventually(lambda: keeper.peers() == {}, QUICK_S)
-
-
-def test_peers_of_others_stay(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    keeper.apply_peer("mine", "cli", protocol="rqp-mca", addresses=["10.0.0.1"])
-    keeper.apply_peer("far", "kubernetes elsewhere/far", protocol="rqp-mca", addresses=["10.0.0.2"])
-    seen.apply(peer("shop"))
-    seen.becomes("peer", "shop", "True", "Declared")
-    seen.delete("peer", "shop")
-    eventually(lambda: set(keeper.peers()) == {"mine", "far"})
 
 
 def test_a_peer_that_went_while_the_operator_was_away(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     first = new_operator().ready()
-    seen.apply(peer("shop"))
-    seen.becomes("peer", "shop", "True", "Declared")
+    seen.declared(peer("shop"))
     first.kill()
     seen.delete("peer", "shop")
     new_operator().ready()
@@ -74,8 +65,7 @@ def test_the_oldest_peer_of_a_name(
 ) -> None:
     other = Seen(seen.cluster, new_namespace())
     new_operator(namespaces=f"{seen.namespace},{other.namespace}").ready()
-    seen.apply(peer("shop", "rqp-mca", "10.0.0.7"))
-    seen.becomes("peer", "shop", "True", "Declared")
+    seen.declared(peer("shop", "rqp-mca", "10.0.0.7"))
     a_second_later(seen, "peer", "shop")
     other.apply(peer("shop", "rqp-mca", "10.0.0.8"))
     found = other.becomes("peer", "shop", "False", "Conflict")
@@ -94,8 +84,7 @@ def test_another_operators_peer(
     other = Seen(seen.cluster, new_namespace())
     first = new_operator(sweep_s=1).ready()
     second = new_operator(namespaces=other.namespace, sweep_s=1, rqprc_configmap="machines").ready()
-    seen.apply(peer("shop", "rqp-cast", "10.0.0.7"))
-    seen.becomes("peer", "shop", "True", "Declared")
+    seen.declared(peer("shop", "rqp-cast", "10.0.0.7"))
     other.apply(peer("shop", "rqp-cast", "10.0.0.8"), peer("last", "rqp-cast", "10.0.0.9"))
     found = other.becomes("peer", "shop", "False", "Conflict")
     assert f"belongs to a Peer in namespace '{seen.namespace}', which another operator" in found["message"]
@@ -105,12 +94,7 @@ def test_another_operators_peer(
         eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
     assert keeper.peers()["shop"] == (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))
     assert seen.ready("peer", "shop") == ("True", "Declared")
-    (machines,) = (
-        one
-        for one in other.cluster.items("configmaps", other.namespace)
-        if one["metadata"]["name"] == "machines"
-    )
-    assert machines["data"]["rqprc"] == "10.0.0.9\n"
+    assert other.get("configmap", "machines")["data"]["rqprc"] == "10.0.0.9\n"
     seen.delete("peer", "shop")
     other.becomes("peer", "shop", "True", "Declared")
     assert keeper.peers()["shop"] == (f"kubernetes {other.namespace}/shop", ("10.0.0.8",))
@@ -119,13 +103,14 @@ def test_another_operators_peer(
 def test_a_peer_adopts_what_the_command_line_declared(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    keeper.apply_peer("shop", "cli", protocol="rqp-mca", addresses=["10.0.0.1"])
-    seen.apply(peer("shop", "rqp-mca", "10.0.0.7"))
-    seen.becomes("peer", "shop", "True", "Declared")
-    assert keeper.peers() == {"shop": (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))}
+    """Not what it does not name, nor what another operator declared."""
+    for name, owner in {"shop": "cli", "mine": "cli", "far": "kubernetes elsewhere/far"}.items():
+        keeper.apply_peer(name, owner, protocol="rqp-mca", addresses=["10.0.0.1"])
+    seen.declared(peer("shop", "rqp-mca", "10.0.0.7"))
+    assert keeper.peers()["shop"] == (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))
     assert [(told["peer"], told["owner"]) for told in operator.events("peer_adopted")] == [("shop", "cli")]
     seen.delete("peer", "shop")
-    eventually(lambda: keeper.peers() == {}, QUICK_S)
+    eventually(lambda: set(keeper.peers()) == {"mine", "far"}, QUICK_S)
 
 
 def test_edges_of_another_store_are_peers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
@@ -137,27 +122,12 @@ def test_edges_of_another_store_are_peers(operator: OperatorProgram, seen: Seen,
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.3:11311",), QUICK_S)
     seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.3", ready=False))
     eventually(lambda: keeper.peers() == {}, QUICK_S)
-
-
-def test_our_own_nodes_of_the_ring_find_each_other(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
-    seen.apply(endpoints("own-ring", "ring-beacon", 8083, "10.1.0.1", "10.1.0.2", store="penstock"))
+    # of our own edges only nodes of the ring look for each other
     seen.apply(endpoints("own-rqp", "rqp-mca", 11311, "10.1.0.3", store="penstock"))
-    name = f"own-ring.{seen.namespace}.ring"
-    expected = {name: (f"discovered {seen.namespace}/penstock", ("10.1.0.1:8083", "10.1.0.2:8083"))}
-    eventually(lambda: keeper.peers() == expected, QUICK_S)
-
-
-def test_what_is_declared_is_not_overruled_by_what_is_found(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
-    name = f"depot.{seen.namespace}.text"
-    seen.apply(peer(name, "text", "10.0.0.9:7172"))
-    seen.becomes("peer", name, "True", "Declared")
-    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.1"), peer("last", "text", "10.0.0.1"))
-    seen.becomes("peer", "last", "True", "Declared")
-    assert keeper.peers()[name] == (f"kubernetes {seen.namespace}/{name}", ("10.0.0.9:7172",))
+    seen.apply(endpoints("own-ring", "ring-beacon", 8083, "10.1.0.1", store="penstock"))
+    owner = f"discovered {seen.namespace}/penstock"
+    nodes = {f"own-ring.{seen.namespace}.ring": (owner, ("10.1.0.1:8083",))}
+    eventually(lambda: keeper.peers() == nodes, QUICK_S)
 
 
 def test_what_was_found_is_back_when_the_peer_that_overruled_it_goes(
@@ -226,15 +196,8 @@ def test_who_does_not_say_so_is_not_heard_of(operator: OperatorProgram, seen: Se
     """Nor is who does not say so any more."""
     seen.apply(*quiet_and_loud())
     eventually(lambda: set(keeper.peers()) == {f"loud.{seen.namespace}.rqp-mca"})
-    label = (
-        "label",
-        "endpointslice",
-        "loud-rqp-mca",
-        "penstock.dev/discover-",
-        "--namespace",
-        seen.namespace,
-    )
-    seen.cluster.kubectl(*label)
+    unlabelled = {"metadata": {"labels": {"penstock.dev/discover": None}}}
+    seen.cluster.patch("endpointslice", "loud-rqp-mca", unlabelled, seen.namespace)
     eventually(lambda: keeper.peers() == {}, QUICK_S)
 
 
@@ -274,7 +237,7 @@ def test_rqprc_is_kept_for_programs_in_the_cluster(
     seen.apply(peer("depot", "rqp-cast", "10.0.0.8", "depot.example.org:11313"))
     seen.apply(endpoints("own", "rqp-cast", 11312, "10.1.0.1", store="penstock"))
     eventually(lambda: text() == "10.1.0.1:11312\n10.0.0.8\ndepot.example.org:11313\n", QUICK_S)
-    seen.cluster.kubectl("delete", "configmap", "machines", "--namespace", seen.namespace)
+    seen.delete("configmap", "machines")
     seen.delete("peer", "depot")
     eventually(lambda: text() == "10.1.0.1:11312\n", QUICK_S)
 

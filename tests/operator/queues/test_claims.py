@@ -45,35 +45,11 @@ declared = st.lists(st.tuples(st.integers(0, 3), specs), min_size=1, max_size=7)
 )
 
 
-def clash(one: str, other: str) -> bool:
-    (what, at), (its, there) = split_claim(one), split_claim(other)
-    return what == its and (at == there or "*" in (at, there))
-
-
 def settled(queues: list[DeclaredQueue]) -> Claimants:
     claimants = Claimants()
     for each in queues:
         claimants.put(each.resource.key, each)
     return claimants
-
-
-@given(queues=declared, order=st.randoms(use_true_random=False))
-def test_winners_share_nothing_and_losers_lost_to_older_winners(
-    queues: list[DeclaredQueue], order: Any
-) -> None:
-    """In whatever order they were seen."""
-    order.shuffle(queues)
-    claimants = settled(queues)
-    winners = {each.resource.key: each for each in queues if not claimants.lost(each)}
-    for one in winners.values():
-        for other in winners.values():
-            if one is not other:
-                assert one.name != other.name
-                assert not any(clash(mine, its) for mine in one.claims for its in other.claims)
-    for each in queues:
-        for want, by in claimants.lost(each).items():
-            assert want in wants(each)
-            assert winners[by].resource.age_rank < each.resource.age_rank
 
 
 @given(queues=declared)
@@ -85,6 +61,11 @@ def test_whose_case_may_change_is_told(queues: list[DeclaredQueue]) -> None:
         touched = claimants.put(gone.resource.key, None)
         assert touched >= {key for key, lost in before.items() if lost != claimants.lost(found(queues, key))}
         claimants.put(gone.resource.key, gone)
+
+
+def clash(one: str, other: str) -> bool:
+    (what, at), (its, there) = split_claim(one), split_claim(other)
+    return what == its and (at == there or "*" in (at, there))
 
 
 def by_the_page(queues: list[DeclaredQueue], of: DeclaredQueue) -> dict[str, Key]:

@@ -25,9 +25,7 @@ def test_a_retained_queue_is_anybodys(
 ) -> None:
     """Its dead letters, too."""
     _, other = two(new_operator, new_namespace, seen)
-    seen.apply(queue("mover"), queue("stays"))
-    for name in ("mover", "stays"):
-        seen.becomes("queue", name, "True", "Declared")
+    seen.declared(queue("mover"), queue("stays"))
     other.apply(queue("mover"), redrive("foreign", "stays"))
     found = other.becomes("queue", "mover", "False", "Conflict")
     assert "if that operator is gone for good, penstock queue release mover" in found["message"]
@@ -49,9 +47,7 @@ def test_queues_that_went_while_the_operator_was_away_are_anybodys(
 ) -> None:
     """Not those whose resource is there, or which are seen to elsewhere; one of another name is another one's."""
     first = new_operator().ready()
-    seen.apply(queue("gone"), queue("there"), queue("other", queueName="before"))
-    for name in ("gone", "there", "other"):
-        seen.becomes("queue", name, "True", "Declared")
+    seen.declared(queue("gone"), queue("there"), queue("other", queueName="before"))
     keeper.declare("far", owner="kubernetes elsewhere/far")
     first.kill()
     seen.delete("queue", "gone")
@@ -66,8 +62,7 @@ def test_queues_that_went_while_the_operator_was_away_are_anybodys(
     assert keeper.owner("since") == f"kubernetes {seen.namespace}/other"
     assert keeper.owner("far") == "kubernetes elsewhere/far"
     assert {told["queue"] for told in second.events("queue_released")} == {"gone", "before"}
-    seen.apply(queue("gone"))
-    seen.becomes("queue", "gone", "True", "Declared")
+    seen.declared(queue("gone"))
     assert keeper.owner("gone") == f"kubernetes {seen.namespace}/gone"
 
 

@@ -6,74 +6,49 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.kubernetes.apiserver import ApiServer
 from tests.operator.conftest import NewOperator
 from tests.operator.keeper import Keeper
 from tests.operator.program import OperatorProgram
 from tests.operator.resource_documents import Seen, queue
-from tests.operator.test_faults import rights
+from tests.operator.rights import rights
 from tests.servers import Server, eventually
 
 FINALIZER = "penstock.dev/store"
 
 
 def declared(seen: Seen, name: str, policy: str) -> None:
-    seen.apply(queue(name, deletionPolicy=policy))
-    seen.becomes("queue", name, "True", "Declared")
+    seen.declared(queue(name, deletionPolicy=policy))
     if policy != "Retain":
         eventually(lambda: seen.get("queue", name)["metadata"].get("finalizers") == [FINALIZER])
 
 
-def test_retain_keeps_queue_and_messages(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    declared(seen, "orders", "Retain")
-    keeper.put("orders", b"one")
-    seen.delete("queue", "orders", "--timeout=10s")
-    assert keeper.take("orders") == [b"one"]
-    seen.apply(queue("orders"))
-    seen.becomes("queue", "orders", "True", "Declared")
-
-
-def test_delete_takes_all(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    declared(seen, "orders", "Delete")
-    keeper.kill("orders", 3)
-    keeper.put("orders", b"one", b"two")
-    seen.delete("queue", "orders", "--timeout=10s")
-    assert keeper.find("orders") is None
-    assert seen.events("orders") == ["Declared", "Removed"]
-    assert seen.event("orders", "Removed").endswith("with it 2 messages and 3 dead letters")
-    assert operator.metric("penstock_operator_removed_total", outcome="Removed") == 1
-
-
-def test_delete_if_empty(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    for name in ("empty", "full"):
-        declared(seen, name, "DeleteIfEmpty")
-    keeper.put("full", b"one")
-    seen.delete("queue", "empty", "--timeout=10s")
-    seen.delete("queue", "full", "--timeout=10s")
-    assert keeper.find("empty") is None
-    assert keeper.take("full") == [b"one"]
-    assert seen.events("full") == ["Declared", "Retained"]
-
-
-def test_a_policy_may_change(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    declared(seen, "orders", "Delete")
-    seen.apply(queue("orders", deletionPolicy="Retain"))
-    eventually(lambda: not seen.get("queue", "orders")["metadata"].get("finalizers"))
-    seen.delete("queue", "orders", "--timeout=10s")
-    assert keeper.find("orders") is not None
-
-
-def test_a_queue_of_another_resource_stays(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
+def test_what_goes_with_a_queue_is_what_its_policy_says(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Who lost a conflict takes nothing along."""
+    policies = {"kept": "Retain", "gone": "Delete", "changed": "Delete"}
+    policies |= {"empty": "DeleteIfEmpty", "full": "DeleteIfEmpty"}
     keeper.declare("shared", owner="kubernetes elsewhere/shared")
-    seen.apply(queue("shared", deletionPolicy="Delete"))
+    for name, policy in policies.items():
+        declared(seen, name, policy)
+    seen.apply(queue("changed", deletionPolicy="Retain"), queue("shared", deletionPolicy="Delete"))
     seen.becomes("queue", "shared", "False", "Conflict")
-    seen.delete("queue", "shared", "--timeout=10s")
+    eventually(lambda: not seen.get("queue", "changed")["metadata"].get("finalizers"))
+    keeper.kill("gone", 3)
+    keeper.put("gone", b"one", b"two")
+    for name in ("kept", "full"):
+        keeper.put(name, b"one")
+    for name in (*policies, "shared"):
+        seen.delete("queue", name, 10)
+    left = {name: keeper.find(name) is not None for name in policies}
+    assert left == {"kept": True, "gone": False, "changed": True, "empty": False, "full": True}
+    assert (keeper.take("kept"), keeper.take("full")) == ([b"one"], [b"one"])
     assert keeper.owner("shared") == "kubernetes elsewhere/shared"
+    eventually(lambda: seen.events("gone") == ["Declared", "Removed"])
+    assert seen.event("gone", "Removed").endswith("with it 2 messages and 3 dead letters")
+    eventually(lambda: seen.events("full") == ["Declared", "Retained"])
+    assert operator.metric("penstock_operator_removed_total", outcome="Removed") == 2
+    seen.declared(queue("kept"))
 
 
 def test_a_store_that_is_away_holds_nobody_for_ever(
@@ -82,7 +57,7 @@ def test_a_store_that_is_away_holds_nobody_for_ever(
     new_operator(delete_timeout_s=3).ready()
     declared(seen, "orders", "Delete")
     store.kill9()
-    seen.delete("queue", "orders", "--timeout=30s")
+    seen.delete("queue", "orders", 30)
     assert seen.events("orders")[-1] == "Abandoned"
 
 
@@ -91,13 +66,12 @@ def test_a_domain_that_lost_its_data_is_waited_for_and_said(
 ) -> None:
     """Its queues are not gone: who restores the shard has them again. Also by one who has never seen them."""
     first = new_operator(delete_timeout_s=3).ready()
-    seen.apply(queue("orders", deletionPolicy="Delete", domain="other"))
-    seen.becomes("queue", "orders", "True", "Declared")
+    seen.declared(queue("orders", deletionPolicy="Delete", domain="other"))
     eventually(lambda: seen.get("queue", "orders")["metadata"].get("finalizers") == [FINALIZER])
     keeper.lose_domain("other")
     first.kill()
     new_operator(delete_timeout_s=3)
-    seen.delete("queue", "orders", "--timeout=60s")
+    seen.delete("queue", "orders", 60)
     assert seen.events("orders")[-1] == "Abandoned"
 
 
@@ -106,7 +80,7 @@ def test_a_store_that_comes_back_in_time_is_asked(
 ) -> None:
     declared(seen, "orders", "Delete")
     store.kill9()
-    seen.delete("queue", "orders", "--wait=false")
+    seen.delete("queue", "orders", patience_s=0)
     eventually(lambda: operator.metric("penstock_operator_store_up") == 0)
     assert seen.get("queue", "orders")["metadata"]["deletionTimestamp"]
     store.start()
@@ -122,7 +96,7 @@ def test_the_time_for_the_store_begins_with_the_operator(
     declared(seen, "orders", "Delete")
     first.kill()
     store.kill9()
-    seen.delete("queue", "orders", "--wait=false")
+    seen.delete("queue", "orders", patience_s=0)
     since = datetime.fromisoformat(seen.get("queue", "orders")["metadata"]["deletionTimestamp"])
     eventually(lambda: datetime.now(UTC) - since > timedelta(seconds=10))
     second = new_operator(delete_timeout_s=10)
@@ -151,8 +125,7 @@ def test_nothing_is_made_that_nobody_would_remove(
     running = OperatorProgram(user, store.url, tmp_path, namespaces=seen.namespace, sweep_s=1).start()
     try:
         seen.apply(queue("orders", deletionPolicy="Delete"))
-        seen.apply(queue("kept"))
-        seen.becomes("queue", "kept", "True", "Declared")
+        seen.declared(queue("kept"))
         done = running.metric("penstock_operator_sweeps_total", result="done")
         eventually(lambda: running.metric("penstock_operator_sweeps_total", result="done") >= done + 2)
         found = seen.becomes("queue", "orders", "False", "Pending")
@@ -161,46 +134,34 @@ def test_nothing_is_made_that_nobody_would_remove(
         seen.apply(role)
         seen.becomes("queue", "orders", "True", "Declared", 60)
         assert seen.get("queue", "orders")["metadata"]["finalizers"] == [FINALIZER]
-        seen.delete("queue", "orders", "--timeout=10s")
+        seen.delete("queue", "orders", 10)
         assert keeper.find("orders") is None
     finally:
         running.kill()
 
 
-def test_one_that_somebody_else_holds_says_that_its_queue_is_gone(
+def test_one_that_somebody_else_holds_says_where_its_queue_is(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     operator = new_operator(queue_metrics="true").ready()
-    document = queue("orders", deletionPolicy="Delete")
-    seen.apply({**document, "metadata": {"name": "orders", "finalizers": ["example.org/hold"]}})
-    seen.becomes("queue", "orders", "True", "Declared")
-    depth = f'penstock_operator_queue_depth{{name="orders",namespace="{seen.namespace}"}}'
+    for name, policy in (("gone", "Delete"), ("kept", "Retain")):
+        document = queue(name, deletionPolicy=policy)
+        seen.declared({**document, "metadata": {"name": name, "finalizers": ["example.org/hold"]}})
+    depth = f'penstock_operator_queue_depth{{name="gone",namespace="{seen.namespace}"}}'
     assert depth in operator.page("metrics")[1]
-    seen.delete("queue", "orders", "--wait=false")
-    found = seen.becomes("queue", "orders", "False", "Removed")
-    assert found["message"] == "the queue is gone; the resource is held by example.org/hold"
-    assert keeper.find("orders") is None
+    for name, says in (
+        ("gone", "the queue is gone"),
+        ("kept", "the queue stays in the store, as deletionPolicy says"),
+    ):
+        seen.delete("queue", name, patience_s=0)
+        found = seen.becomes("queue", name, "False", "Removed")
+        assert found["message"] == f"{says}; the resource is held by example.org/hold"
+    assert (keeper.find("gone"), keeper.owner("kept")) == (None, f"kubernetes {seen.namespace}/kept")
     assert depth not in operator.page("metrics")[1]
-    assert seen.events("orders") == ["Declared", "Removed"]
-    words = ("--type=merge", "--patch", '{"metadata": {"finalizers": []}}')
-    seen.cluster.kubectl("patch", "queue", "orders", "--namespace", seen.namespace, *words)
-
-
-def test_one_that_somebody_else_holds_says_that_its_queue_stays(
-    operator: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
-    seen.apply({**queue("orders"), "metadata": {"name": "orders", "finalizers": ["example.org/hold"]}})
-    seen.becomes("queue", "orders", "True", "Declared")
-    seen.delete("queue", "orders", "--wait=false")
-    found = seen.becomes("queue", "orders", "False", "Removed")
-    assert found["message"] == (
-        "the queue stays in the store, as deletionPolicy says; the resource is held by example.org/hold"
-    )
-    assert keeper.find("orders") is not None
-    words = ("--type=merge", "--patch", '{"metadata": {"finalizers": []}}')
-    seen.cluster.kubectl("patch", "queue", "orders", "--namespace", seen.namespace, *words)
-    seen.apply(queue("orders"))
-    seen.becomes("queue", "orders", "True", "Declared")
+    eventually(lambda: seen.events("gone") == ["Declared", "Removed"])
+    for name in ("gone", "kept"):
+        seen.finalizers("queue", name)
+    seen.declared(queue("kept"))
 
 
 def without_patch(rule: dict[str, Any]) -> dict[str, Any]:
@@ -212,13 +173,16 @@ def without_patch(rule: dict[str, Any]) -> dict[str, Any]:
 def test_one_that_goes_during_its_look(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    seen.apply(queue("before"))
-    seen.becomes("queue", "before", "True", "Declared")
+    seen.declared(queue("before"))
     looked = operator.metric("penstock_operator_looks_total", kind="queues")
     store.stop()
     seen.renew(queue("before", maxLength=5))
     seen.apply(queue("orders"))
-    seen.delete("queue", "orders", "--timeout=10s")
+    seen.delete("queue", "orders", 10)
+    seen.apply(queue("last", deletionPolicy="Delete"))
+    eventually(
+        lambda: seen.get("queue", "last")["metadata"].get("finalizers")
+    )  # it has heard of the end before
     store.cont()
     eventually(lambda: operator.metric("penstock_operator_looks_total", kind="queues") >= looked + 2)
     seen.becomes("queue", "before", "True", "Declared")
@@ -233,7 +197,7 @@ def test_a_policy_may_change_while_the_store_is_away(
     keeper.put("orders", b"one")
     store.kill9()
     eventually(lambda: operator.metric("penstock_operator_store_up") == 0)
-    seen.delete("queue", "orders", "--wait=false")
+    seen.delete("queue", "orders", patience_s=0)
     assert seen.get("queue", "orders")["metadata"]["finalizers"] == [FINALIZER]
     seen.apply(queue("orders", deletionPolicy="Retain"))
     eventually(lambda: not seen.cluster.items("queues", seen.namespace))
@@ -243,14 +207,14 @@ def test_a_policy_may_change_while_the_store_is_away(
     assert operator.metric("penstock_operator_removed_total") == 0
 
 
-@pytest.mark.parametrize("policy", ["Delete", "Retain"])
-def test_what_went_while_the_operator_was_away(
-    new_operator: NewOperator, seen: Seen, keeper: Keeper, policy: str
-) -> None:
+def test_what_went_while_the_operator_was_away(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
     first = new_operator().ready()
-    declared(seen, "orders", policy)
+    for policy in ("Delete", "Retain"):
+        declared(seen, policy.lower(), policy)
     first.kill()
-    seen.delete("queue", "orders", "--wait=false")
+    for name in ("delete", "retain"):
+        seen.delete("queue", name, patience_s=0)
     new_operator().ready()
     eventually(lambda: not seen.cluster.items("queues", seen.namespace))
-    assert (keeper.find("orders") is None) == (policy == "Delete")
+    assert keeper.find("delete") is None
+    assert keeper.find("retain") is not None

@@ -76,7 +76,7 @@ async def test_an_answer_is_known_before_a_watch_tells_it(inside: Inside, seen: 
     assert inside.count(WRITTEN) == 1
 
 
-@pytest.mark.parametrize("letter", ["x", "\u0119", "\u20ac", "\U0001f4ee"])  # of 1, 2, 3 and 4 octets
+@pytest.mark.parametrize("letter", ["x", "\u20ac", "\U0001f4ee"])  # of 1, 3 and 4 octets
 async def test_a_long_message_is_cut_and_taken(inside: Inside, seen: Seen, letter: str) -> None:
     """Between two letters, whatever their size."""
     seen.apply(queue("orders"))

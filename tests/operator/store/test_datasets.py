@@ -22,6 +22,7 @@ from tests.live import until
 from tests.operator.conftest import NewOperator
 from tests.operator.inside import Inside, access
 from tests.operator.program import OperatorProgram
+from tests.operator.rights import granted
 from tests.servers import Server, eventually
 
 MAP = "penstock-dataset"
@@ -62,17 +63,6 @@ def test_data_that_was_lost_while_nobody_looked(
     third, same = begun()
     eventually(lambda: third.metric(REPLACED) == int(after["replaced"]))
     assert (third.metric(RESTORED), same) == (0, after)
-
-
-def test_data_that_goes_under_its_eyes_counts_once(
-    new_operator: NewOperator, defined: Cluster, namespace: str, store: Server
-) -> None:
-    program = new_operator(dataset_configmap=MAP).ready()
-    before = eventually(lambda: kept(defined, namespace))
-    store.clear()
-    eventually(lambda: kept(defined, namespace)["dataset"] != before["dataset"])
-    assert program.metric(RESTORED) == 1
-    assert program.metric(REPLACED) == int(kept(defined, namespace)["replaced"]) > 0
 
 
 @pytest.mark.parametrize("data", [None, {"dataset": "abc", "replaced": "soon"}, {"replaced": "9" * 400}])
@@ -124,9 +114,8 @@ async def test_who_may_not_remember_says_so_once_and_tries_again(
         watched.holds("a")
         await until(lambda: memory.asked >= 3)
         watched.holds("b")
-        where = ("--namespace", namespace)
-        defined.kubectl("create", "role", "keep", "--verb=get,create,patch", "--resource=configmaps", *where)
-        defined.kubectl("create", "rolebinding", "keep", "--role=keep", "--user=developer", *where)
+        rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}]
+        defined.apply(granted("developer", rules), "--namespace", namespace)
         await until(lambda: kept(defined, namespace) == {"dataset": "b", "replaced": "42"})
     finally:
         running.cancel()

@@ -36,9 +36,7 @@ def test_a_store_that_takes_no_writes(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server, refusing: Refusing
 ) -> None:
     operator = new_operator(sweep_s=NEVER_S).ready()
-    seen.apply(queue("before"), peer("old"))
-    seen.becomes("queue", "before", "True", "Declared")
-    seen.becomes("peer", "old", "True", "Declared")
+    seen.declared(queue("before"), peer("old"))
     with refusing(store):
         seen.apply(queue("orders"), peer("shop"))
         for kind, name in (("queue", "orders"), ("peer", "shop")):
@@ -61,9 +59,7 @@ def test_a_full_store_lets_peers_go(
 ) -> None:
     """What cannot be written holds up no deletion."""
     new_operator(sweep_s=NEVER_S).ready()
-    seen.apply(*(peer(name) for name in ("one", "two", "three")))
-    for name in ("one", "two", "three"):
-        seen.becomes("peer", name, "True", "Declared")
+    seen.declared(*(peer(name) for name in ("one", "two", "three")))
     with full(store):
         seen.apply(peer("new"), peer("one", "rqp-mca", "10.0.0.9"))
         seen.becomes("peer", "one", "Unknown", "StoreUnavailable")

@@ -1,0 +1,54 @@
+"""A process that another one forked, and whose number and end that one tells."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+
+NUMBER = 4  # octets of one that is sent
+
+
+class Forked:
+    """A child of somebody else; as much of subprocess.Popen as is needed."""
+
+    def __init__(self, told: socket.socket) -> None:
+        self._told = told
+        self._status: int | None = None
+        self.pid = self._number()
+
+    def poll(self) -> int | None:
+        return self._ended(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises subprocess.TimeoutExpired."""
+        status = self._ended(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired("penstock_operator", timeout or 0.0)
+        return status
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def _ended(self, patience_s: float | None) -> int | None:
+        if self._status is None:
+            self._told.settimeout(patience_s)
+            try:
+                self._status = self._number()
+                self._told.close()
+            except (BlockingIOError, TimeoutError):
+                return None
+        return self._status
+
+    def _number(self) -> int:
+        octets = self._told.recv(NUMBER, socket.MSG_WAITALL)
+        assert len(octets) == NUMBER, "its server has ended"
+        return int.from_bytes(octets, "big", signed=True)
