@@ -16,8 +16,9 @@ from tests.kubernetes.fixtures import (
     new_namespace,
     restricted,
 )
+from tests.stores import spares
 
-__all__ = ["api_server", "cluster", "defined", "namespace", "new_namespace", "restricted"]
+__all__ = ["api_server", "cluster", "defined", "namespace", "new_namespace", "restricted", "spares"]
 
 settings.register_profile("penstock", deadline=None, print_blob=True)
 settings.load_profile("penstock")

@@ -36,11 +36,12 @@ _given: set[int] = set()
 def eventually(
     condition: Callable[[], Any], patience_s: float = PATIENCE_S, until: Callable[[Any], bool] = bool
 ) -> Any:
-    """Waits until it is true and returns what was true; faults of a server on its way up are waited out.
+    """Wait until the condition is true and return what was true; errors of a server that is starting are waited out.
 
-    `until` says what is true of what `condition` returns. Raises AssertionError with what was seen last.
+    `until` says what is true of what `condition` returns. Pauses grow with the time waited. Raises AssertionError with
+    what was seen last.
     """
-    end = time.monotonic() + patience_s
+    began = time.monotonic()
     seen: Any = None
     while True:
         try:
@@ -48,9 +49,10 @@ def eventually(
                 return seen
         except (RedisError, OSError) as error:
             seen = error
-        if time.monotonic() > end:
+        waited = time.monotonic() - began
+        if waited > patience_s:
             raise AssertionError(f"it never came true: {seen}")
-        time.sleep(0.01)
+        time.sleep(min(0.01 + waited / 20, 0.1))
 
 
 def free_port() -> int:
@@ -148,6 +150,10 @@ class Server:
         eventually(self.answers)
         return self
 
+    def runs(self) -> bool:
+        """Whether it is there and does not stand still."""
+        return self.process is not None and self.process.poll() is None and _state(self.pid) not in "TZ"
+
     def answers(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, f"the server ended:\n{self.log()[-2000:]}"
@@ -186,9 +192,13 @@ class Server:
             for name, value in before.items():
                 self.call("CONFIG", "SET", names[name], value)
 
+    def empty(self) -> None:
+        """Remove all data; the functions stay, as loading them costs more than asking whether they are there."""
+        self.call("FLUSHALL", "SYNC")
+
     def clear(self) -> None:
         """As if nobody had ever used it."""
-        self.call("FLUSHALL", "SYNC")
+        self.empty()
         self.call("FUNCTION", "FLUSH", "SYNC")
 
     # signals

@@ -16,19 +16,19 @@ from services.ring.settings import RingSettings
 class RunningRing:
     def __init__(self, service: RingService, node: RunningNode | None) -> None:
         """node: none where the listener `ring` is off."""
-        self._service = service
+        self.service = service
         self.readiness = service.readiness
-        self._node = node
+        self.node = node
 
     async def stop_taking(self) -> None:
         """Clients are served what they ask for: for them the drain of their sessions is enough."""
-        if self._node is not None:
-            await self._node.stop_taking()
+        if self.node is not None:
+            await self.node.stop_taking()
 
     async def close(self) -> None:
-        if self._node is not None:
-            await self._node.close()
-        await self._service.close()
+        if self.node is not None:
+            await self.node.close()
+        await self.service.close()
 
 
 async def start(context: EdgeContext[RingSettings]) -> RunningRing:

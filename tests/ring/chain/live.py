@@ -26,20 +26,20 @@ class LiveRing(LiveQueues[RingSettings]):
     @property
     def tally(self) -> Tally:
         assert isinstance(self.running, RunningRing)
-        return self.running._service.tally
+        return self.running.service.tally
 
     @property
     def station(self) -> Station:
         assert isinstance(self.running, RunningRing)
-        assert self.running._node is not None
-        return self.running._node.member.station
+        assert self.running.node is not None
+        return self.running.node.member.station
 
     @property
     def asker(self) -> RingAsker:
         """Its length is how many wait for the ring."""
         assert isinstance(self.running, RunningRing)
-        assert self.running._node is not None
-        return self.running._node.users.asker
+        assert self.running.node is not None
+        return self.running.node.users.asker
 
     @property
     def successor(self) -> bytes | None:

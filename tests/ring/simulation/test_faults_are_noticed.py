@@ -107,14 +107,14 @@ def test_an_ok_to_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:  
 
 
 def test_what_is_not_sent_again_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.2
-    real = Ours._give_back
+    real = Ours.give_back
 
     def forget(self: Ours) -> None:
         for _ in range(self._users_sent):
             self.disk.outgoing.popleft()
         real(self)
 
-    monkeypatch.setattr(Ours, "_give_back", forget)
+    monkeypatch.setattr(Ours, "give_back", forget)
     assert first_wrong(range(4 * SEEDS), "is lost")
 
 
@@ -138,7 +138,7 @@ def test_without_max_laps_the_news_of_the_dead_go_round_for_ever(
 
     def without(self: Ours, *args: Any) -> None:
         real(self, *args)
-        self._routing._relay = self.relay = Relay(self.name, max_laps=0, remembered=1000)
+        self.routing.relay = self.relay = Relay(self.name, max_laps=0, remembered=1000)
 
     monkeypatch.setattr(Ours, "__init__", without)
     assert first_wrong(MIXED, "USERs wait")
