@@ -35,11 +35,12 @@ async def test_a_program_counts_requests_and_answers_what_was_asked_before_it_en
         assert await program.sample("penstock_requests_total", operation="create_queue", result="ok") == 1
         assert await program.sample("penstock_refusals_total", reason="unknown_operation") == 1
         last, witness = await program.client(), await edge.client()
-        await last.push(b"q", b"4", b"5")
-        assert await last.pull(b"q") == b"4"
+        await last.create(b"r")
+        await last.push(b"r", b"4", b"5")
+        assert await last.pull(b"r") == b"4"
         assert await program.stop() == 0
         assert await last.ended() == "fin"
-        assert await witness.drain(b"q") == [b"4", b"5"]
+        assert await witness.drain(b"r") == [b"4", b"5"]
         lines = [json.loads(line) for line in program.text().splitlines()]
         assert not [line for line in lines if "Traceback" in str(line)]
 
