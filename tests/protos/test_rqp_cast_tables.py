@@ -96,10 +96,10 @@ class Noting(dict[Any, Any]):
 
 def test_every_row_of_the_tables_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for moves, table in ((sender_moves, SENDER_TRANSITIONS), (session_moves, RECEIVER_TRANSITIONS)):
-        wanted, used, prepared = rows(table), set[tuple[Any, Any]](), list(moves())
+        wanted, used = rows(table), set[tuple[Any, Any]]()
         for state in table:
             monkeypatch.setitem(table, state, Noting(state, table[state], used))
-        for machine, step in prepared:
+        for machine, step in moves():
             step(machine)
         assert used == wanted
 
