@@ -327,7 +327,7 @@ def socket_of(end: Connection) -> socket.socket:
     for number in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):
             sock = socket.socket(fileno=os.dup(number))
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, IndexError):
                 if (sock.getsockname(), sock.getpeername()[1]) == (end.local, end.peer.port):
                     return sock
             sock.close()
@@ -343,10 +343,9 @@ async def test_tcp_keeps_both_sides_alive(node: LiveNode, port: int) -> None:
         ends = [*node.connections("ring"), *node.diallers[0].connections]
         assert len(ends) == 2
         for end in ends:
-            sock = socket_of(end)
-            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-            times = [
-                sock.getsockopt(socket.IPPROTO_TCP, name) for name in (4, 5, 6)
-            ]  # IDLE, INTVL, CNT of linux/tcp.h
+            with socket_of(end) as sock:
+                assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+                # IDLE, INTVL, CNT of linux/tcp.h
+                times = [sock.getsockopt(socket.IPPROTO_TCP, name) for name in (4, 5, 6)]
             assert times == [sockets.KEEPALIVE_IDLE_S, sockets.KEEPALIVE_INTERVAL_S, sockets.KEEPALIVE_PROBES]
             assert times == [60, 10, 8]
