@@ -64,7 +64,7 @@ class CastSending:
         self._peers = tuple(remote.peers)
         self._pipe = shared.service.pipe(queue)
         self._source = Source(OURSELVES)
-        self.ports = shared.means.settings.sender_ports
+        self._ports = shared.means.settings.sender_ports
         self._machine = Sender(self._key, shared.means.settings.sender())
         self._stock = Stock(shared.service, queue, shared.ids, shared.means.asker.address)
         self._stock.on_empty = self._emptied
@@ -229,7 +229,7 @@ class CastSending:
     def _waits(self) -> None:
         """For its port: all are open, rest for the receiver, or are of an address that is away (1.2)."""
         self._condition.say(
-            f"{NO_PORT}: {self._away() or f'waits for an endtransmission_port, of {self.ports}'}"
+            f"{NO_PORT}: {self._away() or f'waits for an endtransmission_port, of {self._ports}'}"
         )
 
     def _away(self) -> str:
