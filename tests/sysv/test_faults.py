@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Any
 
@@ -108,7 +109,8 @@ async def test_a_mapping_in_that_fails_begins_again(
     real, failed = Store.find, []
 
     async def find(*arguments: Any) -> Any:
-        if not failed:
+        task = asyncio.current_task()
+        if not failed and task is not None and task.get_name() == "sysv orders":
             failed.append(None)
             raise ZeroDivisionError("not foreseen")
         return await real(*arguments)
