@@ -262,8 +262,8 @@ async def test_each_need_of_a_node_keeps_it_out_of_its_ring_until_it_is_met_agai
 
 def users_of(node: LiveRing) -> Users:
     assert isinstance(node.running, RunningRing)
-    assert node.running._node is not None
-    return node.running._node.users
+    assert node.running.node is not None
+    return node.running.node.users
 
 
 def says(node: LiveRing, need: str | None) -> bool:
