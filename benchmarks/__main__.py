@@ -78,7 +78,7 @@ def run(options: argparse.Namespace, console: Console) -> Results:
     plan = (QUICK if options.quick else FULL).with_rounds(options.rounds)
     with workshop(options.folder) as place, console.status("preparing") as status:
         bench = _prepare(options, plan, place, status)
-        for name in _measures(options.only):
+        for name in measures(options.only):
             bench.results.findings += _measured(name, bench)
         return bench.results
 
@@ -91,7 +91,7 @@ def _measured(name: str, bench: Bench) -> list[Finding]:
         return [Finding(name, name, note=str(failure))]
 
 
-def _measures(only: Sequence[str]) -> list[str]:
+def measures(only: Sequence[str]) -> list[str]:
     """The measures asked for; peers alone mean throughput."""
     asked = [name for name in MEASURES if name in only]
     return asked or (["throughput"] if only else list(MEASURES))

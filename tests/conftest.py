@@ -29,6 +29,7 @@ from tests.stores import (
     running,
     server,
     server_program,
+    spares,
     standing,
     whole_replicated,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "running",
     "server",
     "server_program",
+    "spares",
     "standing",
     "stranger",
     "whole_replicated",

@@ -29,17 +29,20 @@ SettingsT = TypeVar("SettingsT", bound=EdgeSettings)
 
 
 async def until(condition: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
-    """Waits until it is true (it may be a coroutine function) and returns what was true."""
-    end, pause_s = time.monotonic() + patience_s, 0.002
+    """Wait until the condition (which may be a coroutine function) is true, and return what was true.
+
+    Pauses grow with the time waited: a long wait leaves the processor to what is waited for.
+    """
+    began = time.monotonic()
     while True:
         found = condition()
         if isinstance(found, Awaitable):
             found = await found
         if found:
             return found
-        assert time.monotonic() < end, "it never came true"
-        await asyncio.sleep(pause_s)
-        pause_s = min(1.2 * pause_s, 0.02)  # what takes its time is asked for less often
+        waited = time.monotonic() - began
+        assert waited < patience_s, "it never came true"
+        await asyncio.sleep(min(0.002 + waited / 20, 0.05))
 
 
 class Log(logging.Handler):

@@ -40,7 +40,7 @@ def eventually(
     until: Callable[[Any], bool] = bool,
     pause_s: float = 0.01,
 ) -> Any:
-    """Waits until it is true and returns what was true; faults of a server on its way up are waited out.
+    """Wait until the condition is true and return what was true; errors of a server that is starting are waited out.
 
     `until` says what is true of what `condition` returns. Two looks are `pause_s` apart at least, and more if one takes
     long: what is waited for needs the processor, too. Raises AssertionError with what was seen last.
@@ -159,6 +159,10 @@ class Server:
         eventually(self.answers)
         return self
 
+    def runs(self) -> bool:
+        """Whether it is there and does not stand still."""
+        return self.process is not None and self.process.poll() is None and _state(self.pid) not in "TZ"
+
     def answers(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, f"the server ended:\n{self.log()[-2000:]}"
@@ -197,9 +201,13 @@ class Server:
             for name, value in before.items():
                 self.call("CONFIG", "SET", names[name], value)
 
+    def empty(self) -> None:
+        """Remove all data; the functions stay, as loading them costs more than asking whether they are there."""
+        self.call("FLUSHALL", "SYNC")
+
     def clear(self) -> None:
         """As if nobody had ever used it."""
-        self.call("FLUSHALL", "SYNC")
+        self.empty()
         self.call("FUNCTION", "FLUSH", "SYNC")
 
     # signals

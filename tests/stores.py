@@ -8,9 +8,11 @@ import random
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
+from redis.exceptions import RedisError
 
 from tests.live import set_up
 from tests.servers import PROGRAMS, Server, eventually
@@ -53,7 +55,7 @@ def running(server_program: str, tmp_path_factory: pytest.TempPathFactory) -> It
 @pytest.fixture
 async def server(running: Server) -> Server:
     """The shared server, with nothing in it but what `penstock up` puts there."""
-    running.clear()
+    running.empty()
     await set_up(running)
     return running
 
@@ -67,19 +69,66 @@ async def own_server(tmp_path: Path) -> AsyncIterator[Server]:
     server.end()
 
 
+class Spares:
+    """Servers that tests have left as they were: the next test that wants one need not start it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._spare: list[Server] = []
+        self._settings: dict[Server, list[Any]] = {}  # of all that run
+
+    def get(self) -> Server:
+        """Return an empty server that runs."""
+        if self._spare:
+            return self._spare.pop()
+        server = Server(next(iter(PROGRAMS)), self._folder / f"store{len(self._settings)}").start()
+        self._settings[server] = _settings(server)
+        return server
+
+    def give_back(self, server: Server) -> None:
+        if self._is_as_it_was(server):
+            self._spare.append(server)
+        else:
+            server.end()
+
+    def _is_as_it_was(self, server: Server) -> bool:
+        if not server.runs():
+            return False
+        try:
+            server.empty()
+            return _settings(server) == self._settings[server]
+        except (RedisError, OSError):
+            return False
+
+    def end(self) -> None:
+        for server in self._settings:
+            server.end()
+
+
+def _settings(server: Server) -> list[Any]:
+    return [server.call("CONFIG", "GET", "*"), server.call("ACL", "LIST")]
+
+
+@pytest.fixture(scope="session")
+def spares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spares]:
+    made = Spares(tmp_path_factory.mktemp("spares"))
+    yield made
+    made.end()
+
+
 @pytest.fixture
-async def new_server(tmp_path: Path) -> AsyncIterator[NewServer]:
+async def new_server(spares: Spares) -> AsyncIterator[NewServer]:
     """Makes servers, set up, that the test may kill."""
     made: list[Server] = []
 
     async def make() -> Server:
-        made.append(Server(next(iter(PROGRAMS)), tmp_path / f"store{len(made)}").start())
+        made.append(spares.get())
         await set_up(made[-1])
         return made[-1]
 
     yield make
     for server in made:
-        server.end()
+        spares.give_back(server)
 
 
 @pytest.fixture(scope="session")

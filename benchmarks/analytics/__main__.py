@@ -85,7 +85,7 @@ def run(options: argparse.Namespace, console: Console, looks: beside.Looks = FUL
     """What was found; kept after each part. Sets variables for the processes that it starts."""
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers have what this process has
     os.environ["PENSTOCK_EDGES__TMQ__STORE__SAMPLES_KEPT"] = str(100_000_000)  # the edge trims none of ours
-    kept = Kept(options.results, result_name(NAME, _smaller(options), options.only))
+    kept = Kept(options.results, result_name(NAME, smaller(options), options.only))
     with workshop() as place:
         found = _head(options, place.folder)
         store = Store(place)
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace, console: Console, looks: beside.Looks = FUL
     return found
 
 
-def _smaller(options: argparse.Namespace) -> list[str]:
+def smaller(options: argparse.Namespace) -> list[str]:
     """In what it differs from a full run."""
     records = [str(options.records)] if options.records != RECORDS else []
     return records + ([f"{options.hours}h"] if options.hours != HOURS else [])
@@ -114,7 +114,7 @@ def _head(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     return {
         "date": datetime.datetime.now().isoformat(timespec="seconds"),
         "rounds": options.rounds,
-        "is_full": not _smaller(options) and not options.only,
+        "is_full": not smaller(options) and not options.only,
         "machine": asdict(describe(folder)),
         "commit": current_commit(),
         "failed": {},

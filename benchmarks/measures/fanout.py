@@ -32,12 +32,12 @@ Round = dict[str, Outcome]  # by side
 def measure(bench: Bench) -> list[Finding]:
     try:
         with contextlib.ExitStack() as running:
-            bench.say("fanout: starting the edge and NATS")
-            store = running.enter_context(own_store(bench, "fanout"))
-            edge = running.enter_context(text_edge(bench, store, "penstock-fanout"))
+            bench.say("fanout: starting NATS and the edge")
             nats = NatsCore(bench.workshop)
             nats.start()
             running.callback(nats.stop)
+            store = running.enter_context(own_store(bench, "fanout"))
+            edge = running.enter_context(text_edge(bench, store, "penstock-fanout"))
             sides = {
                 "ours": lambda count: _text_load(edge, count),
                 "nats": lambda count: _nats_load(nats, count),

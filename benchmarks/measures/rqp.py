@@ -147,7 +147,7 @@ def _carried(bench: Bench) -> Finding:
 def _carry_all(bench: Bench, near: Store, far: Store) -> list[float]:
     """Each round the sending edge begins with a queue that is full; its own beginning is not counted."""
     init_store(near, bench.workshop.subfolder("rqp-near"))
-    declare(near, AWAY, {"remote": {"protocol": "rqp-mca", "queueId": NUMBER}})
+    declare(near, {AWAY: {"remote": {"protocol": "rqp-mca", "queueId": NUMBER}}})
     with _edge(bench, far, "penstock-rqp-far") as there:
         rounds = range(bench.plan.rounds + 1)
         return [_carry(bench, near, far, there.port, number) for number in rounds][1:]
@@ -166,7 +166,7 @@ def _carry(bench: Bench, near: Store, far: Store, port: int, number: int) -> flo
 
 
 def _open(far: Store, *, is_open: bool) -> None:
-    declare(far, ARRIVED, {"bindings": {"rqpMca": {"queueId": NUMBER}}, "paused": not is_open})
+    declare(far, {ARRIVED: {"bindings": {"rqpMca": {"queueId": NUMBER}}, "paused": not is_open}})
 
 
 def _arrivals(far: Store, before: int, count: int) -> float:

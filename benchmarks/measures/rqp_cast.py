@@ -43,9 +43,8 @@ def _carry_all(bench: Bench, near: Store, far: Store) -> list[float]:
     """Each round the sending edge begins with queues that are full: its own beginning is not counted."""
     for store, name in ((near, "cast-near"), (far, "cast-far")):
         init_store(store, bench.workshop.subfolder(name))
-    for key in KEYS:
-        declare(near, f"away {key}", {"remote": {"protocol": "rqp-cast", "key": key}})
-        declare(far, f"arrived {key}", {"bindings": {"rqpCast": {"key": key}}})
+    declare(near, {f"away {key}": {"remote": {"protocol": "rqp-cast", "key": key}} for key in KEYS})
+    declare(far, {f"arrived {key}": {"bindings": {"rqpCast": {"key": key}}} for key in KEYS})
     numbers = Numbers.free()
     with cast_agent(bench.workshop, "cast-far", far, THERE, numbers):
         rounds = range(bench.plan.rounds + 1)

@@ -39,10 +39,10 @@ def measure(bench: Bench) -> list[Finding]:
 
 def _sides(beside: Path | None) -> dict[str, MakeSide]:
     paths = {"Penstock": OURS, "prototype": BASELINE} | ({beside.stem: beside} if beside else {})
-    return {name: _load_side(path) for name, path in paths.items()}
+    return {name: load_side(path) for name, path in paths.items()}
 
 
-def _load_side(path: Path) -> MakeSide:
+def load_side(path: Path) -> MakeSide:
     """`make_side` of a Python file."""
     spec = importlib.util.spec_from_file_location(f"store_side_{path.stem}", path)
     if spec is None or spec.loader is None:

@@ -95,7 +95,7 @@ def measure(bench: Bench) -> list[Finding]:
         with contextlib.ExitStack() as running:
             store = running.enter_context(own_store(bench, "subscriptions"))
             edge = running.enter_context(text_edge(bench, store, "penstock-subscriptions"))
-            table = _open_table(edge, plan.subscriptions, plan.subscribers, running)
+            table = open_table(edge, plan.subscriptions, plan.subscribers, running)
             weight = _weigh(bench, edge, table)
             rounds = _rounds(bench, edge, table)
     except OSError as failure:
@@ -107,7 +107,7 @@ def measure(bench: Bench) -> list[Finding]:
     return _findings(rounds, weight, table)
 
 
-def _open_table(edge: Text, total: int, connections: int, running: contextlib.ExitStack) -> Table:
+def open_table(edge: Text, total: int, connections: int, running: contextlib.ExitStack) -> Table:
     sockets = [running.enter_context(edge.connect()) for _ in range(connections)]
     return Table(sockets[:HOT], sockets[HOT:], total)
 
@@ -138,7 +138,7 @@ def _rounds(bench: Bench, edge: Text, table: Table) -> list[Round]:
 def _with_crowd(bench: Bench, edge: Text, table: Table, is_warm_up: bool) -> Round:
     return {
         LARGE: _send(bench, edge, _hot_load(edge, table), is_warm_up),
-        SPREAD: _send(bench, edge, _spread_load(edge, table), is_warm_up),
+        SPREAD: _send(bench, edge, spread_load(edge, table), is_warm_up),
     }
 
 
@@ -151,7 +151,7 @@ def _hot_load(edge: Text, table: Table) -> Load:
     return _load(edge, requests, table.hot, parts=1)
 
 
-def _spread_load(edge: Text, table: Table) -> Load:
+def spread_load(edge: Text, table: Table) -> Load:
     """All tags in turn, a tenth of them from each publisher."""
     requests = [b"".join(encode_send(tag(n)) for n in range(i, table.total, HOT)) for i in range(HOT)]
     return _load(edge, requests, table.hot + table.crowd, parts=table.total // HOT)

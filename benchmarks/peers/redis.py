@@ -58,6 +58,7 @@ class Store:
         self.program = program or embedded_server() or find_program("redis-server", "valkey-server")
         self._failure: NotRun | None = None
         self._started = False
+        self.is_set_up = False  # for Penstock
 
     def start(self) -> None:
         """Start it once; a second call repeats the first one's result."""

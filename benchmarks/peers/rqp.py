@@ -57,15 +57,13 @@ def run_penstock(store: Store, *words: str, stdin: bytes = b"") -> None:
         raise NotRun(f"{' '.join(words)}: {(done.stderr or done.stdout).decode(errors='replace').strip()}")
 
 
-def declare(store: Store, queue: str, spec: Mapping[str, object]) -> None:
-    """A queue by its document. Raises NotRun."""
-    document = {
-        "apiVersion": "penstock.dev/v1alpha1",
-        "kind": "Queue",
-        "metadata": {"name": queue},
-        "spec": spec,
-    }
-    run_penstock(store, "queue", "apply", "-f", "-", stdin=json.dumps(document).encode())
+def declare(store: Store, specs: Mapping[str, Mapping[str, object]]) -> None:
+    """Apply the documents of queues, with one command. Raises NotRun."""
+    kind = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue"}
+    documents = [
+        json.dumps({**kind, "metadata": {"name": name}, "spec": spec}) for name, spec in specs.items()
+    ]
+    run_penstock(store, "queue", "apply", "-f", "-", stdin="\n---\n".join(documents).encode())
 
 
 def fill(store: Store, queue: str, bodies: Sequence[bytes]) -> None:
@@ -110,7 +108,7 @@ class Rqp(WirePeer):
 
     def create(self, queue: str) -> None:
         self._numbers[queue] = number = len(self._numbers) + 1
-        declare(self.store, queue, {"bindings": {"rqpMca": {"queueId": number}}})
+        declare(self.store, {queue: {"bindings": {"rqpMca": {"queueId": number}}}})
 
     def delete(self, queue: str) -> None:
         run_penstock(self.store, "queue", "delete", queue, "--yes")

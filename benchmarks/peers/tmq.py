@@ -129,7 +129,9 @@ def exchange(sock: socket.socket, request: bytes, reply_bytes: int) -> bytes:
 
 
 def init_store(store: Store, folder: Path) -> None:
-    """Raises NotRun with what the command says."""
+    """Set it up, once. Raises NotRun with what the command says."""
+    if store.is_set_up:
+        return
     command = init_store_command(store.port)
     if find_program(command[0]) is None:
         raise NotRun(f"{command[0]} is not there (`make .venv/.ready` installs it)")
@@ -137,6 +139,7 @@ def init_store(store: Store, folder: Path) -> None:
     if ended.returncode != 0:
         said = (ended.stderr or ended.stdout).decode(errors="replace").strip().splitlines()
         raise NotRun(f"penstock store init ended with {ended.returncode}: {said[-1] if said else ''}")
+    store.is_set_up = True
 
 
 def start_tmq(workshop: Workshop, store: Store, name: str) -> tuple[Daemon, int]:

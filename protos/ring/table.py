@@ -33,7 +33,11 @@ class Machine(Generic[StateT, MoveT]):
 
 
 def earliest(*times: float | None) -> float | None:
-    return min((time for time in times if time is not None), default=None)
+    found: float | None = None
+    for time in times:  # a loop: each node asks with everything that happens
+        if time is not None and (found is None or time < found):
+            found = time
+    return found
 
 
 def is_due(time: float | None, now: float) -> bool:

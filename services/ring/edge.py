@@ -16,7 +16,7 @@ from services.ring.settings import RingSettings
 class RunningRing:
     def __init__(self, service: RingService, node: RunningNode | None) -> None:
         """node: none where the listener `ring` is off."""
-        self._service = service
+        self.service = service
         self.readiness = service.readiness
         self.node = node
 
@@ -28,7 +28,7 @@ class RunningRing:
     async def close(self) -> None:
         if self.node is not None:
             await self.node.close()
-        await self._service.close()
+        await self.service.close()
 
 
 async def start(context: EdgeContext[RingSettings]) -> RunningRing:

@@ -16,14 +16,14 @@ from services.rqp.settings import RqpSettings
 
 class RunningRqp:
     def __init__(self, service: RqpService) -> None:
-        self._service = service
+        self.service = service
         self.readiness = service.readiness
 
     async def stop_taking(self) -> None:
-        await self._service.stop_taking()
+        await self.service.stop_taking()
 
     async def close(self) -> None:
-        await self._service.close()
+        await self.service.close()
 
 
 async def start(context: EdgeContext[RqpSettings], look_up: LookUp = look_up) -> RunningRqp:

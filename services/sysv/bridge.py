@@ -49,7 +49,7 @@ class Bridge:
         self._claims: list[Claim] = []
         self._journals: list[Journal] = []
         self._workers: list[Inbound | Outbound] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self.tasks: list[asyncio.Task[None]] = []
         self._ends_at = 0.0
 
     # the start
@@ -105,7 +105,7 @@ class Bridge:
     def start(self) -> None:
         names = [*self._settings.mappings]
         for name, worker in zip(names, self._workers, strict=True):
-            self._tasks.append(asyncio.create_task(self._keep_running(worker), name=f"sysv {name}"))
+            self.tasks.append(asyncio.create_task(self._keep_running(worker), name=f"sysv {name}"))
         log.info("%d mappings", len(names), extra={"action": "sysv_started", "mappings": len(names)})
 
     async def _keep_running(self, worker: Inbound | Outbound) -> None:
@@ -133,14 +133,14 @@ class Bridge:
         self._ends_at = time.monotonic() + LAST_WORK_S
         for worker in self._workers:
             worker.stop_taking()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LAST_WORK_S)
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=LAST_WORK_S)
 
     async def close(self) -> None:
         """What did not come to its end stays in its journal, or goes back."""
-        for task in self._tasks:
+        for task in self.tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
         for journal in self._journals:
             journal.close()
         for claim in self._claims:

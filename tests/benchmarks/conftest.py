@@ -23,7 +23,7 @@ Answer = Callable[[bytes], bytes]
 CLOSE = b"close"  # an answer that hangs up
 PIECE = 7  # bytes in which a chopped answer is sent: no reply of any peer is a multiple of it
 TINY = Plan(
-    rounds=2,
+    rounds=1,
     put=dict.fromkeys(SHAPES, Bound(400, 20)),
     paced_seconds=0.02,
     idle_connections=20,
@@ -36,9 +36,9 @@ TINY = Plan(
     subscribed=Bound(400, 20),
     delivery_seconds=0.05,
     rqp=Bound(200, 20),
-    rqp_carried=300,
-    rqp_sessions=80,
-    ring_trips=200,
+    rqp_carried=100,
+    rqp_sessions=16,
+    ring_trips=40,
     ring_lone_trips=10,
 )
 

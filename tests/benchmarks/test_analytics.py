@@ -93,7 +93,7 @@ def _a_short_look_at_the_disk() -> Iterator[None]:
 def test_a_smaller_run_or_a_part_never_has_the_full_ones_name() -> None:
     def name(*words: str) -> str:
         options = command.parse(words)
-        return result_name(command.NAME, command._smaller(options), options.only)
+        return result_name(command.NAME, command.smaller(options), options.only)
 
     assert name() == name("--rounds", "3") == "analytics"
     assert name("--records", "5000") == "analytics-5000"

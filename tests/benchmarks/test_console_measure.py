@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from benchmarks import loaded_edge
 from benchmarks.console import __main__ as command
 from benchmarks.console import beside, busy, cold, watching
 from benchmarks.console.findings import findings
@@ -17,8 +18,8 @@ from benchmarks.console.routes import FILTERS
 from benchmarks.console.shown import SHOWN, SMALL
 from benchmarks.kept import write_docs
 
-SIZE = ("--queues", "30", "--dead", "3000", "--asked", "4", "--seconds", "0.5")
-NAME = "console-30-queues-3000-dead-4-asked-0.5-seconds-beside-cold-routes-walk-watch.json"
+SIZE = ("--queues", "20", "--dead", "3000", "--asked", "4", "--seconds", "0.5")
+NAME = "console-20-queues-3000-dead-4-asked-0.5-seconds-beside-cold-routes-walk-watch.json"
 
 
 @pytest.fixture
@@ -26,8 +27,12 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a run has kept."""
     monkeypatch.setattr(watching, "SETTLED_S", 0.5)
     monkeypatch.setattr(beside, "ROUNDS", 1)
+    for each in ("PEERS", "JOBS", "CONNECTIONS"):
+        monkeypatch.setattr(busy, each, 20)
     monkeypatch.setattr(busy, "SAMPLES", 600)
+    monkeypatch.setattr(cold, "PATHS", {"overview": cold.PATHS["overview"]})
     monkeypatch.setattr(cold, "ROUNDS", 1)
+    monkeypatch.setattr(loaded_edge, "QUEUES", 20)
     monkeypatch.setattr(cold, "SILENCE_S", 0.1)
     monkeypatch.setattr(beside, "ROUND_S", 0.1)
     parts = [word for part in ("routes", "cold", "walk", "watch", "beside") for word in ("--only", part)]
@@ -38,11 +43,11 @@ def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_it_runs_to_its_end_and_is_shown(whole: Path, tmp_path: Path) -> None:
     found: dict[str, Any] = json.loads(whole.read_text())
     assert (found["failed"], found["is_full"]) == ({}, False)
-    assert (found["fill"]["queues"], found["fill"]["dead"]) == (30, 3000)
+    assert (found["fill"]["queues"], found["fill"]["dead"]) == (20, 3000)
     assert set(FILTERS) <= {kind.removeprefix("dead letters ") for kind in found["routes"]}
     assert all(0 < each["one"]["p50"] <= each["one"]["most"] for each in found["routes"].values())
     octets = {kind: each["one"]["octets"] for kind, each in found["routes"].items()}
-    assert min(octets[kind] for kind in ("connections", "peers", "jobs", "audit")) > 5_000  # of a hundred
+    assert min(octets[kind] for kind in ("connections", "peers", "jobs", "audit")) > 1_000  # of twenty
     assert all(0 < each["p50"] <= each["most"] for each in found["cold"].values())
     assert found["walk"]["pages"] > 0
     assert found["watched"]["none does"]["octets_per_s"] > 0

@@ -66,6 +66,7 @@ def test_a_refusal_fails_the_peer(bench: Bench) -> None:
 
 def test_throughput_keeps_every_round_and_names_who_did_not_run(bench: Bench) -> None:
     peers = [RawXadd(bench.workshop, bench.store), Absent(bench.workshop), Failing(bench.workshop)]
+    bench.plan = TINY.with_rounds(2)
     bench.peers = {peer.name: peer for peer in peers}
     assert throughput.measure(bench) == []  # nothing to compare with
     xadd, absent, failing = bench.results.peers
@@ -97,18 +98,12 @@ def test_all_measures_of_the_edge(bench: Bench) -> None:
 
 
 def test_the_ring_s_client_port(bench: Bench) -> None:
-    """`python -m services.ring` itself: what is pushed is pulled, at every shape, beside another edge of the store."""
-    peers = make_peers(bench.workshop, bench.store)
-    bench.peers = {name: peers[name] for name in ("tmq", "ring")}
+    """`python -m services.ring` itself: every pushed message is pulled, at every shape."""
+    bench.peers = {"ring": make_peers(bench.workshop, bench.store)["ring"]}
     throughput.measure(bench)
-    tmq, ring = bench.results.peers
-    assert tmq.not_run == ring.not_run == ""
-    assert {name: len(cell.rates) for name, cell in ring.cells.items()} == {
-        "put 10 x 200": TINY.rounds,
-        "take 10 x 200": TINY.rounds,
-        "put 50 x 1": TINY.rounds,
-        "take 50 x 1": TINY.rounds,
-    }
+    (ring,) = bench.results.peers
+    assert ring.not_run == ""
+    assert set(ring.cells) == {"put 10 x 200", "take 10 x 200", "put 50 x 1", "take 50 x 1"}
 
 
 def test_ring_octets_are_the_protocol_s() -> None:
@@ -169,7 +164,7 @@ def test_the_pipeline_settles_all_that_it_published(
 ) -> None:
     (tmp_path / "side.py").write_text(SIDE)
     bench.store.start()
-    side = store_alone._load_side(tmp_path / "side.py")(bench.store.port)
+    side = store_alone.load_side(tmp_path / "side.py")(bench.store.port)
     assert pipeline.drive(bench.store.port, side, mode, batch=50, messages=500) > 0
     with bench.store.connect() as redis:
         left, settled = redis.llen("list"), int(redis.get("settled") or 0)
@@ -181,7 +176,7 @@ def test_a_refused_call_ends_the_pipeline(bench: Bench, tmp_path: Path) -> None:
     bench.store.start()
     with bench.store.connect() as redis:
         redis.set("list", "not a list")
-    side = store_alone._load_side(tmp_path / "side.py")(bench.store.port)
+    side = store_alone.load_side(tmp_path / "side.py")(bench.store.port)
     with pytest.raises(OSError, match="refused"):
         pipeline.drive(bench.store.port, side, pipeline.Mode.PUBLISH, batch=50, messages=100)
 
@@ -208,9 +203,9 @@ def test_wrong_options_are_refused(argv: list[str], capsys: pytest.CaptureFixtur
 
 
 def test_peers_alone_mean_throughput() -> None:
-    assert command._measures([]) == list(command.MEASURES)
-    assert command._measures(["nats"]) == ["throughput"]
-    assert command._measures(["nats", "idle"]) == ["idle"]
+    assert command.measures([]) == list(command.MEASURES)
+    assert command.measures(["nats"]) == ["throughput"]
+    assert command.measures(["nats", "idle"]) == ["idle"]
 
 
 def test_a_run_from_the_command_line(
@@ -237,6 +232,6 @@ def test_a_run_from_the_command_line(
 def test_the_store_side_of_this_project_still_speaks_to_it(bench: Bench) -> None:
     """Its calls are built by hand: a change of the functions must show here, not in the middle of a long run."""
     bench.store.start()
-    side = store_alone._load_side(store_alone.OURS)(bench.store.port)
+    side = store_alone.load_side(store_alone.OURS)(bench.store.port)
     for mode in pipeline.Mode:
         assert pipeline.drive(bench.store.port, side, mode, 10, 50) > 0

@@ -65,7 +65,7 @@ def run(
 
     yield start
     for program in made:
-        if program.process is not None and program.process.poll() is None:
+        if program.process is not None and program.process.is_alive():
             program.kill()
 
 

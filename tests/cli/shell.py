@@ -147,6 +147,19 @@ class Result:
         return only
 
 
+def ended(
+    arguments: Sequence[str | bytes], folder: Path, environment: Mapping[str, str], stdin: bytes = b""
+) -> Result:
+    """Run a command to its end in a process forked from this one."""
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(stdin)
+        given.seek(0)
+        status = _wait(forked(arguments, folder, environment, stdin=given, stdout=out, stderr=err))
+        out.seek(0)
+        err.seek(0)
+        return Result(status, out.read(), err.read().decode("utf-8", "replace"))
+
+
 class Shell:
     """A folder to run commands in. Settings come from `environment` and the folder only."""
 
@@ -158,14 +171,7 @@ class Shell:
 
     def run(self, *arguments: str | bytes, code: int = 0, stdin: bytes = b"", **environment: str) -> Result:
         """Waits for the end, which must be `code`, without a traceback."""
-        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
-            given.write(stdin)
-            given.seek(0)
-            streams = {"stdin": given, "stdout": out, "stderr": err}
-            status = _wait(forked(arguments, self.folder, {**self.environment, **environment}, **streams))
-            out.seek(0)
-            err.seek(0)
-            result = Result(status, out.read(), err.read().decode("utf-8", "replace"))
+        result = ended(arguments, self.folder, {**self.environment, **environment}, stdin)
         assert result.code == code, result
         assert "Traceback" not in result.err, result.err
         return result

@@ -84,7 +84,7 @@ def install(store: Replicated) -> None:
             store.release.cluster.kubectl(*words)
             continue
         words = [str(ROOT / word) if word.endswith((".yaml", "charts/penstock")) else word for word in words]
-        store.release.cluster.helm(*words, "--values", "-", given=json.dumps(values(store.catalogue.release)))
+        store.release.cluster.helm(*words, "--values", "-", given=json.dumps(values(store.release)))
 
 
 def values(release: Release) -> dict[str, Any]:
@@ -138,23 +138,21 @@ def test_two_failovers_in_a_row_lose_nothing(stores: list[Replicated], node: Nod
     told: list[dict[str, Any]] = []
     with ExitStack() as stack:
         for store in stores:
-            told.append(stack.enter_context(load(store.catalogue.release, "load", *LOADED)))
+            told.append(stack.enter_context(load(store.release, "load", *LOADED)))
         for which in ("first", "second"):
             with step(f"the {which} failover of each"):
                 before = [store.primary() for store in stores]
                 for store, name in zip(stores, before, strict=True):
-                    assert kill(store.catalogue.release, node, store.pod(name))
+                    assert kill(store.release, node, store.pod(name))
                     store.is_killed(name)
                 for store, name in zip(stores, before, strict=True):
                     eventually(lambda store=store, name=name: store.primary() != name, 90)
                     eventually(lambda store=store, name=name: store.bring_back(name))
                 for store in stores:
                     eventually(lambda store=store: is_whole(store), 90)
-                flowed = [added(store.catalogue.release, "load") for store in stores]
+                flowed = [added(store.release, "load") for store in stores]
                 for store, number in zip(stores, flowed, strict=True):  # or two waits would count as one
-                    eventually(
-                        lambda store=store, n=number: added(store.catalogue.release, "load") > n + 50, FLOW_S
-                    )
+                    eventually(lambda store=store, n=number: added(store.release, "load") > n + 50, FLOW_S)
     for found in told:
         print(found)
         assert found["missing_count"] == 0, found

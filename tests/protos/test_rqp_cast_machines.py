@@ -255,8 +255,8 @@ class AnySession(RuleBasedStateMachine):
 
 
 class TestAnySender(AnySender.TestCase):
-    settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+    settings = settings(max_examples=50, stateful_step_count=60, deadline=None)
 
 
 class TestAnySession(AnySession.TestCase):
-    settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+    settings = settings(max_examples=50, stateful_step_count=25, deadline=None)

@@ -325,5 +325,5 @@ class World(RuleBasedStateMachine):
                 assert not self.links
 
 
-World.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+World.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestWorld = World.TestCase

@@ -6,35 +6,21 @@ from protos.tmq import (
     EMPTY,
     MQID_BYTES,
     UNUSABLE,
-    Close,
-    Create,
-    Delete,
     Dequeue,
     Dialect,
     Enqueue,
     Limits,
-    Open,
     Operation,
-    Request,
     Select,
-    TransactionAbort,
-    TransactionEnd,
-    TransactionStart,
     encode_close,
     encode_count,
-    encode_create,
-    encode_delete,
     encode_dnq,
     encode_enq,
     encode_failure,
-    encode_open,
     encode_record,
     encode_request,
     encode_select,
     encode_status,
-    encode_ta,
-    encode_te,
-    encode_ts,
     mqid_of,
     nil_mqid,
     parse_count,
@@ -44,7 +30,7 @@ from protos.tmq import (
     reply_bytes,
 )
 from protos.types import LocalError, PeerError
-from tests.protos.tmq_samples import ORDERS, events_of
+from tests.protos.tmq_samples import ORDERS
 
 DOCUMENT, REFERENCE = Dialect.DOCUMENT, Dialect.REFERENCE
 WITHOUT_STATUS = [Operation.OPEN, Operation.DNQ, Operation.SELECT]
@@ -63,41 +49,6 @@ def test_default_limits_are_those_of_the_spec() -> None:
     assert (limits.max_name_bytes, limits.max_name_discard_bytes) == (255, 65_536)  # 2.1
     assert (limits.lone_five_grace_s, limits.request_timeout_s) == (0.2, 30.0)  # 3.1, 7.3
     assert not limits.code5_mqid_is_select
-
-
-@pytest.mark.parametrize(
-    ("encoded", "wire", "event"),
-    [
-        (encode_create(b"q"), b"\0\0\0\0\1q", Create(b"q")),
-        (encode_delete(b"q"), b"\1\0\0\0\1q", Delete(b"q")),
-        (encode_open(b"q\0"), b"\2\0\0\0\2q\0", Open(b"q\0")),
-        (encode_close(ORDERS), b"\3" + ORDERS, Close(ORDERS)),
-        (encode_enq(ORDERS, b"hi"), b"\4" + ORDERS + b"\0\0\0\2hi", Enqueue(ORDERS, [b"\0\0\0\2hi"])),
-        (encode_dnq(ORDERS), b"\5" + ORDERS, Dequeue(ORDERS, 1)),
-        (encode_select(ORDERS), b"\x09" + ORDERS, Select(ORDERS, 1)),
-    ],
-)
-@pytest.mark.parametrize("dialect", Dialect)
-def test_requests_that_both_dialects_share(
-    dialect: Dialect, encoded: bytes, wire: bytes, event: Request
-) -> None:
-    assert encoded == wire  # 3, 4.1
-    assert events_of(wire, dialect) == [event]
-    assert encode_request(dialect, event) == wire
-
-
-@pytest.mark.parametrize(
-    ("dialect", "codes"),
-    [
-        (DOCUMENT, [b"\x08", b"\x06", b"\x07"]),
-        (REFERENCE, [b"\x06", b"\x07", b"\x08"]),
-    ],
-)
-def test_transaction_verbs_differ_by_dialect(dialect: Dialect, codes: list[bytes]) -> None:
-    assert [encode_ts(dialect), encode_te(dialect), encode_ta(dialect)] == codes  # 3, 4.1
-    verbs = [TransactionStart(), TransactionEnd(), TransactionAbort()]
-    assert events_of(b"".join(codes), dialect) == verbs
-    assert [encode_request(dialect, verb) for verb in verbs] == codes
 
 
 def test_a_run_is_encoded_as_so_many_requests() -> None:

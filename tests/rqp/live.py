@@ -54,7 +54,7 @@ class LiveEdge(Live[RqpSettings]):
     @property
     def service(self) -> RqpService:
         assert isinstance(self.running, RunningRqp)
-        return self.running._service
+        return self.running.service
 
     @property
     def address(self) -> str:

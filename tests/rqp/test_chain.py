@@ -86,10 +86,10 @@ class Systems:
         self.near, self.far = (stack.enter_context(running(shell)) for shell in self._shells.values())
 
 
-@pytest.fixture
-def systems(tmp_path: Path) -> Iterator[Systems]:
+@pytest.fixture(scope="module")
+def systems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Systems]:
     with ExitStack() as stack:
-        systems = Systems(tmp_path)
+        systems = Systems(tmp_path_factory.mktemp("systems"))
         systems.start(stack)
         yield systems
 

@@ -59,7 +59,7 @@ async def test_nothing_more_is_answered_meanwhile(machines: Machines, hands: Han
 
     agents.insert(0, Slow())
     draining = asyncio.create_task(edge.service.stop_taking())
-    await until(lambda: agent(edge).questions._sock.fileno() < 0)
+    await until(lambda: agent(edge).questions.is_closed)
     draining.cancel()
     await asyncio.wait((draining,))
     agents.pop(0)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from services.store import Store
 from services.store.model import records
 from services.sysv import inbound
-from services.sysv.inbound import FAULT_TRIES, Inbound
+from services.sysv.inbound import FAULT_TRIES
 from services.sysv.places import Places
 from tests.live import until
 from tests.sysv.live import LiveBridge
@@ -102,17 +104,18 @@ async def test_a_mapping_in_that_fails_begins_again(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.7"""
-    real, failed = Inbound._find, []
-
-    async def find(worker: Inbound) -> Any:
-        if not failed:
-            failed.append(None)
-            raise ZeroDivisionError("not foreseen")
-        return await real(worker)
-
-    monkeypatch.setattr(Inbound, "_find", find)
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"x")
+    real, failed = Store.find, []
+
+    async def find(*arguments: Any) -> Any:
+        task = asyncio.current_task()
+        if not failed and task is not None and task.get_name() == "sysv orders":
+            failed.append(None)
+            raise ZeroDivisionError("not foreseen")
+        return await real(*arguments)
+
+    monkeypatch.setattr(Store, "find", find)
     await bridge.open(into(key))
     await until(lambda: bridge.value(WAITING, mapping="orders") == 1)
     await settled(bridge, 1)

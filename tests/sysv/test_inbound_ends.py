@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from services.store import Delivery, Queue, Store
+from services.store import Pipe, Store
 from services.sysv.bridge import LAST_WORK_S
-from services.sysv.inbound import Inbound
 from services.sysv.kernel import msgmax
 from tests.live import until
 from tests.servers import Server
@@ -39,20 +38,20 @@ async def test_what_comes_after_the_end_goes_back(
 ) -> None:
     """4.4: the store stood still with the request for it in its hands; our session still lives."""
     bridge = own_bridge
-    real = Inbound._take
+    real = Pipe.take
     asked = asyncio.Event()
 
-    async def take(worker: Inbound, queue: Queue) -> list[Delivery]:
+    def take(*arguments: Any, **more: Any) -> None:
         own_server.stop()
         asked.set()
-        return await real(worker, queue)
+        real(*arguments, **more)
 
-    monkeypatch.setattr(Inbound, "_take", take)
+    monkeypatch.setattr(Pipe, "take", take)
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"1", b"2", b"3")
     opened = await bridge.open(into(key))
     await asked.wait()
-    (task,) = opened._tasks
+    (task,) = opened.tasks
     task.cancel()
     await asyncio.wait({task})
     own_server.cont()
@@ -71,20 +70,20 @@ async def test_what_was_sent_is_settled_when_the_time_for_the_end_is_over(
 ) -> None:
     """4.4: nobody waits for the answer, but what arrived must not come again (2.2)."""
     bridge = own_bridge
-    real = Inbound._bury
+    real = Pipe.reject
     asked = asyncio.Event()
 
-    async def bury(worker: Inbound, *arguments: Any) -> None:
+    def reject(*arguments: Any, **more: Any) -> None:
         own_server.stop()
         asked.set()
-        await real(worker, *arguments)
+        real(*arguments, **more)
 
-    monkeypatch.setattr(Inbound, "_bury", bury)
+    monkeypatch.setattr(Pipe, "reject", reject)
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"sent", bytes(msgmax() + 1), b"held")
     opened = await bridge.open(into(key))
     await asked.wait()
-    (task,) = opened._tasks
+    (task,) = opened.tasks
     task.cancel()
     await asyncio.wait({task})
     own_server.cont()

@@ -22,8 +22,8 @@ from tests.sysv.local import Keys, make
 from tests.sysv.process import BridgeProgram
 from tests.sysv.program import Program, parse_line
 
-KILLS = 8
-INTO, OUT = 24_000, 3000  # messages: some seconds' work, more than all the bridges that are killed get to do
+KILLS = 4
+INTO, OUT = 12_000, 1500  # messages: some seconds' work, more than all the bridges that are killed get to do
 TIMING = ("session_timeout_s=2", "heartbeat_s=0.5", "sweep_s=0.3")  # leases of the dead come back soon
 
 

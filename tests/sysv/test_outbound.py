@@ -185,7 +185,7 @@ async def test_a_bridge_that_ends_while_it_waits_keeps_the_message_in_its_journa
     await sent(program, key, 9, b"1", b"2")
     await until(lambda: bridge.log.events("sysv_waits", reason="queue_paused"))
     await opened.stop_taking()
-    assert all(task.done() for task in opened._tasks)  # not only when its time is over
+    assert all(task.done() for task in opened.tasks)  # not only when its time is over
     await bridge.stop()
     assert existing(key).current_messages == 1
     await bridge.queue("orders")

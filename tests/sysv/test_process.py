@@ -16,6 +16,7 @@ import pytest
 from services.cli.main import run
 from services.store import QueueSpec, Store
 from services.sysv.settings import format_key
+from tests.cli.shell import ended
 from tests.live import until
 from tests.servers import Server
 from tests.sysv.live import LiveBridge
@@ -87,13 +88,6 @@ async def test_what_the_settings_join(bridge: LiveBridge, start: Start, key: int
     assert find(key) is not None
 
 
-async def failed(program: BridgeProgram, code: int) -> str:
-    """The line that it ended with; no other may be a traceback."""
-    assert await asyncio.to_thread(program.wait) == code, program.text
-    assert "Traceback" not in program.text
-    return program.text.splitlines()[-1]
-
-
 def as_nobody(arguments: list[str], log: Path) -> int:
     """The command in a process forked from this one, which has read all of its code: nobody else may. Its status."""
     importlib.import_module("services.sysv.process")
@@ -136,27 +130,38 @@ def test_permissions_are_one_line(server: Server, key: int, tmp_path: Path) -> N
     assert "Traceback" not in log.read_text()
 
 
-async def test_other_things_that_cannot_be_used(bridge: LiveBridge, start: Start, key: int) -> None:
+REFUSED = [  # options, of which KEY is a key, exit code, the beginning of the line, and what else it says
+    (("--in", "KEY:orders", "--out", "KEY:orders"), 2, "loop: messages would go round for ever: ", ""),
+    (("--out", "KEY:nowhere"), 4, "queue_unknown: ", ""),
+    ((), 2, "no_mappings: ", ""),
+    (("--in", "orders"), 2, "usage: write KEY:QUEUE", ""),
+    (("--in", "zero:orders"), 2, "bad_settings: sysv.mappings.", ""),
+    (("--out", "KEY:orders", "--out-t-msg", "KEY:orders"), 2, "", "both take out of the local queue"),
+    (
+        ("--set", "sysv.mappings.m={key: KEY, queue: orders, direction: in, mode: 440}"),
+        *(2, "", "in quotes, as in '0640', not 440"),
+    ),
+    (("--mode", "0600"), 2, "usage: --mode goes with", ""),
+    (("--set", "sysv.idle_s=-1"), 2, "bad_settings: sysv.idle_s", ""),
+]
+
+
+async def test_what_cannot_be_used_ends_with_one_line(
+    bridge: LiveBridge, start: Start, key: int, tmp_path: Path
+) -> None:
     await bridge.queue("orders")
-    both = ("--in", f"{key}:orders", "--out", f"{key}:orders")
-    assert (await failed(start(*both), 2)).startswith("penstock: loop: messages would go round for ever: ")
-    assert (await failed(start("--out", f"{key}:nowhere"), 4)).startswith("penstock: queue_unknown: ")
-    assert (await failed(start(), 2)).startswith("penstock: no_mappings: ")
-    assert (await failed(start("--in", "orders"), 2)).startswith("penstock: usage: write KEY:QUEUE")
-    assert (await failed(start("--in", "zero:orders"), 2)).startswith(
-        "penstock: bad_settings: sysv.mappings."
-    )
-    two = ("--out", f"{key}:orders", "--out-t-msg", f"{key}:orders")
-    assert "both take out of the local queue" in await failed(start(*two), 2)
-    mapped = f"sysv.mappings.m={{key: {key}, queue: orders, direction: in, mode: 440}}"
-    assert "in quotes, as in '0640', not 440" in await failed(start("--set", mapped), 2)
-    assert (await failed(start("--mode", "0600"), 2)).startswith("penstock: usage: --mode goes with")
-    assert (await failed(start("--set", "sysv.idle_s=-1"), 2)).startswith(
-        "penstock: bad_settings: sysv.idle_s"
-    )
-    first = start("--out", f"{key}:orders")
-    await asyncio.to_thread(first.started)
-    assert (await failed(start("--out", f"{key}:orders"), 2)).startswith("penstock: in_use: ")
+    taken = (("--out", "KEY:orders"), 2, "in_use: ", "")
+    for options, code, begins, says in [*REFUSED, taken]:
+        if options is taken[0]:
+            await asyncio.to_thread(start("--out", f"{key}:orders").started)
+        arguments = [word.replace("KEY", str(key)) for word in options]
+        command = ["sysv", "--store", bridge.url, "--set", "health.port=0", *arguments]
+        done = ended(command, tmp_path, {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, b"")
+        assert done.code == code, (options, done.err)
+        assert "Traceback" not in done.err
+        line = done.err.splitlines()[-1]
+        assert line.startswith(f"penstock: {begins}"), (options, line)
+        assert says in line, (options, line)
 
 
 async def test_it_may_be_told_to_end_while_it_waits_for_the_store(key: int, tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ class Collector:
         self._spans = folder / "spans.json"
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._began = self._read = 0  # octets of the file: earlier tests', and those that have been read
+        self._seen: list[Seen] = []
         config = {
             "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{self.port}"}}}},
             "exporters": {"lines": {"path": str(self._spans)}},
@@ -97,17 +99,31 @@ class Collector:
             self._process.wait(30)
             self._process = None
 
+    def begin(self) -> None:
+        """Leave out what it was sent until now: that belongs to earlier tests."""
+        self._began = self._read = self._spans.stat().st_size if self._spans.exists() else 0
+        self._seen.clear()
+
     def spans(self) -> list[Seen]:
         """All until now, by when they began."""
-        if not self._spans.exists():
-            return []
-        lines = self._spans.read_bytes().splitlines(keepends=True)
-        found = [span for line in lines if line.endswith(b"\n") for span in _spans(json.loads(line))]
-        return sorted(found, key=lambda span: span.start_ns)
+        lines = self._octets(self._read).splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith(b"\n")]
+        if whole:
+            self._read += sum(map(len, whole))
+            self._seen += [span for line in whole for span in _spans(json.loads(line))]
+            self._seen.sort(key=lambda span: span.start_ns)
+        return list(self._seen)
 
     def raw(self) -> bytes:
         """All that it was sent until now, as it writes it."""
-        return self._spans.read_bytes() if self._spans.exists() else b""
+        return self._octets(self._began)
+
+    def _octets(self, since: int) -> bytes:
+        if not self._spans.exists():
+            return b""
+        with self._spans.open("rb") as file:
+            file.seek(since)
+            return file.read()
 
     def of_name(self, name: str) -> list[Seen]:
         return [span for span in self.spans() if span.name == name]

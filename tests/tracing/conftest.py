@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +15,21 @@ from tests.tracing.collector import Collector
 __all__ = ["chance", "new_server", "own_server", "pytest_asyncio_loop_factories", "running", "server"]
 
 
-@pytest.fixture
-def collector(tmp_path: Path) -> Iterator[Collector]:
-    started = Collector(tmp_path / "collector").start()
+@pytest.fixture(scope="session")
+def running_collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    """One collector for all tests that leave it alone."""
+    started = Collector(tmp_path_factory.mktemp("traces") / "collector").start()
     yield started
     started.stop()
+
+
+@pytest.fixture
+def collector(running_collector: Collector) -> Iterator[Collector]:
+    """The shared collector, with nothing of earlier tests."""
+    running_collector.begin()
+    yield running_collector
     # what tests put in by any protocol: no span has anything of a body
-    assert b"a pump" not in started.raw()
+    assert b"a pump" not in running_collector.raw()
 
 
 NewRecorder = Callable[..., Recorder]

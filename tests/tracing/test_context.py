@@ -120,10 +120,7 @@ async def test_none_and_all(recorder: NewRecorder) -> None:
 
 def _with(recorder: NewRecorder, ratio: float) -> Recorder:
     """One that admits whatever comes."""
-    found = recorder("test")
-    found.ratio = ratio
-    found._beginning._left = 1e9
-    return found
+    return recorder("test", ratio=ratio, most_per_s=100_000)
 
 
 async def test_hops(recorder: NewRecorder) -> None:

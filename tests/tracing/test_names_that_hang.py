@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
+import os
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -14,11 +14,10 @@ from services.kit.config.settings import TracingSettings
 from services.kit.tracing import tracing
 from services.store.model.trace_context import fresh
 from services.store.tracing.spans import Kind, Span
-from tests.cli.shell import PATIENCE_S, PROGRAM
+from tests.cli.shell import PATIENCE_S, ended
 from tests.live import set_up, until
 from tests.servers import PROGRAMS, Server
 from tests.silent import NameServer, on_silent_machine
-from tests.tmq.process import ROOT
 from tests.tracing.pretenders import listening, request
 from tests.tracing.programs import TmqProgram
 from tests.tracing.stores import traced_store
@@ -77,9 +76,9 @@ def test_a_command_ends_while_it_hangs(tmp_path: Path) -> None:
             settings = (f"tracing.endpoint=http://{NAME}:4318", "tracing.timeout_s=3600")
             said = [part for setting in settings for part in ("--set", setting)]
             for asked in (("queue", "create", "orders"), ("put", "orders", "a pump")):
-                command = [*PROGRAM, *asked, "--store", server.url, *said]
-                await asyncio.to_thread(subprocess.run, command, cwd=ROOT, check=True, timeout=PATIENCE_S)
-            assert names.asked == {NAME}
+                done = ended([*asked, "--store", server.url, *said], tmp_path, {**os.environ}, b"")
+                assert done.code == 0, done.err
+            await until(lambda: names.asked == {NAME})
 
     on_silent_machine(scenario, tmp_path)
 

@@ -16,7 +16,7 @@ from tests.servers import Server
 from tests.tracing.stores import TracedStore, traced_store
 
 NOBODY = "http://127.0.0.1:9"  # what a collector is told is another test's
-RUNS = 30
+RUNS = 10
 LARGEST = 300  # octets of a body that a transmission queue's peers take
 SPECS: dict[str, dict[str, Any]] = {
     "octets": {"maxBytes": 9_000},

@@ -51,8 +51,8 @@ class Member:
         self._identity = identity
         self._readiness = readiness
         self._trouble_since: float | None = None
-        self._peers = KnownPeers(service.store, service.metrics.local_errors.inc)
-        self._peers.on_change.append(self._follow_peers)
+        self.peers = KnownPeers(service.store, service.metrics.local_errors.inc)
+        self.peers.on_change.append(self._follow_peers)
         self._notice = Notice(service, self.station, identity.place, readiness, has_namesake)
         self._jobs: list[asyncio.Task[None]] = []
 
@@ -67,7 +67,7 @@ class Member:
     def start(self) -> None:
         """Raises SettingsError if beacons cannot be heard."""
         self.station.start()
-        self._peers.start()
+        self.peers.start()
         for work in (self._watch, self._notice.keep_writing):
             self._jobs.append(asyncio.create_task(self._keep_doing(work), name=f"ring {work.__name__}"))
 
@@ -75,10 +75,10 @@ class Member:
         await self.station.stop_taking()
 
     def _follow_peers(self) -> None:
-        self.station.follow(self._peers.addresses(PeerProtocol.RING))
+        self.station.follow(self.peers.addresses(PeerProtocol.RING))
 
     async def close(self) -> None:
-        await self._peers.close()
+        await self.peers.close()
         for job in self._jobs:
             job.cancel()
         await asyncio.gather(*self._jobs, return_exceptions=True)

@@ -78,32 +78,30 @@ class Users:
         self.counts = Counts(service.metrics)
         relay = Relay(me, max_laps, seed=secrets.token_bytes(32))
         self._marks = Marks(relay)
-        self._outgoing = Outgoing(service, self._marks.put_on)
-        self._storing = Storing(service, self._outgoing, self._lost)
-        self._marks.use(self._storing)
+        self.outgoing = Outgoing(service, self._marks.put_on)
+        self.storing = Storing(service, self.outgoing, self._lost)
+        self._marks.use(self.storing)
         self.queue_name = outgoing_name(group, me)
-        self._ownership = Ownership(service, self.queue_name, self._storing, self._outgoing)
+        self.ownership = Ownership(service, self.queue_name, self.storing, self.outgoing)
         # what a node needs to be in a ring: without, it closes its links (4.7)
         self.readiness = Readiness(
             service.readiness,
-            storing=lambda: _text(self._storing.trouble),
-            ownership=lambda: _text(self._ownership.trouble),
+            storing=lambda: _text(self.storing.trouble),
+            ownership=lambda: _text(self.ownership.trouble),
             name=lambda: NAMESAKE if self.has_namesake else None,
         )
-        self._leases = Leases(service)
+        self.leases = Leases(service)
         self._lookups = Lookups(service)
-        self._bindings = Bindings(service, group)
-        self._outbox = Outbox(
-            service, self._bindings, self._ownership, self._outgoing, self.counts, max_payload
-        )
+        self.bindings = Bindings(service, group)
+        self.outbox = Outbox(service, self.bindings, self.ownership, self.outgoing, self.counts, max_payload)
         max_message = max_payload - HEAD_BYTES
         fault, hops = service.metrics.local_errors.inc, service.store.hops
-        self.asker = RingAsker(me, self._storing, self.counts, timeout_s, fault, hops, max_message)
-        inbox = Inbox(service, self._bindings, f"ring {decode_name(me)}")
-        serving = Serving(service, self._leases, max_message)
+        self.asker = RingAsker(me, self.storing, self.counts, timeout_s, fault, hops, max_message)
+        inbox = Inbox(service, self.bindings, f"ring {decode_name(me)}")
+        serving = Serving(service, self.leases, max_message)
         self.arrivals = Relaying(
             relay,
-            self._storing,
+            self.storing,
             self._lookups,
             serving,
             inbox,
@@ -113,13 +111,13 @@ class Users:
             self._marks.came_back,
             service.metrics.local_errors.inc,
         )
-        self.departures = Joined(self._outgoing, self.asker, self._marks)
+        self.departures = Joined(self.outgoing, self.asker, self._marks)
         self._publishing: asyncio.Task[None] | None = None
 
     @property
     def has_namesake(self) -> bool:
         """Whether another process of this name lives: it has what waits for the successor, and is the node (4.7)."""
-        return self._ownership.has_namesake
+        return self.ownership.has_namesake
 
     @property
     def marks_wanted(self) -> bool:
@@ -129,35 +127,35 @@ class Users:
     @property
     def is_anothers(self) -> bool:
         """Whether another process sends what this one has to send: its last life, or a node of the same name."""
-        return self._ownership.is_anothers
+        return self.ownership.is_anothers
 
     def start(self) -> None:
-        self._ownership.start()
-        self._bindings.start()
-        self._outbox.start()
+        self.ownership.start()
+        self.bindings.start()
+        self.outbox.start()
         self._publishing = asyncio.create_task(self._keep_publishing(), name="ring counts")
 
     async def stop_taking(self) -> None:
         """Nothing is taken out of the outbox any more."""
-        await self._outbox.close()
+        await self.outbox.close()
 
     async def close(self) -> None:
         """The links are gone. What waits for the successor stays in the store."""
-        await self._outbox.close()
+        await self.outbox.close()
         self.arrivals.close()
         self._marks.close()
         self.asker.close()
-        await self._bindings.close()
-        self._leases.close()
+        await self.bindings.close()
+        self.leases.close()
         self._lookups.close()
-        await self._ownership.close()
+        await self.ownership.close()
         if self._publishing is not None:
             self._publishing.cancel()
             await asyncio.wait((self._publishing,))
         self.counts.publish()
 
     def _lost(self) -> None:
-        self._ownership.lost()
+        self.ownership.lost()
 
     async def _keep_publishing(self) -> None:
         while True:

@@ -75,8 +75,8 @@ class Sending:
         self._service = service
         self.findreceiver = FindReceiver(settings, machines, counts, service.metrics)
         self._asker = Asker(settings, machines)
-        self._ports = Ports(settings.host, settings.sender_range, settings.port_rest_s)
-        means = Means(settings, machines, counts, self._asker, self.findreceiver, self._ports)
+        self.ports = Ports(settings.host, settings.sender_range, settings.port_rest_s)
+        means = Means(settings, machines, counts, self._asker, self.findreceiver, self.ports)
         self._shared = Shared(service, means, Ids(service.store))
         self._outbox = Outbox(service, PROTOCOL, self._make)
         self._starting: asyncio.Task[None] | None = None
@@ -93,7 +93,7 @@ class Sending:
         await self.stop()
         await self.findreceiver.close()
         await self._asker.close()
-        self._ports.close()
+        self.ports.close()
 
     async def _start(self) -> None:
         await self._wait_for_port()

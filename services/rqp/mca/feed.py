@@ -82,7 +82,7 @@ class Feed:
                 continue
             wake.clear()
             try:
-                got, more = await self._take(want)
+                got, more = await self.take(want)
             except StoreError as error:
                 log.debug("nothing taken: %s", error, extra={"action": "rqp_take_failed"})
                 await asyncio.sleep(AGAIN_S)
@@ -149,7 +149,7 @@ class Feed:
             error = f"{records.body_length(large.blob)} octets, peers take {self._max_message_bytes}"
             self._service.pipe(self._queue).messages.reject(Source(OURSELVES), [large], TOO_LARGE, error)
 
-    async def _take(self, want: int) -> tuple[list[Delivery], bool]:
+    async def take(self, want: int) -> tuple[list[Delivery], bool]:
         """A lease whatever the queue's mode is: the machine says when messages are done. Raises StoreError."""
         pipe = self._service.pipe(self._queue)
 

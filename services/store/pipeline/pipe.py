@@ -115,6 +115,11 @@ class Pipe:
         return self._session.name
 
     @property
+    def is_asking(self) -> bool:
+        """Whether a call is on its way: what is asked for now gathers for the next one."""
+        return self._flight.call is not None
+
+    @property
     def epoch(self) -> str:
         """'dataset.generation', '' before the store was reached."""
         return self._session.epoch

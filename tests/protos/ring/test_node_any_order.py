@@ -199,4 +199,4 @@ class Shell(RuleBasedStateMachine):
 
 
 TestAnyOrder = Shell.TestCase
-TestAnyOrder.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+TestAnyOrder.settings = settings(max_examples=50, stateful_step_count=60, deadline=None)

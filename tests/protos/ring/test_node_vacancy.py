@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from protos.ring import HeadState, Leader, LinkBroken, Loop, SendBeacon, TailState
-from protos.ring.actions import CloseInbound, CloseOutbound
+from protos.ring.actions import Action, CloseInbound, CloseOutbound
 from protos.ring.messages import OTHERS_TTL
 from protos.ring.node import Node
 from tests.protos.ring.node_samples import (
@@ -204,15 +204,16 @@ def test_after_300_s_the_ring_is_opened_and_others_are_called() -> None:
 SILENT = CloseInbound(1, "nobody leads this ring, and the predecessor has said nothing")
 
 
-def lost_from(node: Node) -> float:
-    """When the ring is opened next; what that makes is still to be taken."""
+def lost_from(node: Node) -> tuple[float, list[Action]]:
+    """Return when the ring is opened next, and what that makes."""
+    node.take_actions()
     while True:
-        node.take_actions()
         due = node.election.deadline()
         assert due is not None
         node.on_time(due)
-        if SendBeacon(FIND_ME) in node._orders._actions:
-            return due
+        actions = node.take_actions()
+        if SendBeacon(FIND_ME) in actions:
+            return due, actions
 
 
 def test_then_a_predecessor_that_never_said_anything_goes_too() -> None:
@@ -220,9 +221,9 @@ def test_then_a_predecessor_that_never_said_anything_goes_too() -> None:
     node = tried()
     node.on_time(5.0)
     assert node.tail.state is TailState.LINKED
-    now = lost_from(linked(node))
+    now, actions = lost_from(linked(node))
     assert now < 420.0
-    assert SILENT in node.take_actions()
+    assert SILENT in actions
     assert node.tail.state is TailState.OPEN
     assert BROKEN_ME in waiting(node, now, LOW)
 
@@ -231,26 +232,25 @@ def test_also_if_this_node_has_no_successor() -> None:
     """4.6: as the others' ring is closed; they are called, and it is open for them"""
     node = tried()
     node.on_time(5.0)
-    lost_from(node)
-    assert SILENT in node.take_actions()
+    assert SILENT in lost_from(node)[1]
 
 
 def test_one_that_counts_since_less_than_150_s_stays_until_the_next_time() -> None:
     node = started()
     node.accepted(1, 240.0)
     node.on_time(245.0)
-    first = lost_from(linked(node, 245.0))
-    assert SILENT not in node.take_actions()
+    first, actions = lost_from(linked(node, 245.0))
+    assert SILENT not in actions
     assert node.tail.state is TailState.LINKED
-    assert 300.0 <= lost_from(node) - first < 310.0
-    assert SILENT in node.take_actions()
+    second, actions = lost_from(node)
+    assert 300.0 <= second - first < 310.0
+    assert SILENT in actions
 
 
 def test_one_that_has_said_anything_meanwhile_stays() -> None:
     node = vacant()
     node.heard(1, 200.0)
-    lost_from(node)
-    assert CloseOutbound("nobody leads this ring") in node.take_actions()
+    assert CloseOutbound("nobody leads this ring") in lost_from(node)[1]
     assert node.tail.state is TailState.LINKED
 
 

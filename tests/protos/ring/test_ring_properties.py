@@ -70,7 +70,7 @@ frames = st.builds(
 
 
 def requests(max_body_bytes: int) -> st.SearchStrategy[ClientRequest]:
-    records = st.lists(st.binary(max_size=max_body_bytes).map(encode_record), min_size=1, max_size=20)
+    records = st.lists(st.binary(max_size=max_body_bytes).map(encode_record), min_size=1, max_size=5)
     queues = st.sampled_from([b"orders", b"bills", b"q" * 254])  # few, so that runs arise
 
     def of(kind: type[ClientRequest], *rest: st.SearchStrategy) -> st.SearchStrategy[ClientRequest]:
@@ -100,7 +100,7 @@ def test_frames_come_back_as_they_were_encoded(frame: Frame) -> None:
     assert parse_frame(encode_frame(frame)) == frame
 
 
-@given(st.lists(requests(2_000), max_size=12), st.data())
+@given(st.lists(requests(300), max_size=8), st.data())
 def test_requests_come_back_as_they_were_encoded(sent: list[ClientRequest], data: st.DataObject) -> None:
     wire = b"".join(map(encode_request, sent))
     assert asked(data.draw(cuts(wire))) == (merged(sent), None)

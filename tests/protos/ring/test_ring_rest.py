@@ -154,22 +154,22 @@ def _answers(request: Frame, reply: Frame) -> bool:
 
 
 class TestAnyRing(AnyRing.TestCase):
-    settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+    settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_heartbeat_reaches_everybody_each_time(seed: int):  # ring.md 5.7
     """It is always the same, and there is always one on the ring, also between the two questions about it."""
     chance = random.Random(seed)
     ring = Ring([Ours(b"%d" % number, set(), max_laps=2) for number in range(4)])
-    for _ in range(1_000):
+    for _ in range(300):
         ring.members[0].put_on(b"alive")
         for _ in range(8):
             place = chance.randrange(4)
             ring.send(place)
             ring.answer(place)
     ring.settle_down(max_steps=20_000)
-    assert [member.inbox[b"alive"] for member in ring.members] == [0, 1_000, 1_000, 1_000], f"seed {seed}"
+    assert [member.inbox[b"alive"] for member in ring.members] == [0, 300, 300, 300], f"seed {seed}"
 
 
 @pytest.mark.parametrize("copies", [1, 2, 50])

@@ -26,7 +26,7 @@ class LiveRing(LiveQueues[RingSettings]):
     @property
     def tally(self) -> Tally:
         assert isinstance(self.running, RunningRing)
-        return self.running._service.tally
+        return self.running.service.tally
 
     @property
     def station(self) -> Station:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from services.kit.metrics.tally import Tally
 from services.ring.edge import EDGE, RunningRing
@@ -33,11 +38,19 @@ class LiveClients(LiveQueues[RingSettings]):
     @property
     def service(self) -> RingService:
         assert isinstance(self.running, RunningRing)
-        return self.running._service
+        return self.running.service
 
     @property
     def tally(self) -> Tally:
         return self.service.tally
+
+    @contextmanager
+    def untold(self) -> Iterator[None]:
+        """Keep from the edge what the tools change meanwhile: it goes by what it knew."""
+        registry = self.tools.registry
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(registry, "tell", lambda name: asyncio.sleep(0))
+            yield
 
     async def client(self, receive_buffer: int = 0, listener: str = CLIENTS) -> Client:
         client = await Client.connect(self.places[listener], receive_buffer)

@@ -92,7 +92,7 @@ async def nothing_leased(edge: LiveClients) -> bool:
     return bool((await edge.stats("q"))["in_flight"] == 0)
 
 
-@every_state
+@pytest.mark.parametrize("state", [pull_read, everything_at_once])
 async def test_nothing_is_left_to_the_collector(edge: LiveClients, client: Client, state: State) -> None:
     """Thousands of connections come and go: their sessions are freed at once, or memory waits for a collection"""
     await state(client)

@@ -9,7 +9,7 @@ from tests.chance import SESSION
 from tests.ring.clients.simulation import Simulation
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32), st.integers(5, 80))
 def test_once_nothing_is_missing_nothing_waits(seed: int, steps: int) -> None:
     world = Simulation(random.Random(seed))
@@ -20,9 +20,6 @@ def test_once_nothing_is_missing_nothing_waits(seed: int, steps: int) -> None:
         return
     assert not world.drained, "all was answered, but the drained connection is still open"
     assert not world.holds & SESSION, "reading is held up, and nothing will ever let it go on"
-    assert not world.session._inflow.is_waiting()  # type: ignore[attr-defined]
-    assert not world.session._talk.answers  # type: ignore[attr-defined]
-    assert world.session._inflow._holds == 0  # type: ignore[attr-defined]
     assert echoes(world.written) == world.asked, "some request was not answered in its turn"
 
 

@@ -29,16 +29,15 @@ def request(operation: int, queue: bytes, size: int) -> bytes:
 # --- the rows of 5.6
 
 
-@pytest.mark.parametrize("operation", range(4))
 @pytest.mark.parametrize(
-    ("reason", "field", "size"),
+    ("operation", "reason", "field", "size"),
     [
-        ("empty_queue_name", bytes(255), 3),
-        ("empty_queue_name", b"\0q".ljust(255, b"\0"), 0),
-        ("endless_queue_name", b"q" * 255, 3),
-        ("endless_queue_name", b"q" * 255, 0),
-        ("message_too_large", b"q".ljust(255, b"\0"), 101),
-        ("message_too_large", b"q".ljust(255, b"\0"), 16 * MIB + 1),
+        (0, "empty_queue_name", bytes(255), 3),
+        (1, "empty_queue_name", b"\0q".ljust(255, b"\0"), 0),
+        (2, "endless_queue_name", b"q" * 255, 3),
+        (3, "endless_queue_name", b"q" * 255, 0),
+        (1, "message_too_large", b"q".ljust(255, b"\0"), 101),
+        (2, "message_too_large", b"q".ljust(255, b"\0"), 16 * MIB + 1),
     ],
 )
 async def test_a_refused_request(
@@ -231,7 +230,7 @@ def talk(chance: Random) -> list[bytes]:
 async def test_any_octet_changed(brisk: LiveClients, chance: Random) -> None:
     """5.6: whatever it makes of the conversation, with FIN behind it the connection ends"""
     talks = []
-    for _ in range(250):
+    for _ in range(60):
         data = bytearray(b"".join(talk(chance)))
         start = chance.randrange(0, len(data), 518) if chance.random() < 0.5 else chance.randrange(len(data))
         for _ in range(chance.randrange(1, 4)):
@@ -242,9 +241,9 @@ async def test_any_octet_changed(brisk: LiveClients, chance: Random) -> None:
 
 async def test_noise(brisk: LiveClients, chance: Random) -> None:
     """5.6: most of it is no operation at all"""
-    noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(150)]
+    noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(60)]
     await all_of(ends_after_fin(brisk, data) for data in noise)
-    assert brisk.refusals()["unknown_operation"] > 50
+    assert brisk.refusals()["unknown_operation"] > 20
 
 
 async def test_torn_off_by_a_reset(brisk: LiveClients, chance: Random) -> None:
@@ -258,7 +257,7 @@ async def test_torn_off_by_a_reset(brisk: LiveClients, chance: Random) -> None:
             await asyncio.sleep(0)  # so many turns of the loop that the edge shares
         client.reset()
 
-    await all_of(tear() for _ in range(200))
+    await all_of(tear() for _ in range(60))
 
 
 async def ends_after_fin(edge: LiveClients, data: bytes) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
 
 from protos import tmq
 from services.store.model import records
 from services.store.pipeline.async_client import Asker
+from tests.cli.shell import ended
 from tests.live import until
 from tests.pubsub.client import Client as TextClient
 from tests.pubsub.live import LiveEdge as TextEdge
@@ -21,7 +21,7 @@ from tests.ring.clients.live import LiveClients
 from tests.servers import Server
 from tests.tmq.live import LiveEdge as TmqEdge
 
-Command = Callable[..., Awaitable[bytes]]
+Command = Callable[..., bytes]
 BODIES = [b"", b"x", bytes(range(256)), b"\0" * 70_000, "ü".encode()]
 
 
@@ -45,19 +45,13 @@ async def text(server: Server, edge: LiveClients) -> AsyncIterator[TextEdge]:
 
 
 @pytest.fixture
-def penstock(server: Server) -> Command:
-    """Runs a command on the same store; what it writes to standard output."""
+def penstock(server: Server, tmp_path: Path) -> Command:
+    """Run a command on the same store; return what it writes to standard output."""
 
-    async def run(*arguments: str, stdin: bytes = b"") -> bytes:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "services.cli.main", *arguments),
-            env={**os.environ, "REDIS_URL": server.url},
-            stdin=-1,
-            stdout=-1,
-        )
-        out, _ = await process.communicate(stdin)
-        assert process.returncode == 0
-        return out
+    def run(*arguments: str) -> bytes:
+        done = ended(arguments, tmp_path, {**os.environ, "REDIS_URL": server.url}, b"")
+        assert done.code == 0, done.err
+        return done.out
 
     return run
 
@@ -120,12 +114,12 @@ async def all_but_one_ready(edge: LiveClients) -> bool:
 async def test_the_command_line(edge: LiveClients, client: Client, penstock: Command) -> None:
     """Attributes have no place in a frame; the body is octet for octet"""
     await client.create(b"q")
-    await penstock("put", "q", "from the command line", "--attr", "colour=red")
+    penstock("put", "q", "from the command line", "--attr", "colour=red")
     assert await client.pull(b"q") == b"from the command line"
     await client.push(b"q", b"\0\xff")
-    assert await penstock("get", "q") == b"\0\xff"
+    assert penstock("get", "q") == b"\0\xff"
     await client.push(b"q", b"x")
-    (shown,) = [json.loads(line) for line in (await penstock("peek", "q", "--json")).splitlines()]
+    (shown,) = [json.loads(line) for line in (penstock("peek", "q", "--json")).splitlines()]
     assert shown["origin"] == "ring 127.0.0.1"
     assert not shown.get("attributes")
 

@@ -154,16 +154,6 @@ def is_ring(nodes: Sequence[LiveNode]) -> bool:
     return is_closed(nodes) and len(leaders) == 1 and all(node.leader == leaders[0].name for node in nodes)
 
 
-def is_quiet(nodes: Sequence[LiveNode]) -> bool:
-    """No LOOP is under way, as those of its beginning are for a while: what a dead node said goes round 255 times."""
-    return all(
-        not node.station.node._orders._loops
-        and node.station.outbound is not None
-        and node.station.outbound.is_answered
-        for node in nodes
-    )
-
-
 def free_udp_port() -> int:
     """One that no datagram comes to, below those that the kernel gives away."""
     while True:

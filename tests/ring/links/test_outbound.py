@@ -299,33 +299,25 @@ async def test_each_of_a_hosts_addresses_has_its_turn(
     assert node.number("dials_total", result="failed") == 0
 
 
-class Slow:
-    """Dials once it may, whether anybody wants it then or not."""
-
-    def __init__(self, dialler: Dialler) -> None:
-        self.is_asked = asyncio.Event()
-        self.may = asyncio.Event()
-        self._dialler = dialler
-
-    async def connect(self, *asked: Any) -> None:
-        self.is_asked.set()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.may.wait()
-        await self._dialler.connect(*asked)
-
-
 async def test_a_connection_that_comes_after_it_was_given_up(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.6, 4.7: it is closed at once and is nobody's; the next one is another matter"""
     node = await start(times={"self_s": 60.0})
-    dialling = node.station._dialling
-    slow = Slow(dialling._dialler)
+    connect, is_asked, may = Dialler.connect, asyncio.Event(), asyncio.Event()
+
+    async def slow(dialler: Dialler, *asked: Any) -> None:
+        """Dial once it may, whether or not the connection is still wanted then."""
+        is_asked.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await may.wait()
+        await connect(dialler, *asked)
+
     async with Tail() as tail:
         with monkeypatch.context() as patched:
-            patched.setattr(dialling, "_dialler", slow)
+            patched.setattr(Dialler, "connect", slow)
             tail.announce(GROUP, port)
-            await asyncio.wait_for(slow.is_asked.wait(), PATIENCE_S)
+            await asyncio.wait_for(is_asked.wait(), PATIENCE_S)
             node.station.store_away("a test")
         late = await tail.predecessor()
         assert await late.ended()

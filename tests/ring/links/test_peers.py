@@ -122,7 +122,7 @@ async def test_thousands_are_bounded_and_told(start: Start) -> None:
                 f"many-{peer}",
                 *(f"127.1.{peer}.{host % 250 + 1}:{9 + host // 250}" for host in range(1000)),
             )
-        await until(lambda: len(node.member._peers.peers) == 4, SOON_S)
+        await until(lambda: len(node.member.peers.peers) == 4, SOON_S)
         assert len(node.station.beacons.telling.targets.all) == MOST
         told = [line.count for line in node.log.events("beacon_targets_left_out")]  # type: ignore[attr-defined]
         assert sum(told) == 3001 - MOST

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 
 from services.ring.node.member import WATCH_S
 from tests.kit.authority import Authority
 from tests.live import set_up, until
 from tests.ring.links.conftest import NewServer, Start
-from tests.ring.links.live import LiveNode, free_udp_port, is_closed, is_quiet, is_ring
+from tests.ring.links.live import LiveNode, free_udp_port, is_ring
 from tests.ring.links.peers import BREAK_LINK_FORCED, Wire
 from tests.servers import PROGRAMS, Server
 from tests.silent import on_silent_machine
@@ -39,28 +38,6 @@ async def test_a_node_alone_closes_a_ring_with_itself_and_opens_it_for_another(s
     await until(lambda: one.carrier.arrived == [b"to myself"])
     other = await start(times={"self_s": 0.5})
     await until(lambda: is_ring([one, other]))
-
-
-async def test_eight_nodes(start: Start) -> None:
-    """3, 4: from their starts to one ring with one leader, from the end of one to a ring of the others"""
-    nodes = [await start() for _ in range(8)]
-    began = time.monotonic()
-    await until(lambda: is_ring(nodes))
-    closed = time.monotonic()
-    await until(lambda: is_quiet(nodes))
-    gone = next(node for node in nodes if node.is_leader)
-    nodes.remove(gone)
-    await gone.member.stop_taking()
-    await gone.close()
-    ended = time.monotonic()
-    await until(lambda: is_closed(nodes))
-    healed = time.monotonic()
-    await until(lambda: is_ring(nodes))
-    led = time.monotonic()
-    print(
-        f"8 nodes: a ring with a leader {closed - began:.2f} s after the last start; {healed - ended:.2f} s after the "
-        f"leader's end a ring, after {led - ended:.2f} s with a leader"
-    )
 
 
 async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
@@ -111,18 +88,6 @@ async def test_a_ring_that_was_parted_closes_again(start: Start) -> None:
 def hears(node: LiveNode, port: int) -> None:
     """From now on its beacons go to those of the other part, too."""
     node.station.beacons.telling.follow([f"127.255.255.255:{port}"])
-
-
-async def test_a_link_that_is_forced_to_break(start: Start) -> None:
-    """2.3: the ring closes again"""
-    nodes = [await start() for _ in range(3)]
-    await until(lambda: is_ring(nodes))
-    before = sum(node.station.node.breaks for node in nodes)
-    outbound = nodes[0].station.outbound
-    assert outbound is not None
-    outbound._wire.write(BREAK_LINK_FORCED)
-    await until(lambda: sum(node.station.node.breaks for node in nodes) >= before + 2)
-    await until(lambda: is_ring(nodes))
 
 
 async def test_a_store_that_stands_still(start: Start, new_server: NewServer) -> None:

@@ -55,7 +55,7 @@ def say(sock: socket.socket, node: LiveNode, beacon: bytes) -> None:
 
 
 def strangers(node: LiveNode) -> list[str]:
-    return [target.host for target in node.station.beacons.telling._strangers.all(node.station.now())]
+    return [target.host for target in node.station.beacons.telling.strangers.all(node.station.now())]
 
 
 async def test_only_those_of_whom_beacons_may_come_are_answered(start: Start) -> None:
@@ -74,7 +74,7 @@ async def test_only_those_of_whom_beacons_may_come_are_answered(start: Start) ->
 
 async def test_who_is_in_the_list_or_hears_broadcasts_is_told_once(start: Start) -> None:
     node = await start(**at(ONE, TWO, "localhost", times={"self_s": 600.0}))
-    await until(lambda: len(node.station.beacons.telling._found) == 1)
+    await until(lambda: len(node.station.beacons.telling.found) == 1)
     assert node.station.beacons.telling.met(TWO) == ()
     assert node.station.beacons.telling.met("127.0.0.1") == ()  # what the name means
     assert node.station.beacons.telling.met(THREE) == (Target(THREE, None),)

@@ -51,7 +51,7 @@ class Ours:
         seed = b"%d" % disk.lives
         self.node = Node(name, GROUP, PORT, times)
         self.relay = Relay(name, remembered=1000, seed=seed)
-        self._routing = Routing(self, self.relay, disk, store, forwards)
+        self.routing = Routing(self, self.relay, disk, store, forwards)
         self._world = world
         self._clock = world.clock
         self._network = world.network
@@ -162,10 +162,10 @@ class Ours:
         if link is self.out:
             self.out = None
             self.node.outbound_lost(why, self._clock.now)
-            self._give_back()
+            self.give_back()
             self._obey()
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
         for item in reversed(self._window.unacknowledged()):
             if not isinstance(item, Outgoing):
                 self.node.give_back(item)
@@ -189,7 +189,7 @@ class Ours:
         if self.node.heard(link.number, self._clock.now):
             link.answer()
             if isinstance(message, bytes):
-                self._routing.take(message, is_alone=link.head is self)
+                self.routing.take(message, is_alone=link.head is self)
             else:
                 self.node.received(message, self._clock.now)
         self._obey()
@@ -225,7 +225,7 @@ class Ours:
         link, self.out = self.out, None
         if link is not None:
             link.close_head()
-        self._give_back()
+        self.give_back()
 
     def _send(self) -> None:
         link = self.out

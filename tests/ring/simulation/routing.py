@@ -33,13 +33,13 @@ class Routing:
 
     def __init__(self, node: Beginner, relay: Relay, disk: Disk, store: Store, forwards: bool) -> None:
         self._node = node
-        self._relay = relay
+        self.relay = relay
         self._disk = disk
         self._store = store
         self._forwards = forwards
 
     def take(self, payload: bytes, is_alone: bool) -> None:
-        match self._relay.route(payload):
+        match self.relay.route(payload):
             case Answer(frame):
                 done = frame.operation is Operation.OK
                 (self._disk.acknowledged if done else self._disk.refused).add(frame.request_id)
@@ -49,12 +49,12 @@ class Routing:
                 self._reply(frame)
             case Request(frame) if frame.queue in self._store.queues:
                 self._reply(frame)
-                self._relay.served(frame)
+                self.relay.served(frame)
             case Request(frame, around) | PassOn(frame, around):
-                self._relay.passed(frame)
+                self.relay.passed(frame)
                 self._pass_on(payload, around)
             case Settle(frame):
-                self._relay.passed(frame)
+                self.relay.passed(frame)
                 self._pass_on(payload, NOTHING)
             case Deliver(body, around):
                 self._disk.inbox[body] += 1
@@ -67,7 +67,7 @@ class Routing:
 
     def _reply(self, request: Frame) -> None:
         payload = encode_frame(self._store.carry_out(request))
-        self._relay.put_on(payload)
+        self.relay.put_on(payload)
         self._disk.outgoing.append(Outgoing(payload))
 
     def _pass_on(self, payload: bytes, around: Around) -> None:

@@ -23,6 +23,11 @@ NEVER_S = 1e9
 MIXED = [seed for seed in range(400) if plan_of(seed).originals][:SEEDS]
 
 
+def beginning(likely: int, number: int) -> list[int]:
+    """Return all seeds below `number`, first those from the one on that went wrong when this was written."""
+    return [*range(likely, number), *range(likely)]
+
+
 def first_wrong(seeds: Iterator[int] | range | list[int], says: str, **options: Any) -> str:
     """What is wrong with the first seed that has such a thing wrong; '' if none has."""
     for seed in seeds:
@@ -45,7 +50,7 @@ def test_an_upper_bound_of_120_s_leaves_chains_open(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Head, "heard", bounded)
     always(monkeypatch, Tail, "_announce_again", _with_my_leader_only)
-    assert first_wrong(range(SEEDS), "not settled", times=Times(vain_s=NEVER_S, lost_s=NEVER_S))
+    assert first_wrong(beginning(79, SEEDS), "not settled", times=Times(vain_s=NEVER_S, lost_s=NEVER_S))
 
 
 def always(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, make: Callable[[Any], Any]) -> None:
@@ -95,7 +100,7 @@ def test_a_wait_for_an_answer_that_is_shorter_than_its_way_breaks_rings() -> Non
 
 
 def test_a_store_that_knows_no_ids_applies_a_push_twice() -> None:  # ring.md 5.4
-    assert first_wrong(range(4 * SEEDS), "times", keeps_ids=False)
+    assert first_wrong(beginning(24, 4 * SEEDS), "times", keeps_ids=False)
 
 
 def test_an_ok_to_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 5.4
@@ -107,14 +112,14 @@ def test_an_ok_to_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:  
 
 
 def test_what_is_not_sent_again_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.2
-    real = Ours._give_back
+    real = Ours.give_back
 
     def forget(self: Ours) -> None:
         for _ in range(self._users_sent):
             self.disk.outgoing.popleft()
         real(self)
 
-    monkeypatch.setattr(Ours, "_give_back", forget)
+    monkeypatch.setattr(Ours, "give_back", forget)
     assert first_wrong(range(4 * SEEDS), "is lost")
 
 
@@ -138,7 +143,7 @@ def test_without_max_laps_the_news_of_the_dead_go_round_for_ever(
 
     def without(self: Ours, *args: Any) -> None:
         real(self, *args)
-        self._routing._relay = self.relay = Relay(self.name, max_laps=0, remembered=1000)
+        self.routing.relay = self.relay = Relay(self.name, max_laps=0, remembered=1000)
 
     monkeypatch.setattr(Ours, "__init__", without)
     assert first_wrong(MIXED, "USERs wait")

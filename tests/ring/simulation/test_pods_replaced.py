@@ -12,7 +12,7 @@ from tests.ring.simulation import checker
 from tests.ring.simulation.plan import Event, Fault, Plan
 from tests.ring.simulation.world import World
 
-SEEDS = 200
+SEEDS = 100
 WHOLE_S = 100.0  # from the start, nothing having gone wrong
 FAULTS_FOR_S = 20.0
 NODE = f"{FULL}-ring-%d.{FULL}-ring-peers.e2e-%08x.svc.cluster.local:8085"

@@ -1,4 +1,4 @@
-"""1,000 seeds: whatever has happened, one ring and one leader come of it, and nothing is lost (ring.md 6).
+"""200 seeds: whatever has happened, one ring and one leader come of it, and nothing is lost (ring.md 6).
 
 After the last fault, with 20 % of beacons lost still:
 
@@ -21,7 +21,7 @@ from services.ring.node.settings import LEAST_ACK_S
 from tests.ring.simulation.plan import plan_of
 from tests.ring.simulation.trial import Verdict, bound_of, run, run_seed
 
-SEEDS = 1000
+SEEDS = 200  # `python -m tests.ring.simulation` runs more
 AT_ONCE = 50
 MAX_STRANDED = 3  # of 50 seeds
 
@@ -36,7 +36,7 @@ def test_one_ring_one_leader_nothing_lost(first: int) -> None:
 
 def test_the_least_wait_for_an_answer_is_enough() -> None:
     """1.4: trips of 0.2 s, the network's longest, break no link"""
-    verdicts = [run(plan_of(seed), times=Times(ack_s=LEAST_ACK_S)) for seed in range(AT_ONCE)]
+    verdicts = [run(plan_of(seed), times=Times(ack_s=LEAST_ACK_S)) for seed in range(10)]
     assert not [f"seed {each.seed}: {'; '.join(each.wrong)}" for each in verdicts if each.wrong]
 
 

@@ -41,7 +41,7 @@ class World:
         for number, time in enumerate(plan.starts):
             self.clock.at(time, self._start, number)
         for event in plan.events:
-            self.clock.at(event.time, self._happen, event)
+            self.clock.at(event.time, self.happen, event)
         for traffic in plan.traffic:
             self.clock.at(traffic.time, self._send, traffic)
 
@@ -95,7 +95,7 @@ class World:
     def _original(self, name: bytes) -> Original:
         return Original(self, name, self._rng, self.plan.answers)
 
-    def _happen(self, event: Event) -> None:
+    def happen(self, event: Event) -> None:
         number = event.nodes[0] if event.nodes else 0
         name = self._names[number] if event.fault not in (Fault.CUT, Fault.HEAL) else b"-"
         whom = b" ".join(self._names[each] for each in event.nodes) if event.fault is Fault.CUT else b""

@@ -37,11 +37,19 @@ class Member:
     """One node with a store connection of its own, as a process has it."""
 
     def __init__(
-        self, url: str, name: bytes, group: int = 1, recorder: Recorder | None = None, **how: Any
+        self,
+        url: str,
+        name: bytes,
+        group: int = 1,
+        recorder: Recorder | None = None,
+        request_timeout_s: float = 5.0,
+        **how: Any,
     ) -> None:
         """recorder: it is traced."""
         self.name = name
-        self.settings = RingSettings.model_validate({"store": QUICK_STORE, "request_timeout_s": 5.0})
+        self.settings = RingSettings.model_validate(
+            {"store": QUICK_STORE, "request_timeout_s": request_timeout_s}
+        )
         self.metrics = Metrics("ring")
         self.metrics.count_store_event.recorder = recorder
         store = self.settings.store.store(
@@ -59,7 +67,7 @@ class Member:
         """Returns once it may send."""
         self.store.look_after()
         self.users.start()
-        await until(lambda: self.users._ownership.queue is not None)
+        await until(lambda: self.users.ownership.queue is not None)
         return self
 
     async def close(self) -> None:
@@ -89,6 +97,10 @@ class Member:
 
     def count(self, what: str) -> int:
         return self.users.counts.now[what]
+
+    def store_events(self, reason: str) -> float:
+        labels = {"edge": "ring", "reason": reason}
+        return self.metrics.registry.get_sample_value("penstock_store_events_total", labels) or 0.0
 
     # its store
 
@@ -125,6 +137,32 @@ class Member:
         return bool(stats["ready"] == 0 and stats["in_flight"] == 0)
 
 
+def local_errors(node: Member) -> float | None:
+    return node.metrics.registry.get_sample_value("penstock_local_errors_total", {"edge": "ring"})
+
+
+class Hand:
+    """The predecessor and the successor of a node, by hand."""
+
+    def __init__(self, node: Member) -> None:
+        self.node = node
+        self.safe: list[bytes] = []
+
+    def sends(self, *payloads: bytes) -> None:
+        for payload in payloads:
+            self.node.users.arrivals.received(payload, lambda payload=payload: self.safe.append(payload))  # type: ignore[misc]
+
+    async def takes(self, number: int) -> list[Parcel]:
+        taken: list[Parcel] = []
+
+        def enough() -> bool:
+            taken.extend(self.node.users.departures.take(number - len(taken)))
+            return len(taken) == number
+
+        await until(enough)
+        return taken
+
+
 def is_mark(payload: bytes) -> bool:
     """What a node puts behind its own messages (ring.md 5.5)."""
     frame = parse_frame(payload)
@@ -141,7 +179,7 @@ class Link:
         self.life = 0
         self.carried: list[bytes] = []  # all that was received but marks, if `keeps`
         self.keeps = False
-        self._unanswered: deque[list[Any]] = deque()  # [parcel, is it safe]
+        self.unanswered: deque[list[Any]] = deque()  # [parcel, is it safe]
         self._on_its_way: deque[list[Any]] = deque()
         self._scheduled = False
         self._loop = asyncio.get_running_loop()
@@ -150,9 +188,9 @@ class Link:
     def pump(self) -> None:
         if not self.is_up:
             return
-        for parcel in self.source.users.departures.take(self.window - len(self._unanswered)):
+        for parcel in self.source.users.departures.take(self.window - len(self.unanswered)):
             entry = [parcel, False]
-            self._unanswered.append(entry)
+            self.unanswered.append(entry)
             self._on_its_way.append(entry)
         if self._on_its_way and not self._scheduled:
             self._scheduled = True
@@ -165,7 +203,7 @@ class Link:
         for _ in range(min(lost, len(self._on_its_way))):
             self._on_its_way.pop()
         self._deliver()
-        left, self._unanswered = self._unanswered, deque()
+        left, self.unanswered = self.unanswered, deque()
         for parcel, _ in reversed(left):
             parcel.returned()
 
@@ -195,8 +233,8 @@ class Link:
         if life != self.life:
             return
         entry[1] = True
-        while self._unanswered and self._unanswered[0][1]:
-            self._unanswered.popleft()[0].acknowledged()
+        while self.unanswered and self.unanswered[0][1]:
+            self.unanswered.popleft()[0].acknowledged()
         self.pump()
 
 

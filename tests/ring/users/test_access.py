@@ -57,7 +57,7 @@ async def test_a_request_of_an_edge_that_is_let_in(node: Member, ring: Successor
 
 async def test_an_inbox_that_lets_the_ring(node: Member, ring: Successor) -> None:
     await node.declare("in", bindings={"ring": {"inbox": 1}}, access={"edges": ["ring", "tmq"]})
-    await until(lambda: node.users._bindings.inbox)
+    await until(lambda: node.users.bindings.inbox)
     safe: list[bool] = []
     node.users.arrivals.received(b"hello", lambda: safe.append(True))
     await until(lambda: safe)
@@ -67,8 +67,8 @@ async def test_an_inbox_that_lets_the_ring(node: Member, ring: Successor) -> Non
 async def test_what_an_inbox_does_not_let_in_is_a_dead_letter(node: Member, ring: Successor) -> None:
     """No document can say so; were it there, nothing would be lost."""
     await node.declare("in", bindings={"ring": {"inbox": 1}})
-    await until(lambda: node.users._bindings.inbox)
-    inbox = node.users._bindings.inbox
+    await until(lambda: node.users.bindings.inbox)
+    inbox = node.users.bindings.inbox
     assert inbox is not None
     access = QueueSpec(access={"edges": ["tmq"]}).access
     inbox.follow(QueueSpec.model_construct(ack_level="fsync", access=access), "test")

@@ -20,8 +20,8 @@ from tests.servers import Server
 from tests.stores import NewServer
 
 STORES = 3
-TURNS = 25
-TIMES = 3
+TURNS = 20
+TIMES = 2
 
 
 class World:
@@ -44,7 +44,7 @@ class World:
         await self.members[-1].declare("orders")
         await self.members[0].declare("out", bindings={"ring": {"outbox": 1}})
         for member in self.members:
-            await until(lambda member=member: member.users._bindings.inbox)  # type: ignore[misc]
+            await until(lambda member=member: member.users.bindings.inbox)  # type: ignore[misc]
         self.links = Ring(self.members, window=6).links
 
     async def _member(self, place: int) -> Member:

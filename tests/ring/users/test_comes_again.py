@@ -8,8 +8,7 @@ from __future__ import annotations
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import counts
 from tests.live import until
-from tests.ring.users.members import Member, Start
-from tests.ring.users.test_store_away import Hand
+from tests.ring.users.members import Hand, Member, Start
 from tests.ring.users.test_without_id import keep_replies
 from tests.servers import Server
 
@@ -39,12 +38,12 @@ async def test_what_waited_is_looked_at_anew(server: Server) -> None:
     node.store.look_after()
     hand = Hand(node)
     hand.sends(PUSH, b"plain")
-    await until(lambda: node.users.arrivals._pending)
+    await until(lambda: len(node.users.storing) == 1)
     await node.declare("orders")
     hand.sends(PUSH)
-    node.users._ownership.start()
+    node.users.ownership.start()
     await until(lambda: node.count(counts.PASSED_ON) == 1)
-    node.users._bindings.start()
+    node.users.bindings.start()
     await until(lambda: len(hand.safe) == 3)
     assert (node.count(counts.PASSED_ON), node.count("seen")) == (2, 1)
     assert await node.bodies("orders") == []

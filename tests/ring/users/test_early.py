@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 
 import pytest
 
@@ -17,30 +16,8 @@ from services.store.model import records
 from services.store.model.internal import KEEPER
 from tests.live import until
 from tests.ring.users.conftest import NewServer
-from tests.ring.users.members import Member, Start, is_mark
+from tests.ring.users.members import Hand, Member, Start, is_mark
 from tests.servers import Server
-
-
-class Hand:
-    """The predecessor and the successor, by hand."""
-
-    def __init__(self, node: Member) -> None:
-        self.node = node
-        self.safe: list[bytes] = []
-
-    def sends(self, *payloads: bytes) -> None:
-        for payload in payloads:
-            self.node.users.arrivals.received(payload, lambda payload=payload: self.safe.append(payload))  # type: ignore[misc]
-
-    async def takes(self, number: int) -> list[Parcel]:
-        taken: list[Parcel] = []
-
-        def enough() -> bool:
-            taken.extend(self.node.users.departures.take(number - len(taken)))
-            return len(taken) == number
-
-        await until(enough)
-        return taken
 
 
 def payloads(parcels: list[Parcel]) -> list[bytes]:
@@ -49,7 +26,7 @@ def payloads(parcels: list[Parcel]) -> list[bytes]:
 
 async def quiet(node: Member) -> None:
     """Nothing is looked for in its queue any more."""
-    await until(lambda: node.users._outgoing.is_clear and not node.users._outgoing._is_looking)
+    await until(lambda: node.users.outgoing.is_early)
 
 
 async def test_it_leaves_before_it_is_safe(start: Start, new_server: NewServer) -> None:
@@ -97,7 +74,7 @@ async def test_what_left_and_was_never_stored_goes_again(start: Start, new_serve
     server.kill9()
     hand.sends(b"1", b"2")
     early = await hand.takes(2)
-    await until(lambda: node.users._storing.trouble is not None)
+    await until(lambda: node.users.storing.trouble is not None)
     early[1].returned()
     early[0].acknowledged()
     assert node.users.departures.take(10) == []
@@ -131,13 +108,13 @@ async def test_what_somebody_took_out_of_the_queue_confuses_nobody(start: Start,
     node = await start(server, b"a")
     hand = Hand(node)
     await quiet(node)
-    outgoing = node.users._outgoing
+    outgoing = node.users.outgoing
     outgoing.are_safe(outgoing.put([b"taken", b"before it was sent"], is_begun=False))
     (gone,) = await hand.takes(1)
     hand.sends(*(b"%d" % n for n in range(50)))
     outgoing.look()  # or nobody sees for a second that it is not there
     await until(lambda: len(hand.safe) == 50)
-    await until(lambda: not len(outgoing._underway))
+    await until(lambda: not len(outgoing.underway))
     gone.returned()
     assert payloads(await hand.takes(50)) == [b"%d" % n for n in range(50)]
     await node.put(node.users.queue_name, b"taken")
@@ -150,13 +127,13 @@ class Mover(Hand):
 
     @property
     def queue(self) -> Queue:
-        queue = self.node.users._ownership.queue
+        queue = self.node.users.ownership.queue
         assert queue is not None
         return queue
 
     def begins(self, *payloads: bytes) -> asyncio.Task[None]:
         part = Part(self.queue, [], [records.encode(payload) for payload in payloads], BEGUN)
-        return asyncio.create_task(self.node.users._outbox._commit([part], list(payloads)))
+        return asyncio.create_task(self.node.users.outbox.commit([part], list(payloads)))
 
     def puts(self, *payloads: bytes) -> asyncio.Future[object]:
         told: asyncio.Future[object] = asyncio.get_running_loop().create_future()
@@ -171,7 +148,7 @@ class Mover(Hand):
         await quiet(self.node)
         server.stop()
         self.sends(b"first")
-        await until(lambda: self.node.service.pipe(self.queue)._flight.call is not None)
+        await until(lambda: self.node.service.pipe(self.queue).is_asking)
 
     async def takes(self, number: int) -> list[Parcel]:
         """Without the marks, which come back at once."""
@@ -227,12 +204,12 @@ async def test_what_is_begun_and_what_is_passed_on_leave_in_the_order_of_the_que
     server.cont()
     await asyncio.gather(*begun, *told)
     if not others:
-        assert len(node.users._outgoing._underway) == 0, "the call that put them in has taken them, too"
+        assert len(node.users.outgoing.underway) == 0, "the call that put them in has taken them, too"
     for payload in anothers:
         (parcel,) = await hand.takes(1)
         assert parcel.payload == payload
         parcel.acknowledged()
-    await until(lambda: not len(node.users._outgoing._underway))
+    await until(lambda: not len(node.users.outgoing.underway))
     assert [*map(place, left)] == sorted(map(place, left))
     for parcel in left:
         parcel.acknowledged()
@@ -252,14 +229,14 @@ async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
     await until(lambda: len(hand.safe) == 6)
     await quiet(node)
     server.stop()
-    node.users._outgoing.look()
+    node.users.outgoing.look()
     for parcel in before[:5]:
         parcel.acknowledged()  # that makes room
     pipe = node.service.pipe(hand.queue)
     pipe.messages.count(Source(KEEPER), hand.queue, lambda _: hand.sends(b"2"))
-    await until(lambda: pipe._flight.call is not None)
+    await until(lambda: pipe.is_asking)
     hand.sends(b"1")
-    await until(lambda: not node.users._storing._puts)
+    await until(lambda: not node.users.storing)
     assert node.users.departures.take(10) == []
     server.cont()
     left = await hand.takes(2)
@@ -275,17 +252,17 @@ async def test_what_nobody_could_say_was_moved_goes_once_all_the_same(
 ) -> None:
     """4.5: the outbox asks again. What had left is in the queue by then, or later, behind what came meanwhile."""
     server = await new_server()
-    node = await start(server, b"a")
+    node = await start(server, b"a", request_timeout_s=0.7)
     hand = Mover(node)
     pipe = node.service.pipe(hand.queue)
     await quiet(node)
     server.stop()
     begun = hand.begins(b"begun")
-    await until(lambda: pipe._flight.call is not None)
+    await until(lambda: pipe.is_asking)
     hand.sends(b"passed")
     left = await hand.takes(2)
     assert payloads(left) == [b"begun", b"passed"]
-    pipe._flight.abandon_after(0.0, math.inf)  # as after 30 s without an answer
+    await until(lambda: node.store_events("outcome_unknown"))
     server.cont()
     for parcel in left:
         parcel.acknowledged()

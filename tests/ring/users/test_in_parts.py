@@ -12,16 +12,17 @@ import pytest
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import counts
 from services.ring.node.boxes import inbox
+from services.ring.node.outgoing import storing
 from tests.live import Log, until
 from tests.ring.users.conftest import NewServer
-from tests.ring.users.members import Member, Start
+from tests.ring.users.members import Member, Start, local_errors
 
 INBOX = {"ring": {"inbox": 1}}
 
 
 async def bind_inbox(node: Member) -> None:
     await node.declare("in", bindings=INBOX)
-    await until(lambda: node.users._bindings.inbox)
+    await until(lambda: node.users.bindings.inbox)
 
 
 async def test_what_went_on_and_not_into_the_inbox_is_not_safe(
@@ -31,7 +32,7 @@ async def test_what_went_on_and_not_into_the_inbox_is_not_safe(
     server = await new_server()
     node = await start(server, b"node", forward_user=True)
     await bind_inbox(node)
-    monkeypatch.setattr(inbox, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(inbox, "PATIENCE_S", 0.0)
     safe: list[bytes] = []
 
     def receive() -> None:
@@ -39,8 +40,7 @@ async def test_what_went_on_and_not_into_the_inbox_is_not_safe(
 
     with server.configured(maxmemory="1mb"):
         receive()
-        (job,) = node.users.arrivals._jobs._jobs
-        await until(lambda: job.parts == 1)
+        await until(lambda: node.users.readiness.unready() is not None)
     await until(lambda: len(node.users.arrivals) == 0)
     assert (node.count(counts.PASSED_ON), node.count(counts.UNSAFE)) == (1, 1)
     assert safe == []
@@ -56,10 +56,10 @@ def stumbling(work: Callable[..., None]) -> Callable[..., None]:
     """The same, but for a fault in the first that has `broken` in it."""
     broken = [1]
 
-    def stumble(what: object, *more: Any) -> None:
+    def stumble(part: object, what: object, *more: Any) -> None:
         if "broken" in repr(what) and broken:
             broken.pop() // 0
-        work(what, *more)
+        work(part, what, *more)
 
     return stumble
 
@@ -78,12 +78,13 @@ async def faulty(new_server: NewServer) -> AsyncIterator[tuple[Member, Log]]:
 
 
 @pytest.mark.parametrize("begun", [0, 1])
-async def test_a_fault_ends_it_once_whatever_has_begun(faulty: tuple[Member, Log], begun: int) -> None:
+async def test_a_fault_ends_it_once_whatever_has_begun(
+    faulty: tuple[Member, Log], begun: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """2.2: no part is waited for that never began; and one that is still under way ends nothing any more"""
     node, log = faulty
-    part: Any = (node.users.arrivals._inbox, node.users._storing)[begun]
-    verb = ("deliver", "put")[begun]
-    setattr(part, verb, stumbling(getattr(part, verb)))
+    part, verb = ((inbox.Inbox, "deliver"), (storing.Storing, "put"))[begun]
+    monkeypatch.setattr(part, verb, stumbling(getattr(part, verb)))
     safe: list[bytes] = []
     for payload in (b"broken", b"behind"):
         node.users.arrivals.received(payload, lambda payload=payload: safe.append(payload))  # type: ignore[misc]
@@ -91,14 +92,16 @@ async def test_a_fault_ends_it_once_whatever_has_begun(faulty: tuple[Member, Log
     await until(lambda: node.count(counts.DELIVERED) == 1 + begun)
     assert node.count(counts.UNSAFE) == 1
     assert len(log.tracebacks()) == 1
-    assert node.metrics.local_errors._value.get() == 1
+    assert local_errors(node) == 1
     assert len(node.users.arrivals) == 0
 
 
-async def test_what_had_a_fault_goes_on_when_it_comes_again(faulty: tuple[Member, Log]) -> None:
+async def test_what_had_a_fault_goes_on_when_it_comes_again(
+    faulty: tuple[Member, Log], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """2.2: the predecessor sends it on the next link; no earlier one is waited for (4.5)"""
     node, log = faulty
-    node.users._storing.put = stumbling(node.users._storing.put)  # type: ignore[method-assign]
+    monkeypatch.setattr(storing.Storing, "put", stumbling(storing.Storing.put))
     reply = encode_frame(Frame(Operation.OK, b"other", b"orders", b"broken", b"1" * 16))
     safe: list[int] = []
     for turn in range(2):

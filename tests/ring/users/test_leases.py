@@ -37,7 +37,7 @@ async def test_a_store_that_has_forgotten_a_pull_gets_the_message_back_all_the_s
         return bool((await node.stats("orders"))["ready"] == 2)
 
     await until(both_are_back)
-    assert len(node.users._leases) == 0
+    assert len(node.users.leases) == 0
 
 
 async def test_a_settlement_ends_the_wait(start: Start, new_server: NewServer) -> None:
@@ -47,6 +47,6 @@ async def test_a_settlement_ends_the_wait(start: Start, new_server: NewServer) -
     await node.declare("orders", visibilityTimeout="1s")
     await node.put("orders", b"a")
     await ring.asks(Operation.PULL, b"orders", 1)
-    assert len(node.users._leases) == 1
+    assert len(node.users.leases) == 1
     await ring.settles(b"orders", 1)
-    assert len(node.users._leases) == 0
+    assert len(node.users.leases) == 0

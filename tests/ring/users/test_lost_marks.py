@@ -27,8 +27,8 @@ async def test_others_equal_payloads_reach_the_inbox_also_if_the_mark_was_lost(
     await first.declare("out", bindings=OUTBOX)
     await second.declare("out", bindings=OUTBOX)
     await inbox.declare("in", bindings=INBOX)
-    await until(lambda: first.users._bindings.outbox and second.users._bindings.outbox)
-    await until(lambda: inbox.users._bindings.inbox)
+    await until(lambda: first.users.bindings.outbox and second.users.bindings.outbox)
+    await until(lambda: inbox.users.bindings.inbox)
     links = Link(first, inbox), Link(inbox, dies)
     for link in links:
         link.pump()
@@ -55,7 +55,7 @@ async def test_one_that_the_own_store_refused_is_put_again(
     first = there.source
     with own.configured(maxmemory="1mb"):
         there.mend()
-        await until(lambda: first.users._storing.trouble)
+        await until(lambda: first.users.storing.trouble)
         first.users.arrivals.received(b"behind the mark", lambda: None)
         await until(lambda: first.count(counts.UNSAFE) == 1)
     monkeypatch.undo()
@@ -81,7 +81,7 @@ async def test_while_there_is_no_link_one_waits_and_not_many(
     there.window = 3
     for _ in range(3):
         there.pump()
-        await until(lambda: len(there._unanswered) == 3)
+        await until(lambda: len(there.unanswered) == 3)
         await asyncio.sleep(5 * marks.LOST_S)
         there.cut()
         await asyncio.sleep(5 * marks.LOST_S)
@@ -104,8 +104,8 @@ async def test_one_that_somebody_took_out_of_the_store_is_followed_by_another(
     there.mend()
     await until(partial(all_wait, first))
     await lose_queue(first.store, first.users.queue_name)
-    await until(lambda: first.users._ownership.queue is None)
-    await until(lambda: first.users._ownership.queue is not None)
+    await until(lambda: first.users.ownership.queue is None)
+    await until(lambda: first.users.ownership.queue is not None)
     assert first.users.marks_wanted
     await goes_on(there, back, goal)
     await until(lambda: not first.users.marks_wanted)
@@ -116,10 +116,10 @@ async def a_full_window(start: Start, own: Server, goal: Server) -> tuple[Link, 
     first, inbox = await start(own, b"first"), await start(goal, b"inbox")
     await first.declare("out", bindings=OUTBOX)
     await inbox.declare("in", bindings=INBOX)
-    await until(lambda: first.users._bindings.outbox and inbox.users._bindings.inbox)
+    await until(lambda: first.users.bindings.outbox and inbox.users.bindings.inbox)
     there, back = Link(first, inbox, window=1, is_up=False), Link(inbox, first, is_up=False)
     await first.put("out", b"x", b"y")
-    await until(lambda: len(first.users._outgoing._ready) == 2)
+    await until(lambda: len(first.users.outgoing) == 2)
     goal.stop()
     return there, back
 

@@ -30,7 +30,7 @@ async def sender_and_inbox(start: Start, new_server: NewServer) -> tuple[Member,
     first, inbox = await stores(start, new_server, 2)
     await first.declare("out", bindings=OUTBOX)
     await inbox.declare("in", bindings=INBOX)
-    await until(lambda: first.users._bindings.outbox and inbox.users._bindings.inbox)
+    await until(lambda: first.users.bindings.outbox and inbox.users.bindings.inbox)
     return first, inbox
 
 
@@ -40,8 +40,8 @@ async def test_equal_payloads_of_others_reach_the_inbox(start: Start, new_server
     await first.declare("out", bindings=OUTBOX)
     await second.declare("out", bindings=OUTBOX)
     await inbox.declare("in", bindings=INBOX)
-    await until(lambda: first.users._bindings.outbox and second.users._bindings.outbox)
-    await until(lambda: inbox.users._bindings.inbox)
+    await until(lambda: first.users.bindings.outbox and second.users.bindings.outbox)
+    await until(lambda: inbox.users.bindings.inbox)
     ring = Ring(nodes)
     await first.put("out", *[b"ping"] * 5)
     await until(partial(got, inbox, [b"ping"] * 5))
@@ -58,7 +58,7 @@ async def test_without_an_inbox_each_takes_off_its_own(start: Start, new_server:
     """5.5: there all of it comes back, before the mark"""
     nodes = await stores(start, new_server, 3)
     await nodes[0].declare("out", bindings=OUTBOX)
-    await until(lambda: nodes[0].users._bindings.outbox)
+    await until(lambda: nodes[0].users.bindings.outbox)
     ring = Ring(nodes)
     for turn in range(5):
         await nodes[0].put("out", *[b"%d" % turn] * 40)
@@ -107,7 +107,7 @@ async def test_what_comes_later_than_its_mark_goes_round_max_laps_times_more(
     first, slow, inbox = nodes = await stores(start, new_server, 3, forward_user=True, max_laps=3)
     await first.declare("out", bindings=OUTBOX)
     await inbox.declare("in", bindings=INBOX)
-    await until(lambda: first.users._bindings.outbox and inbox.users._bindings.inbox)
+    await until(lambda: first.users.bindings.outbox and inbox.users.bindings.inbox)
     behind, away, back = Link(first, slow), Link(slow, inbox, is_up=False), Link(inbox, first)
     behind.pump()
     back.pump()

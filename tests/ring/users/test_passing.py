@@ -61,7 +61,7 @@ async def test_an_empty_message_goes_round_like_any_other(start: Start, new_serv
         await nodes[0].put("out", *bodies)
         await until(lambda: nodes[0].count(counts.TAKEN_OFF) == number)  # noqa: B023
     await nodes[2].declare("in", bindings=INBOX)
-    await until(lambda: nodes[2].users._bindings.inbox)
+    await until(lambda: nodes[2].users.bindings.inbox)
     await nodes[0].put("out", b"", b"y")
     await until(lambda: nodes[2].count(counts.DELIVERED) == 2)
     await ring.settle_down()
@@ -88,7 +88,7 @@ async def test_without_forward_user_the_first_inbox_gets_it(start: Start, new_se
     await nodes[0].declare("out", bindings=OUTBOX)
     for node in nodes[2:]:
         await node.declare("in", bindings=INBOX)
-    await until(lambda: nodes[2].users._bindings.inbox)
+    await until(lambda: nodes[2].users.bindings.inbox)
     ring = Ring(nodes)
     await nodes[0].put("out", *numbered(10))
     await until(lambda: nodes[2].count(counts.DELIVERED) == 10)
@@ -103,7 +103,7 @@ async def test_a_full_inbox_does_not_stop_the_ring(
     """Nothing is lost: what it refuses is among its dead letters, with the reason."""
     one, other = await start(server, b"a"), await start(await new_server(), b"b")
     await other.declare("in", bindings=INBOX, maxLength=2)
-    await until(lambda: other.users._bindings.inbox)
+    await until(lambda: other.users.bindings.inbox)
     await one.declare("out", bindings=OUTBOX)
     ring = Ring([one, other])
     await one.put("out", *numbered(5))
@@ -123,11 +123,11 @@ async def test_bindings_are_followed(start: Start, server: Server, new_server: N
     await one.put("out", b"first")
     await until(lambda: one.count(counts.TAKEN_OFF) == 1)
     await other.declare("in", bindings=INBOX)
-    await until(lambda: other.users._bindings.inbox)
+    await until(lambda: other.users.bindings.inbox)
     await one.put("out", b"second")
     await until(lambda: other.count(counts.DELIVERED) == 1)
     await other.declare("in")
-    await until(lambda: other.users._bindings.inbox is None)
+    await until(lambda: other.users.bindings.inbox is None)
     await one.put("out", b"third")
     await until(lambda: one.count(counts.TAKEN_OFF) == 2)
     assert await other.bodies("in") == [b"second"]
@@ -175,7 +175,7 @@ async def test_what_a_dead_node_put_on_leaves_the_ring(start: Start, server: Ser
     """5.7: after max_laps passes it is asked about, and taken off as nobody claims it."""
     nodes = await members(start, server, 4, max_laps=3)
     await nodes[0].declare("out", bindings=OUTBOX)
-    await until(lambda: sum(node.users._bindings.outbox is not None for node in nodes) == 4)
+    await until(lambda: sum(node.users.bindings.outbox is not None for node in nodes) == 4)
     ring = Ring(nodes)
     for link in ring.links:
         link.cut()

@@ -21,7 +21,7 @@ TRIES = 4
 def refusals(node: Member, monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with each."""
     told: list[None] = []
-    outgoing = node.users._outgoing
+    outgoing = node.users.outgoing
     mistrust = outgoing.mistrust
 
     def counted() -> None:
@@ -67,7 +67,7 @@ async def test_what_is_begun(start: Start, server: Server, monkeypatch: pytest.M
     node = await start(server, b"node")
     told, successor = refusals(node, monkeypatch), Eager(node)
     await node.declare("out", bindings=OUTBOX)
-    await until(lambda: node.users._bindings.outbox)
+    await until(lambda: node.users.bindings.outbox)
     await quiet(node)
     await keep_replies(node)
     await node.put("out", b"1")

@@ -128,7 +128,7 @@ async def test_a_pull_brings_a_message_and_the_client_settles_it(start: Start, n
     await ring.settle_down()
     stats = await nodes[2].stats("orders")
     assert (stats["ready"], stats["in_flight"], stats["acked"]) == (0, 0, 3)
-    assert len(nodes[2].users._leases) == 0
+    assert len(nodes[2].users.leases) == 0
 
 
 async def test_what_is_not_settled_goes_back_after_the_visibility_timeout(
@@ -143,7 +143,7 @@ async def test_what_is_not_settled_goes_back_after_the_visibility_timeout(
         brought = await nodes[0].pull(b"orders")
         assert isinstance(brought, Brought)
         assert await nodes[0].pull(b"orders") == Unserved("empty")
-        await until(lambda: len(nodes[1].users._leases) == 0)
+        await until(lambda: len(nodes[1].users.leases) == 0)
     (letter,) = await until(partial(nodes[1].dead, "orders"))
     assert (letter.body, letter.reason) == (b"a", "max_deliveries")
 

@@ -14,7 +14,7 @@ from services.store import QueueSpec
 from services.store.pipeline.async_client import Asker
 from tests.live import until
 from tests.ring.users.conftest import NewServer
-from tests.ring.users.members import Member, Ring, Start, is_mark, lose_queue
+from tests.ring.users.members import Hand, Member, Ring, Start, is_mark, local_errors, lose_queue
 from tests.servers import Server
 
 OUTBOX = {"ring": {"outbox": 1}}
@@ -22,18 +22,6 @@ OUTBOX = {"ring": {"outbox": 1}}
 
 def numbered(count: int) -> list[bytes]:
     return [b"m%04d" % n for n in range(count)]
-
-
-class Hand:
-    """What comes of the predecessor, and which of it is safe."""
-
-    def __init__(self, node: Member) -> None:
-        self.node = node
-        self.safe: list[bytes] = []
-
-    def sends(self, *payloads: bytes) -> None:
-        for payload in payloads:
-            self.node.users.arrivals.received(payload, lambda payload=payload: self.safe.append(payload))  # type: ignore[misc]
 
 
 async def test_nothing_is_safe_while_the_store_is_away(start: Start, new_server: NewServer) -> None:
@@ -74,12 +62,12 @@ async def test_a_fault_while_storing_is_told_and_costs_only_what_it_befell(
     """2.2: what is not safe is not answered; who asked is told, as all behind it waits for that."""
     node = await Member(server.url, b"a").start()
     told: list[tuple[str, bool]] = []
-    node.users._storing.put([], outgoing.BEGUN, lambda is_stored: told.append(("nothing", is_stored)))
+    node.users.storing.put([], outgoing.BEGUN, lambda is_stored: told.append(("nothing", is_stored)))
     await until(lambda: told)
-    node.users._storing.put([b"x"], outgoing.BEGUN, lambda is_stored: told.append(("x", is_stored)))
+    node.users.storing.put([b"x"], outgoing.BEGUN, lambda is_stored: told.append(("x", is_stored)))
     await until(lambda: told == [("nothing", False), ("x", True)])
     assert [record.__dict__["action"] for record in caplog.records if record.exc_info] == ["job_failed"]
-    assert node.metrics.registry.get_sample_value("penstock_local_errors_total", {"edge": "ring"}) == 1
+    assert local_errors(node) == 1
     await node.close()
 
 
@@ -89,18 +77,18 @@ async def test_what_was_refused_goes_in_before_what_came_behind_it(
     """5.7: a ring keeps messages in order, also where the queue was away when the refusal came."""
     server = await new_server()
     node = await start(server, b"a")
-    putting, queue, told = node.users._storing, node.users._ownership.queue, list[bool]()
+    putting, queue, told = node.users.storing, node.users.ownership.queue, list[bool]()
     with server.configured(maxmemory="1mb"):
         for body in numbered(2):
             putting.put([body], outgoing.PASSED, told.append)
             await asyncio.sleep(0)
-            assert not putting._puts, "it is under way, by itself"
+            assert not putting, "it is under way, by itself"
         putting.use(None)
         putting.put([b"m0002"], outgoing.PASSED, told.append)
-        await until(lambda: len(putting._puts) == 3)
+        await until(lambda: len(putting) == 3)
     putting.use(queue)
     await until(lambda: told == [True] * 3)
-    await until(lambda: len(node.users._outgoing._ready) == 3)
+    await until(lambda: len(node.users.outgoing) == 3)
     assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(3)
 
 
@@ -136,14 +124,14 @@ async def test_a_session_that_was_given_up_costs_no_message(start: Start, server
     node = await start(server, b"a")
     hand = Hand(node)
     hand.sends(*numbered(6))
-    await until(lambda: len(node.users._outgoing._ready) == 6)
+    await until(lambda: len(node.users.outgoing) == 6)
     domain = node.store.domain()
     session = domain.pipe.session
     server.call("ZREM", domain.keys.sessions, session)
     hand.sends(b"more")  # what is refused with the session is put in under the next one
     await until(lambda: domain.pipe.session != session)
-    await until(lambda: len(node.users._outgoing._ready) == 7)
-    await until(lambda: node.users._ownership._mine is not None)
+    await until(lambda: len(node.users.outgoing) == 7)
+    await until(lambda: node.users.ownership.queue is not None)
     sent = [parcel.payload for parcel in node.users.departures.take(10)]
     assert sent == [*numbered(6), b"more"]
     stats = await node.stats(node.users.queue_name)
@@ -157,7 +145,7 @@ async def test_messages_on_their_way_survive_the_store_going_away(
     fragile = await new_server()
     one, other = await start(server, b"a"), await start(fragile, b"b", forward_user=True)
     await other.declare("in", bindings={"ring": {"inbox": 1}})
-    await until(lambda: other.users._bindings.inbox)
+    await until(lambda: other.users.bindings.inbox)
     await one.declare("out", bindings=OUTBOX)
     Ring([one, other], window=8)
     for turn in range(2):
@@ -172,57 +160,6 @@ async def test_messages_on_their_way_survive_the_store_going_away(
     await until(got)
 
 
-async def test_the_next_life_has_what_a_killed_one_had_leased(start: Start, server: Server) -> None:
-    """4.5: it had taken some, and sent some that were not answered. The lease of the queue runs out, and no more."""
-    node = await start(server, b"a")
-    hand = Hand(node)
-    hand.sends(*numbered(50))
-    await until(lambda: len(hand.safe) == 50)
-    taken: list[object] = []
-
-    def take() -> bool:
-        taken.extend(node.users.departures.take(10))
-        return bool(taken)
-
-    await until(take)
-    await die(node)
-    again = Member(server.url, b"a")
-    again.store.look_after()
-    again.users.start()
-    await until(lambda: again.users.is_anothers)
-    await until(lambda: again.users._ownership.queue is not None)
-    other = await start(server, b"b")
-    ring = Ring([again, other])
-    ring.links[0].keeps = True
-    await until(lambda: len(ring.links[0].carried) >= 50)
-    assert ring.links[0].carried[:50] == numbered(50)
-    await again.close()
-
-
-async def die(node: Member) -> None:
-    """As killed: nothing is given back or told."""
-    users = node.users
-    for task in (users._ownership._task, users._bindings._task, users._outbox._task, users._publishing):
-        assert task is not None
-        task.cancel()
-    users.arrivals.close()
-    users._storing.close()
-    users._outgoing.forget()
-    domain = node.store.domain()
-    await domain.pipe._disconnect()
-    for own in (domain.pipe._task, domain.pipe._ticker, *domain._tasks):
-        assert own is not None
-        own.cancel()
-    node._is_closed = True
-    await node.service.errands.close()
-    await node.service.tally.close()
-    assert node.store._caretaker is not None
-    await node.store._caretaker.close()
-    await asyncio.gather(*(wakes.close() for wakes in node.store._wakes.values()))
-    await domain.link.close()
-    await node.store.registry.close()
-
-
 async def test_a_second_node_of_the_same_name_sends_nothing_while_the_first_lives(
     start: Start, server: Server
 ) -> None:
@@ -235,10 +172,10 @@ async def test_a_second_node_of_the_same_name_sends_nothing_while_the_first_live
     hand.sends(*numbered(5))
     await until(lambda: len(hand.safe) == 5)
     assert second.users.departures.take(10) == []
-    await until(lambda: node.users._outgoing.look() or node.users._outgoing._ready)
+    await until(lambda: node.users.outgoing.look() or node.users.outgoing)
     assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(5)
     await node.close()
-    await until(lambda: second.users._ownership.queue is not None)
+    await until(lambda: second.users.ownership.queue is not None)
     await second.close()
 
 
@@ -248,11 +185,12 @@ async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: S
     hand = Hand(node)
     hand.sends(*numbered(6))
     await until(lambda: len(hand.safe) == 6)
-    await until(lambda: len(node.users._outgoing._ready) == 6)
+    await until(lambda: len(node.users.outgoing) == 6)
     held = node.users.departures.take(3)
     queue = await node.store.catalogue.find(node.users.queue_name)
     domain = node.store.domain()
-    await domain.claims.disown(queue, node.users._ownership._owner, await fence_of(node))
+    assert node.users.ownership.fence is not None
+    await domain.claims.disown(queue, node.users.ownership.owner, node.users.ownership.fence)
     newer = await domain.claims.own(queue, "another", 60_000)
     assert newer is not None
     await domain.claims.reclaim(queue, newer)
@@ -262,14 +200,8 @@ async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: S
         parcel.acknowledged()
     assert [body async for body in ready(node)] == numbered(6)
     assert await domain.claims.disown(queue, "another", newer)
-    await until(lambda: len(node.users._outgoing._ready) == 6)
+    await until(lambda: len(node.users.outgoing) == 6)
     assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(6)
-
-
-async def fence_of(node: Member) -> int:
-    mine = node.users._ownership._mine
-    assert mine is not None
-    return mine[0]
 
 
 async def ready(node: Member) -> AsyncIterator[bytes]:
@@ -283,7 +215,7 @@ async def test_a_queue_that_somebody_deleted_is_made_again(start: Start, server:
     hand = Hand(node)
     hand.sends(*numbered(3))
     await until(lambda: len(hand.safe) == 3)
-    await until(lambda: len(node.users._outgoing._ready) == 3)
+    await until(lambda: len(node.users.outgoing) == 3)
     assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(3)
 
 
@@ -293,7 +225,7 @@ async def test_what_somebody_else_put_in_goes_too_and_what_fits_no_message_does_
     """2.1: the link would be closed over it, again and again."""
     node = await start(server, b"a")
     await node.put(node.users.queue_name, b"small", bytes(16385), b"behind")
-    await until(lambda: len(node.users._outgoing._ready) == 2)
+    await until(lambda: len(node.users.outgoing) == 2)
     assert [parcel.payload for parcel in node.users.departures.take(10)] == [b"small", b"behind"]
     (letter,) = await node.dead(node.users.queue_name)
     assert (len(letter.body), letter.reason) == (16385, "too_large_for_ring")
@@ -316,7 +248,7 @@ async def test_answered_messages_are_settled_soon(start: Start, server: Server) 
     node = await start(server, b"a")
     hand = Hand(node)
     hand.sends(*numbered(100))
-    await until(lambda: len(node.users._outgoing._ready) == 100)
+    await until(lambda: len(node.users.outgoing) == 100)
     for parcel in node.users.departures.take(33):
         parcel.acknowledged()
 
@@ -332,7 +264,7 @@ async def test_a_leased_outbox_message_is_moved_once(start: Start, server: Serve
     node = await start(server, b"a")
     await node.declare("out", bindings=OUTBOX)
     await node.put("out", *numbered(1000))
-    await until(lambda: node.users._outgoing._ready)
+    await until(lambda: node.users.outgoing)
     sent: list[bytes] = []
 
     def all_sent() -> bool:
@@ -354,6 +286,6 @@ async def test_an_outbox_in_another_domain_is_served_too(start: Start, server: S
     queue = await node.store.catalogue.find("out")
     await node.store.domain("elsewhere").pipe.ready()
     assert await Asker(node.service.pipe(queue)).publish(queue, [b"\0\0\0\1x"], "test") == []
-    await until(lambda: node.users._outgoing._ready)
+    await until(lambda: node.users.outgoing)
     (parcel,) = node.users.departures.take(10)
     assert parcel.payload == b"x"

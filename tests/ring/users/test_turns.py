@@ -13,7 +13,7 @@ from tests.ring.users.members import Ring, Start
 from tests.ring.users.test_requests import stores
 
 
-@pytest.mark.parametrize("window", [1, 2, 3])
+@pytest.mark.parametrize("window", [1, 3])
 async def test_a_busy_node_passes_others_requests_on(
     start: Start, new_server: NewServer, window: int
 ) -> None:
@@ -21,10 +21,10 @@ async def test_a_busy_node_passes_others_requests_on(
     busy, goal, other = nodes = await stores(start, new_server, 3)
     await goal.declare("orders")
     Ring(nodes, window=window)
-    pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(600)]
+    pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(300)]
     await until(lambda: pushes[5].done())
     assert await other.push(b"orders", b"from behind") is None
-    assert len(busy.users.asker) > 300
+    assert len(busy.users.asker) > 150
     assert set(await asyncio.gather(*pushes)) == {None}
 
 
@@ -35,15 +35,15 @@ async def test_a_busy_node_settles_what_it_pulled(start: Start, new_server: NewS
     await goal.declare("orders")
     await goal.put("work", b"a")
     Ring(nodes, window=1)
-    pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(600)]
+    pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(300)]
     brought = await busy.pull(b"work")
     assert isinstance(brought, Brought)
-    more = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(600)]
+    more = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(300)]
     brought.settle()
 
     async def is_settled() -> bool:
         return bool((await goal.stats("work"))["acked"] == 1)
 
     await until(is_settled)
-    assert len(busy.users.asker) > 100
+    assert len(busy.users.asker) > 50
     assert set(await asyncio.gather(*pushes, *more)) == {None}

@@ -144,31 +144,6 @@ async def test_two_receivers_with_two_stores(new_server: NewServer, machines: Ma
     assert sorted(found) == sorted(bodies)
 
 
-async def test_stores_that_die_on_the_way(new_server: NewServer, machines: Machines) -> None:
-    """2.3, 5.4, 5.5: each side's store is killed and started again; certain messages arrive exactly once."""
-    far, near = await new_server(), await new_server()
-    times = {"t_wait1_s": 0.2, "t_wait2_s": 0.5, "t_wait3_s": 0.5, "t_wait4_s": 1.0}
-    there = await machines.receiver(
-        server=far, reservation_s=1.0, duplicate_result="success", port_rest_s=0.1, **times
-    )
-    here = await machines.sender(server=near, **times)
-    goal, out = await keyed(there), await remote(here)
-    bodies = [b"%d" % number for number in range(300)]
-    await here.put(out, *bodies)
-    for server, edge, at in ((far, there, 30), (near, here, 100)):
-        await until(lambda at=at: at_least(there, goal, at))
-        server.kill9()
-        server.restart()
-        await until(edge.is_ready)
-    await until(lambda: here.is_empty(out), 60.0)
-    assert sorted(await there.bodies(goal)) == sorted(bodies)
-    assert await here.dead(out) == []
-
-
-async def at_least(edge: LiveEdge, queue: Queue, count: int) -> bool:
-    return bool((await edge.stats(queue))["ready"] >= count)
-
-
 async def test_a_transmission_queue_that_is_deleted_in_the_middle(
     machines: Machines, receiver: HandReceiver
 ) -> None:

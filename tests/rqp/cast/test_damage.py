@@ -30,8 +30,7 @@ def wire(body: bytes, key: int = 7) -> bytes:
     return encode_data(DataMsg(HERE, key, encode_record(body)))
 
 
-@pytest.mark.parametrize("quality", QUALITIES)
-@pytest.mark.parametrize("cut", [1, 11, 12, 14])
+@pytest.mark.parametrize(("quality", "cut"), [(QUALITIES[0], 1), (QUALITIES[-1], 12), (QUALITIES[0], 14)])
 async def test_a_connection_that_ends_in_the_middle(
     machines: Machines, hands: HandSender, quality: Quality, cut: int
 ) -> None:

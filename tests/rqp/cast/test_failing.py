@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,7 @@ from protos.rqp_cast import Quality, Result, Sender, SenderAction
 from services.kit.net.sockets import reset_on_close
 from services.rqp.cast.ports.ports import Whom
 from services.rqp.cast.sending import stock
-from services.store import Queue
+from services.store import Delivery, Pipe, Queue, Source, StoreError
 from services.store.pipeline.async_client import Asker
 from services.store.pipeline.claims import Claims
 from tests.live import PATIENCE_S, until
@@ -233,8 +232,8 @@ async def test_a_port_of_a_cancelled_attempt_rests(machines: Machines, receiver:
     await edge.service.stop_taking()
     sending = agent(edge).sending
     assert sending is not None
-    assert sending._ports.has(1)
-    assert not sending._ports.has(1, Whom(THERE, 0))
+    assert sending.ports.has(1)
+    assert not sending.ports.has(1, Whom(THERE, 0))
 
 
 async def test_what_is_out_may_be_confirmed_while_the_edge_drains(
@@ -357,11 +356,16 @@ async def test_what_goes_back_is_back_before_the_queue_is_anothers(
 ) -> None:
     """docs/rqp.md, "Order": whoever has it next finds it in its order."""
     order: list[str] = []
-    end, disown = stock.Stock._end, Claims.disown
+    release, disown = Pipe.release, Claims.disown
 
-    def ended(self: stock.Stock) -> None:
-        order.append("back")
-        end(self)
+    def slow(pipe: Pipe, source: Source, given: list[Delivery], *, done: Any = None, **how: Any) -> None:
+        def back(error: StoreError | None) -> None:
+            order.append("back")
+            done(error)
+
+        # as from a store that takes its time
+        later = asyncio.get_running_loop().call_later
+        release(pipe, source, given, done=lambda error: later(0.3, back, error), **how)
 
     async def disowned(*named: Any) -> bool:
         order.append("disowned")
@@ -371,12 +375,7 @@ async def test_what_goes_back_is_back_before_the_queue_is_anothers(
     queue = await remote(edge)
     await edge.put(queue, b"one", b"two")
     await receiver.question()
-    monkeypatch.setattr(stock.Stock, "_end", lambda self: later(ended, self))
+    monkeypatch.setattr(Pipe, "release", slow)
     monkeypatch.setattr(Claims, "disown", disowned)
     await edge.service.stop_taking()
     assert (order[0], order[-1]) == ("back", "disowned")
-
-
-def later(call: Callable[[stock.Stock], None], told: stock.Stock) -> None:
-    """As from a store that takes its time."""
-    asyncio.get_running_loop().call_later(0.3, call, told)

@@ -159,36 +159,3 @@ async def is_free(edge: LiveEdge, queue: Queue) -> bool:
 
 def _approval(id: int) -> bytes:
     return b"\x7f\0\0\1" + (9).to_bytes(2, "big") + id.to_bytes(4, "big") + b"\1"
-
-
-async def test_replicas_of_one_system_and_kills_on_both_sides(
-    new_server: NewServer, machines: Machines, tmp_path: Path
-) -> None:
-    """2.3, 5.4: certain messages arrive exactly once, whoever is killed while they are on their way."""
-    near, far = await new_server(), await new_server()
-    here = await machines.receiver("127.0.0.9", near, receives=False)
-    there = await machines.receiver("127.0.0.8", far, receives=False)
-    out, goal = await outgoing(here), await keyed(there)
-    trust = {"trust_address": True, "duplicate_result": "success"}
-    bodies = [b"%d" % number for number in range(200)]
-    await here.put(out, *bodies)
-    times = {"t_wait1_s": 0.3, "t_wait2_s": 0.5, "t_wait3_s": 0.5, "t_wait4_s": 1.0, "reservation_s": 0.5}
-    for round in range(4):
-        sending = program(near, machines.net, tmp_path, HERE, THERE, receives=False, address=HERE, **times)
-        receiving = program(far, machines.net, tmp_path, THERE, sends=False, **trust, **times)
-        async with sending as one, receiving as other:
-            count = (await there.stats(goal))["ready"]
-            await until(lambda count=count: _more(there, goal, count, 25))
-            await (one if round % 2 else other).kill()
-            await (other if round % 2 else one).kill()
-    sending = program(near, machines.net, tmp_path, HERE, THERE, receives=False, address=HERE, **times)
-    receiving = program(far, machines.net, tmp_path, THERE, sends=False, **trust, **times)
-    async with sending, receiving:
-        await until(lambda: here.is_empty(out), 60.0)
-    assert sorted(await there.bodies(goal)) == sorted(bodies)
-    assert await here.dead(out) == []
-
-
-async def _more(edge: LiveEdge, queue: Queue, than: int, by: int) -> bool:
-    ready = (await edge.stats(queue))["ready"]
-    return bool(ready >= than + by or ready == 200)

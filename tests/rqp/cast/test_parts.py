@@ -93,7 +93,7 @@ def test_forged_addresses_cost_bounded_memory() -> None:
     allowance = Allowance(10)
     for number in range(3 * ADDRESSES):
         allowance.take(str(number), 0.0)
-    assert len(allowance._left) == ADDRESSES
+    assert len(allowance) == ADDRESSES
 
 
 # ports

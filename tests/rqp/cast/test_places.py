@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import socket
 from collections.abc import AsyncIterator
 
 import pytest
 
 from services.rqp.cast.ports import places as places_module
-from services.rqp.cast.ports import ports as ports_module
 from services.rqp.cast.ports.places import Places
 from services.rqp.cast.ports.ports import Port, Ports, Whom
 from services.rqp.cast.settings import CastSettings
@@ -112,19 +110,20 @@ async def test_who_no_longer_waits_keeps_nothing(bench: Bench) -> None:
 
 async def test_a_port_without_a_second_one_goes_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the system said of the second."""
-    listening, numbers = ports_module._listening, bench.ports._idle
-    asked: list[int] = []
+    opened: list[Port | None] = []
 
-    def fail_second(host: str, number: int) -> socket.socket:
-        asked.append(number)
-        if len(asked) == 2:
+    def fail_second(ports: Ports, whom: Whom) -> Port | None:
+        opened.append(open_one(ports, whom) if not opened else None)
+        if len(opened) == 2:
             raise OSError(errno.EIO, "a fault of the machine")
-        return listening(host, number)
+        return opened[-1]
 
-    monkeypatch.setattr(ports_module, "_listening", fail_second)
-    with pytest.raises(OSError, match="a fault of the machine"):
-        await bench.two(ONE, 0.0)
-    assert len(numbers) == 2
+    open_one = Ports.open
+    with monkeypatch.context() as patched:
+        patched.setattr(Ports, "open", fail_second)
+        with pytest.raises(OSError, match="a fault of the machine"):
+            await bench.two(ONE, 0.0)
+    assert bench.ports.has(2)
     close(await bench.two(ONE, 0.0))
 
 
@@ -186,7 +185,7 @@ async def test_a_question_comes_behind_those_that_wait(
         await until(lambda: places.waiting == 1)
         monkeypatch.setattr(Claims, "release_reservation", slow)
         await hands.say(offer.accept_port, b"")
-        ports = agent(edge).questions.sessions._ports
+        ports = agent(edge).questions.sessions.ports
         await until(lambda: not places.waiting or ports.has(2))
         second.ask(9)
         offer = await first.answer()

@@ -111,7 +111,7 @@ async def test_all_ports_are_used_up(machines: Machines, hands: HandSender) -> N
     await until(lambda: ended(edge, "timed_out_wait_for_approval") == 1)
     hands.ask()  # now they rest
     await until(lambda: unanswered(edge, "ports_used_up") == 2)
-    ports = agent(edge).questions.sessions._ports
+    ports = agent(edge).questions.sessions.ports
     await until(lambda: ports.has(2, Whom(HERE, 7)))
     assert (await hands.asked()).key == 7
 

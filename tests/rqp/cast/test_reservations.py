@@ -61,7 +61,7 @@ async def test_what_is_freed_while_it_is_renewed_is_not_renewed_again(
     held = Held(monkeypatch)
     await until(lambda: held.made == 1)
     freeing = asyncio.create_task(reservation.free())
-    await until(lambda: reservation._is_freed)
+    await until(lambda: reservation.is_freed)
     held.may_go.set()
     await freeing
     await asyncio.sleep(TTL_S)  # three times as long as until a renewal

@@ -173,6 +173,7 @@ async def test_what_was_put_in_before_the_limit_was_lowered(
     queue = await first.remote("away")
     await first.put(queue, b"small", b"x" * 100, b"small too", b"y" * 101)
     await first.check_nothing_is_left()
+    await first.service.stop_taking()  # it owns the queue no more
     await first.replace_remote("away", maxMessageBytes=99)
     edge = await sending_edge(server, start, peer)
     call = await peer.reserved()
@@ -198,6 +199,7 @@ async def test_attributes_count_towards_no_limit(server: Server, start: Start, p
         await first.put_records(queue, records.encode(body, said))
     await first.put_records(queue, *(records.encode(body, said) for body in bodies))
     await first.check_nothing_is_left()
+    await first.service.stop_taking()  # it owns the queue no more
     await first.replace_remote("away", maxMessageBytes=100)
     edge = await sending_edge(server, start, peer)
     call = await peer.reserved()

@@ -118,13 +118,13 @@ async def test_no_more_is_taken_ahead_than_its_octets_allow(
     """docs/rqp.md: 4 MiB, here less: however few messages that are."""
     monkeypatch.setattr(feed, "MAX_BYTES", 64 << 10)
     held: list[int] = []
-    take = Feed._take
+    take = Feed.take
 
     async def noting(self: Feed, want: int) -> Any:
         held.append(self.line.bytes)
         return await take(self, want)
 
-    monkeypatch.setattr(Feed, "_take", noting)
+    monkeypatch.setattr(Feed, "take", noting)
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT})
     queue = await edge.remote("away")
     bodies = [b"%03d" % number + bytes(16 << 10) for number in range(2 * feed.LEAST_AHEAD)]

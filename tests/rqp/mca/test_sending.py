@@ -237,6 +237,7 @@ async def test_a_queue_that_was_there_before_the_edge(server: Server, start: Sta
     queue = await first.remote("away")
     await first.put(queue, b"one")
     await first.check_nothing_is_left()
+    await first.service.stop_taking()  # it owns the queue no more
     edge = await start(server, mca={"peers": peer_settings(peer)})
     call = await peer.reserved()
     assert await call.body() == b"one"

@@ -129,7 +129,7 @@ class Outbox:
         try:
             if queue.domain == goal.domain:
                 parts = [Part(queue, leased, [], ""), Part(goal, [], encoded, BEGUN)]
-                await self._commit(parts, payloads)
+                await self.commit(parts, payloads)
             else:
                 await self._copy(asker, goal, encoded, leased)
                 self._outgoing.look()
@@ -140,7 +140,7 @@ class Outbox:
             raise
         self._counts.now[COUNTED] += len(payloads)
 
-    async def _commit(self, parts: list[Part], payloads: list[bytes]) -> None:
+    async def commit(self, parts: list[Part], payloads: list[bytes]) -> None:
         """The call that does it takes them out again for the successor, too.
 
         If nobody can say whether it was done it is asked for again: it may be done now, behind what came meanwhile.

@@ -34,8 +34,8 @@ class Telling:
         """sent: told of each datagram that goes out, or may have. sender: which socket of a family they leave from."""
         self.port = settings.beacon_port  # once open, never 0
         self.targets = Targets(settings.beacon_targets, host)
-        self._strangers = Strangers(settings.broadcast, settings.times.confirm_s)
-        self._found: dict[Target, frozenset[str]] = {}  # what the names of targets mean
+        self.strangers = Strangers(settings.broadcast, settings.times.confirm_s)
+        self.found: dict[Target, frozenset[str]] = {}  # what the names of targets mean
         self._settings = settings
         self._figures = figures
         self._sent = sent
@@ -53,7 +53,7 @@ class Telling:
     def follow(self, addresses: Iterable[str]) -> tuple[Target, ...]:
         """They go to these peers, too, from now on (3.4); answers the targets that are new."""
         fresh = self.targets.follow(addresses)
-        self._found = {target: found for target, found in self._found.items() if target in self.targets.all}
+        self.found = {target: found for target, found in self.found.items() if target in self.targets.all}
         hosts = {*self._settings.broadcast, *(target.host for target in self.targets.all)}
         self._trouble = {address: told for address, told in self._trouble.items() if address[0] in hosts}
         return fresh
@@ -61,12 +61,12 @@ class Telling:
     def met(self, address: str) -> tuple[Target, ...]:
         """A node of our group sent a beacon from there; answers the target that is new, if it is one (3.4)."""
         stranger = Target(address, None)
-        is_new = self._strangers.heard(address, self._loop.time())
+        is_new = self.strangers.heard(address, self._loop.time())
         return (stranger,) if is_new and self._is_to_be_answered(stranger) else ()
 
     def _is_to_be_answered(self, stranger: Target) -> bool:
         known = any(
-            stranger.host in (target.host, *self._found.get(target, ())) for target in self.targets.all
+            stranger.host in (target.host, *self.found.get(target, ())) for target in self.targets.all
         )
         return not known and not self.targets.misleads(stranger)
 
@@ -80,7 +80,7 @@ class Telling:
         for host in self._settings.broadcast:
             for port in ports:
                 self._send(beacon, data, socket.AF_INET, (host, port))
-        strangers = filter(self._is_to_be_answered, self._strangers.all(self._loop.time()))
+        strangers = filter(self._is_to_be_answered, self.strangers.all(self._loop.time()))
         self._send_to((*self.targets.all, *strangers), beacon, data, ports)
 
     def _encoded(self, beacon: Beacon) -> bytes | None:
@@ -133,7 +133,7 @@ class Telling:
             self._unsent((host,), f"its name cannot be looked up: {error}")
             return
         self._trouble.pop((host,), None)
-        self._found[target] = frozenset(plain_address(address[0]) for _, address in found)
+        self.found[target] = frozenset(plain_address(address[0]) for _, address in found)
         for family, address in found[:ADDRESSES]:
             for port in ports:
                 self._send(beacon, data, family, (address[0], port, *address[2:]))

@@ -61,9 +61,9 @@ class Station:
         self.arrivals = arrivals
         self.ack_s = settings.times.ack_s
         self._loop = asyncio.get_running_loop()
-        self._hearing = Hearing(node, service, self.now, self._met, self._act)
+        self.hearing = Hearing(node, service, self.now, self._met, self._act)
         self.beacons = Beacons(
-            settings, host_of(node.name).decode(), figures, self._hearing.heard, self._hearing.echoes.sent
+            settings, host_of(node.name).decode(), figures, self.hearing.heard, self.hearing.echoes.sent
         )
         self._settings = settings
         self._limits = limits
@@ -85,7 +85,7 @@ class Station:
 
     async def stop_taking(self) -> None:
         """Nothing new is taken of the predecessor or sent to the successor; then both are told by FIN."""
-        self._hearing.is_stopping = True
+        self.hearing.is_stopping = True
         self._dialling.give_up()
         if self.outbound is not None:
             self.outbound.finish()  # first: a LinkBroken of a node that is gone would go round 255 times
@@ -97,7 +97,7 @@ class Station:
         self._leave("this node is stopping")
 
     async def close(self) -> None:
-        self._hearing.is_stopping = True
+        self.hearing.is_stopping = True
         self._leave("this node is stopping")
         self._timing.cancel()
         self.beacons.close()
@@ -118,7 +118,7 @@ class Station:
         now = self.now()
         figures.members.set(sum(now - heard < MEMBER_S for heard in node.members.values()))
         self.beacons.tick(now)
-        self._hearing.echoes.look()
+        self.hearing.echoes.look()
         self._unreachable.look(now)
         self._timing.look()
 
@@ -266,7 +266,7 @@ class Station:
 
     @property
     def _is_stopping(self) -> bool:
-        return self._hearing.is_stopping
+        return self.hearing.is_stopping
 
     def _is_answered(self) -> bool:
         outbound = self.outbound

@@ -42,7 +42,7 @@ class Outgoing:
         self.putting = Source(KEEPER, begins_traces=False)  # of all that is put into the queue
         self._settling = Settling(service, self._top_up)
         self._ready: deque[Stored] = deque()
-        self._underway = Underway()
+        self.underway = Underway()  # what left before the queue has shown it
         self._held = 0  # leased, and not answered
         self._asked = 0  # of the store
         self._has_more = False  # perhaps
@@ -50,6 +50,10 @@ class Outgoing:
         self._is_doubted = False  # the last that was put in was refused
         self._begun: set[tuple[bytes, int]] = set()  # places of what the relay knows and is not answered
         self._on_ready: list[Callable[[], None]] = []
+
+    def __len__(self) -> int:
+        """How many messages the successor may have now."""
+        return len(self._ready)
 
     # Departures
 
@@ -91,6 +95,12 @@ class Outgoing:
         """Whether nothing keeps what is put in from leaving soon."""
         return self._queue is not None and not self._has_more and self._held + self._asked < AHEAD
 
+    @property
+    def is_early(self) -> bool:
+        """Whether what is put in now leaves while the store still writes it."""
+        waits = self._has_more or self._is_looking or self._is_doubted
+        return self._queue is not None and not waits
+
     def own(self, queue: Queue) -> None:
         """It is ours alone, and nothing of it is leased."""
         self._queue = queue
@@ -103,7 +113,7 @@ class Outgoing:
         self._life += 1
         self._settling.use(None)
         self._ready.clear()
-        self._underway.clear()
+        self.underway.clear()
         self._held = self._asked = 0
         self._is_looking = False
 
@@ -122,13 +132,12 @@ class Outgoing:
 
         They leave already, if nothing older waits to be taken; but not at each try of what the store refuses.
         """
-        room = AHEAD - max(self._held + self._asked, len(self._underway))
-        waits = self._has_more or self._is_looking or self._is_doubted
-        if self._queue is None or waits or len(payloads) > room:
+        room = AHEAD - max(self._held + self._asked, len(self.underway))
+        if not self.is_early or len(payloads) > room:
             self._has_more = True  # these are looked for, too: what comes later must not be faster
             return []
         parcels = [Stored(self, self._life, payload, is_begun) for payload in payloads]
-        self._underway.leave(parcels)
+        self.underway.leave(parcels)
         self._ready.extend(parcels)
         return parcels
 
@@ -148,7 +157,7 @@ class Outgoing:
 
     def mistrust(self) -> None:
         """Something was not put in: what left early may not be in the store."""
-        self._underway.orphan()
+        self.underway.orphan()
         self._drop_orphans()
         self._has_more = self._is_doubted = True
         self._loop.call_later(AGAIN_S, self._top_up)
@@ -175,7 +184,7 @@ class Outgoing:
         self._has_more = (self._has_more and not looks) or want < number
         self._is_looking = self._is_looking or looks
         self._asked += want
-        done = partial(self._taken, self._life, want, self._underway.safe() if looks else None)
+        done = partial(self._taken, self._life, want, self.underway.safe() if looks else None)
         self._service.pipe(self._queue).messages.take(
             self.putting.behind(), self._queue, want, done, leased=True
         )
@@ -205,7 +214,7 @@ class Outgoing:
         for delivery in got:
             self._admit(delivery)
         if safe and number < want and not more:
-            self._underway.are_gone(safe)
+            self.underway.are_gone(safe)
             self._drop_orphans()
         self._top_up()
         if self._ready:
@@ -219,7 +228,7 @@ class Outgoing:
         is_begun = delivery.origin == BEGUN
         for index, record in enumerate(delivery.records()):
             payload = payload_of(record)
-            parcel = self._underway.shown(payload, is_begun)
+            parcel = self.underway.shown(payload, is_begun)
             if parcel is not None:
                 parcel.stands(delivery, index, len(record) - 4)
                 self._found(parcel)

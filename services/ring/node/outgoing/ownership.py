@@ -33,7 +33,7 @@ class Ownership:
         self._name = name
         self._storing = storing
         self._outgoing = outgoing
-        self._owner = f"{name} {secrets.token_hex(4)}"
+        self.owner = f"{name} {secrets.token_hex(4)}"
         self._queue: Queue | None = None
         self._mine: tuple[int, str] | None = None  # fence, session
         self._wake = asyncio.Event()
@@ -47,6 +47,11 @@ class Ownership:
     def queue(self) -> Queue | None:
         """The queue while it is ours."""
         return self._queue if self._mine is not None else None
+
+    @property
+    def fence(self) -> int | None:
+        """The fencing token under which this process owns the queue."""
+        return None if self._mine is None else self._mine[0]
 
     @property
     def is_anothers(self) -> bool:
@@ -78,7 +83,7 @@ class Ownership:
             fence, self._mine = self._mine[0], None
             with contextlib.suppress(StoreError):
                 domain = self._service.store.domain(self._queue.domain)
-                await domain.claims.disown(self._queue, self._owner, fence)
+                await domain.claims.disown(self._queue, self.owner, fence)
 
     async def _keep(self) -> None:
         while True:
@@ -107,7 +112,7 @@ class Ownership:
         await domain.pipe.ready()
         session = domain.pipe.session
         try:
-            fence = await domain.claims.own(queue, self._owner, LEASE_MS)
+            fence = await domain.claims.own(queue, self.owner, LEASE_MS)
         except QueueUnknown:
             self._service.store.catalogue.forget(self._name)
             self._storing.use(None)

@@ -49,6 +49,10 @@ class Storing:
         self._scheduled = False
         self._retry: asyncio.TimerHandle | None = None
 
+    def __len__(self) -> int:
+        """How many wait to be put in: those under way do not count."""
+        return len(self._puts)
+
     def use(self, queue: Queue | None) -> None:
         """From now on it is this queue. None: there is none for now, and what is put waits."""
         self._queue = queue

@@ -52,7 +52,7 @@ class Reservation:
         self._ttl_s = ttl_s
         self._pause_s = ttl_s / 3  # between renewals; most sessions have ended by then, and need none
         self._fence = 0
-        self._is_freed = False
+        self.is_freed = False
         self._renewing: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -79,7 +79,7 @@ class Reservation:
 
     async def free(self) -> None:
         """Whoever asks next finds the queue free; if the store cannot be told, the reservation runs out."""
-        self._is_freed = True
+        self.is_freed = True
         if self._timer is not None:
             self._timer.cancel()
         if self._renewing is not None:  # the store may be about to hear it: it must not hear it last
@@ -93,7 +93,7 @@ class Reservation:
                 await self._lane.release_reservation(self.queue, self._holder, self._fence, asker)
 
     def _renew_later(self, pause_s: float) -> None:
-        if not self._is_freed:
+        if not self.is_freed:
             self._timer = asyncio.get_running_loop().call_later(pause_s, self._renew)
 
     def _renew(self) -> None:

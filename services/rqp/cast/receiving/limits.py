@@ -16,6 +16,10 @@ class Allowance:
             OrderedDict()
         )  # address -> (how many, at which time)
 
+    def __len__(self) -> int:
+        """How many addresses are remembered."""
+        return len(self._left)
+
     def take(self, address: str, now: float) -> bool:
         """Whether it may have one more."""
         left, at = self._left.pop(address, (float(self._per_second), now))

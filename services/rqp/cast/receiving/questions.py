@@ -64,9 +64,14 @@ class Questions:
         fields = {"action": "listening", "listener": "cast", "host": host, "port": port}
         log.info("hearing questions on %s port %d", host, port, extra={**fields, "setting": SETTING})
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether questions are no longer heard."""
+        return self._sock.fileno() < 0
+
     def stop(self) -> None:
         """Nothing new is answered; sessions go on."""
-        if self._sock.fileno() >= 0:
+        if not self.is_closed:
             asyncio.get_running_loop().remove_reader(self._sock)
             self._sock.close()
 

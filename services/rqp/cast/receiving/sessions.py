@@ -44,8 +44,8 @@ class Sessions:
         self._machines = machines
         self._counts = counts
         self._store = service.store
-        self._ports = Ports(settings.host, settings.receiver_range, settings.port_rest_s)
-        self.places = Places(settings.max_sessions_per_address, self._ports)
+        self.ports = Ports(settings.host, settings.receiver_range, settings.port_rest_s)
+        self.places = Places(settings.max_sessions_per_address, self.ports)
         self._denials = Denials(service.metrics)
         self._inserter = Inserter(service, settings, counts)
         self._sessions: dict[asyncio.Task[None], Session] = {}
@@ -66,7 +66,7 @@ class Sessions:
             for task in self._sessions:
                 task.cancel()
             await asyncio.wait(tuple(self._sessions))
-        self._ports.close()
+        self.ports.close()
         await self._inserter.close()
 
     def refusal(self, key: int, source: str) -> str | None:
