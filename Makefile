@@ -7,7 +7,7 @@ IMAGES  = $(if $(PUSH_TO),--prefix $(PUSH_TO)/ --push) $(if $(BUILDER),--builder
 # where this is set, each process compiles all of Python's modules again: a third of its start
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test unit lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference system
+.PHONY: help up test unit check slow-tests lint faults bench lock vendor clean crds chart-docs pictures metrics-docs runbooks docs cli-reference system
 .PHONY: objects collector kubernetes kubernetes-clients kubernetes-node kubernetes-lock node-possible images images-base e2e
 
 help:            ## say what each target does
@@ -21,6 +21,14 @@ test: $(READY) system kubernetes objects collector lint unit  ## set up, check t
 # REST=1, of `make test e2e`: those that step back run beside e2e, where processors are idle
 unit: $(READY)   ## only the tests
 	tools/unit $(PYTHON) $(if $(REST),first)
+
+check: $(READY) lint  ## before each commit: lint, and the quick tests that need no server but Redis; 4 minutes on two cores
+	tools/system check
+	tools/check $(PYTHON)
+
+slow-tests: $(READY)  ## write the list of tests that `make check` leaves out anew, of the reports of a whole run: JUNIT=FOLDER
+	$(PYTHON) -m tools.slow_tests $(JUNIT) > tests/slow.txt.new
+	mv tests/slow.txt.new tests/slow.txt
 
 lint: $(READY)   ## ruff, mypy --strict, import contracts
 	$(VENV)/bin/ruff check .

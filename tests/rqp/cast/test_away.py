@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -12,6 +14,11 @@ from protos.rqp_cast import DataMsg, encode_data
 from services.kit.config.layers import SettingsError
 from services.rqp.cast.sending import attempt
 from services.rqp.cast.sending.attempt import Attempt, Fate
+from services.rqp.cast.sending.stock import Ids
+from services.store import Delivery, Source
+from services.store.model.errors import StoreUnavailable
+from services.store.model.operations import Done
+from services.store.pipeline.messages import Messages
 from tests.live import set_up, until
 from tests.rqp.cast.hands import HandReceiver
 from tests.rqp.cast.net import HERE, THERE, Net, failed, got_through, remote
@@ -78,6 +85,41 @@ async def test_an_uncertain_message_and_an_address_that_is_away(net: Net, sender
         await receiver.chosen()
         assert (await receiver.data())[12:] == b"perhaps"
         await until(lambda: sender.has_no_condition(queue))
+
+
+async def test_a_store_that_goes_away_while_ids_are_written_down_leaves_no_error_unheard(
+    net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2.3: the first message has its id, and nobody can write it down; the second one gets none."""
+    edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
+    next_id, write_note, asked = Ids.next, Messages.note, list[str]()
+
+    async def next_once(ids: Ids) -> int:
+        asked.append("id")
+        if asked.count("id") == 2:
+            await asyncio.sleep(0)  # the first note is under way by now, if notes do not wait for all ids
+            raise StoreUnavailable("away")
+        return await next_id(ids)
+
+    def note_later(verbs: Messages, source: Source, delivery: Delivery, note: str, done: Done) -> None:
+        asked.append("note")
+        if asked.count("note") == 1 and asked.count("id") <= 2:
+            done(StoreUnavailable("away"))
+        else:
+            write_note(verbs, source, delivery, note, done)
+
+    monkeypatch.setattr(Ids, "next", next_once)
+    monkeypatch.setattr(Messages, "note", note_later)
+    queue = await remote(edge)
+    await edge.put(queue, b"first", b"second")
+    with HandReceiver(net) as receiver:
+        assert [await receiver.receive(), await receiver.receive()] == [b"first", b"second"]
+        await until(lambda: edge.is_empty(queue))
+    assert asked.count("id") >= 4
+    gc.collect()
+    await asyncio.sleep(0)
+    edge.check_no_fault_of_ours()
+    await edge.close()
 
 
 async def test_an_edge_without_its_address_does_not_start(net: Net, server: Server) -> None:

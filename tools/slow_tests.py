@@ -1,0 +1,38 @@
+"""python -m tools.slow_tests REPORTS: prints the tests that take so long that `make check` leaves them out.
+
+REPORTS is a folder of JUnit XML of a whole run (`make unit JUNIT=FOLDER`).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+SLOW_S = 0.7  # beside three others
+
+
+def main(reports: str) -> int:
+    slowest: dict[str, float] = {}
+    for path in Path(reports).glob("*.xml"):
+        for case in ElementTree.parse(path).iter("testcase"):
+            name = _name(case.get("classname", ""), case.get("name", ""))
+            slowest[name] = max(slowest.get(name, 0.0), float(case.get("time", 0)))
+    print("# Tests that `make check` leaves out: `make slow-tests` writes this list.")
+    for name in sorted(name for name, seconds in slowest.items() if seconds > SLOW_S):
+        print(name)
+    return 0
+
+
+def _name(classname: str, name: str) -> str:
+    """As pytest takes it: tests.store.test_x and TestY become tests/store/test_x.py::TestY; without parameters."""
+    parts = classname.split(".")
+    for number in range(len(parts), 0, -1):
+        file = Path(*parts[:number]).with_suffix(".py")
+        if file.exists():
+            return "::".join([str(file), *parts[number:], name.partition("[")[0]])
+    return f"{classname}::{name}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
