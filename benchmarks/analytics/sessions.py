@@ -24,7 +24,7 @@ def session(cores: int) -> Iterator[SparkSession]:
     Raises OSError for what Spark raises: its own errors cannot be shown without the JVM.
     """
     spark = start(f"local[{cores}]", DRIVER_MEMORY)
-    gateway: Any = spark.sparkContext._gateway
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark offers no way to end Java
     try:
         yield spark
     except (PySparkException, Py4JError) as failure:
@@ -34,4 +34,4 @@ def session(cores: int) -> Iterator[SparkSession]:
         gateway.shutdown()
         gateway.proc.stdin.close()  # which ends the JVM
         gateway.proc.wait(PATIENCE_S)
-        SparkContext._gateway = SparkContext._jvm = None
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - PySpark offers no way to end Java

@@ -47,7 +47,7 @@ class Ending:
     def __init__(self, spark: SparkSession) -> None:
         self.code = 0  # of the process, once it is to end
         # not by the session itself: the main thread still uses that
-        self._context: Any = spark.sparkContext._jsc
+        self._context: Any = spark.sparkContext._jsc  # noqa: SLF001 - PySpark offers no other way to Java
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._asked)
 

@@ -37,7 +37,7 @@ def _master(settings: Mapping[str, str]) -> str:
     own = SparkConf(loadDefaults=False)
     for name, value in settings.items():
         own.set(name, value)
-    SparkContext._ensure_initialized(conf=own)  # Java begins with them, if it has not begun yet
+    SparkContext._ensure_initialized(conf=own)  # Java begins with them, if it has not begun yet  # noqa: SLF001 - PySpark offers no other way to begin Java
     return settings.get("spark.master") or SparkConf().get("spark.master") or "local[*]"
 
 

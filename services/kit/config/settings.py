@@ -332,7 +332,7 @@ def load(
         settings = GlobalSettings(**layers.merged())
     except ValidationError as error:
         raise SettingsError(explain(error, GlobalSettings, layers)) from None
-    settings._layers = layers
+    settings._layers = layers  # noqa: SLF001 - its own class method
     return settings
 
 

@@ -59,11 +59,11 @@ class Latencies:
         """
         counts, self._counts = self._counts, [0] * len(self._counts)
         seconds, self._seconds = self._seconds, 0.0
-        for bucket, number in zip(histogram._buckets, counts, strict=True):
+        for bucket, number in zip(histogram._buckets, counts, strict=True):  # noqa: SLF001 - many observations at once
             if number:
                 bucket.inc(number)
         if seconds:
-            histogram._sum.inc(seconds)
+            histogram._sum.inc(seconds)  # noqa: SLF001 - many observations at once
 
 
 class Traffic:

@@ -52,7 +52,7 @@ class Replies:
 
     async def next(self, most: int) -> Any:
         """A refusal is a reply, too: those behind it are still to be read. Raises Broken."""
-        stream, octets = self.connection._reader, 0
+        stream, octets = self.connection._reader, 0  # noqa: SLF001 - redis-py offers no stream
         assert stream is not None
         while (reply := self._parser.gets()) is NOT_YET:
             data = await stream.read(CHUNK)

@@ -324,7 +324,7 @@ async def ask(connection: AbstractConnection, *command: Any) -> Any:
 
 async def drop(connection: AbstractConnection) -> None:
     """Closes at once: a peer that is gone would keep what is unsent, and the connection, for a quarter of an hour."""
-    writer = connection._writer
+    writer = connection._writer  # noqa: SLF001 - redis-py offers no writer
     if writer is not None:
         writer.transport.abort()
     await connection.disconnect(nowait=True)
