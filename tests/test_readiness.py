@@ -82,9 +82,8 @@ OPERATOR = {"definitions", "resources", "store"}
 ROWS = {
     "services/kit/process/process.py": PROCESS,
     "services/kit/workers/worker_status.py": WORKERS,
-    "services/tmq/service.py": set(PROGRAMS["tmq"]),
+    "services/queueing/service.py": set(PROGRAMS["tmq"]) | set(PROGRAMS["ring"]),
     "services/rqp/service.py": set(PROGRAMS["rqp"]),
-    "services/ring/service.py": set(PROGRAMS["ring"]),
     "services/pubsub/service.py": set(PROGRAMS["pubsub"]),
     "services/console/process.py": set(PROGRAMS["console"]),
     "services/sysv/bridge.py": set(PROGRAMS["sysv"]),

@@ -132,5 +132,15 @@ async def busy(bench: Bench, session: aiohttp.ClientSession) -> AsyncIterator[No
             await _ask(session, "PUT", f"{bench.base}/peers/p{number:03}", peer)
         for _ in range(JOBS):
             await _ask(session, "POST", f"{bench.base}/queues/{FULL}/dead/redrive", {"ids": ["1-1"]})
+        await _until_connections_are_told(bench, session)
         async with Samples(bench.store, bench.queues):
             yield
+
+
+async def _until_connections_are_told(bench: Bench, session: aiohttp.ClientSession) -> None:
+    """An edge can be asked for them a second after its start."""
+    while True:
+        async with session.get(f"{bench.base}/connections") as response:
+            if (await response.json())["items"]:
+                return
+        await asyncio.sleep(0.1)

@@ -176,7 +176,7 @@ def test_amqp_confirms_come_singly_in_any_order_and_together(generator: Generato
 
         return answer
 
-    bound = Bound(COUNT, 0.3)
+    bound = Bound(COUNT, 2.0)
     outcome = generator.run(load(server, "amqp-put", publish, make), bound)
     assert COUNT - 2 <= outcome.settled <= COUNT
 

@@ -98,8 +98,11 @@ def its_data_is_gone(world: World, prometheus: Prometheus) -> None:
 def everything_is_gone(world: World, prometheus: Prometheus) -> None:
     world.operator.kill()
     world.up.kill()
-    down = sounds(prometheus, "PenstockOperatorGone", "PenstockPodDown")
-    assert f"{NAME}-operator-0" in {labels["pod"] for labels in down}
+    sounds(prometheus, "PenstockOperatorGone")
+    scraped(
+        lambda: prometheus.firing().get("PenstockPodDown", []),
+        until=lambda found: f"{NAME}-operator-0" in {labels["pod"] for labels in found},
+    )
     missed = scraped(
         lambda: prometheus.firing().get("PenstockEdgesGone", []), until=lambda found: len(found) == 4
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.store import Store
+from services.store.catalogue.catalogue import Catalogue
 from services.store.model import records
 from services.sysv import inbound
 from services.sysv.inbound import FAULT_TRIES
@@ -106,7 +106,7 @@ async def test_a_mapping_in_that_fails_begins_again(
     """2.7"""
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"x")
-    real, failed = Store.find, []
+    real, failed = Catalogue.find, []
 
     async def find(*arguments: Any) -> Any:
         task = asyncio.current_task()
@@ -115,7 +115,7 @@ async def test_a_mapping_in_that_fails_begins_again(
             raise ZeroDivisionError("not foreseen")
         return await real(*arguments)
 
-    monkeypatch.setattr(Store, "find", find)
+    monkeypatch.setattr(Catalogue, "find", find)
     await bridge.open(into(key))
     await until(lambda: bridge.value(WAITING, mapping="orders") == 1)
     await settled(bridge, 1)

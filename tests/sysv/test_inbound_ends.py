@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from services.store import Pipe, Store
+from services.store import Store
+from services.store.pipeline.messages import Messages
 from services.sysv.bridge import LAST_WORK_S
 from services.sysv.kernel import msgmax
 from tests.live import until
@@ -38,7 +39,7 @@ async def test_what_comes_after_the_end_goes_back(
 ) -> None:
     """4.4: the store stood still with the request for it in its hands; our session still lives."""
     bridge = own_bridge
-    real = Pipe.take
+    real = Messages.take
     asked = asyncio.Event()
 
     def take(*arguments: Any, **more: Any) -> None:
@@ -46,7 +47,7 @@ async def test_what_comes_after_the_end_goes_back(
         asked.set()
         real(*arguments, **more)
 
-    monkeypatch.setattr(Pipe, "take", take)
+    monkeypatch.setattr(Messages, "take", take)
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"1", b"2", b"3")
     opened = await bridge.open(into(key))
@@ -70,7 +71,7 @@ async def test_what_was_sent_is_settled_when_the_time_for_the_end_is_over(
 ) -> None:
     """4.4: nobody waits for the answer, but what arrived must not come again (2.2)."""
     bridge = own_bridge
-    real = Pipe.reject
+    real = Messages.reject
     asked = asyncio.Event()
 
     def reject(*arguments: Any, **more: Any) -> None:
@@ -78,7 +79,7 @@ async def test_what_was_sent_is_settled_when_the_time_for_the_end_is_over(
         asked.set()
         real(*arguments, **more)
 
-    monkeypatch.setattr(Pipe, "reject", reject)
+    monkeypatch.setattr(Messages, "reject", reject)
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"sent", bytes(msgmax() + 1), b"held")
     opened = await bridge.open(into(key))

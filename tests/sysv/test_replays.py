@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from services.store import Pipe
 from services.store.model import records
 from services.store.model.identities import JournalNumber
 from services.store.pipeline.async_client import Asker
+from services.store.pipeline.idempotent import Idempotent
 from services.sysv.journal import Journal
 from services.sysv.kernel import READ, LocalQueue
 from services.sysv.record import MTYPE_AT, STRUCK_AT
@@ -175,13 +175,13 @@ async def test_a_copy_from_before_and_an_outcome_that_nobody_can_learn(
     await run(bridge, key, b"2", b"3")
     path.write_bytes(copy)
     await bridge.open(out(key), request_timeout_s=0.5)
-    real = Pipe.publish_numbered
+    real = Idempotent.publish
 
     def publish(*arguments: Any, **more: Any) -> None:
         own_server.stop()
         real(*arguments, **more)
 
-    monkeypatch.setattr(Pipe, "publish_numbered", publish)
+    monkeypatch.setattr(Idempotent, "publish", publish)
     existing(key).send(b"4")
     await until(lambda: bridge.log.events("sysv_waits", reason="outcome_unknown"))
     monkeypatch.undo()

@@ -35,10 +35,11 @@ def parse_duration(value: object, info: ValidationInfo) -> object:
 
 
 def format_duration(ms: int) -> str:
-    """30000 -> '30s', in the largest unit that is exact."""
+    """30000 -> '30s', in the largest unit that is exact and that documents may have so many digits of."""
     for unit in ("d", "h", "m", "s"):
-        if ms and ms % UNIT_MS[unit] == 0:
-            return f"{ms // UNIT_MS[unit]}{unit}"
+        text = f"{ms // UNIT_MS[unit]}{unit}"
+        if ms and ms % UNIT_MS[unit] == 0 and re.fullmatch(DURATION_TEXT, text):
+            return text
     return f"{ms}ms"
 
 

@@ -70,11 +70,11 @@ async def test_a_proxy_header_of_a_client_that_has_gone_is_logged(caplog: pytest
         client.sendall(b"PROXY UNKNOWN\r\n")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset
     try:
-        await until(lambda: caplog.records)
+        await until(lambda: any(vars(each).get("reason") == "proxy_header" for each in caplog.records))
     finally:
         await server.close()
-    (record,) = map(vars, caplog.records)
-    assert (record["reason"], record["peer"]) == ("proxy_header", "unknown:0")
+    (record,) = (vars(each) for each in caplog.records if "reason" in vars(each))
+    assert record["peer"] == "unknown:0"
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from protos.rqp_cast import Quality, Result, Sender, SenderAction
 from services.kit.net.sockets import reset_on_close
 from services.rqp.cast.ports.ports import Whom
 from services.rqp.cast.sending import stock
-from services.store import Delivery, Pipe, Queue, Source, StoreError
+from services.store import Delivery, Queue, Source, StoreError
 from services.store.pipeline.async_client import Asker
 from services.store.pipeline.claims import Claims
+from services.store.pipeline.messages import Messages
 from tests.live import PATIENCE_S, until
 from tests.rqp.cast.hands import HandReceiver
 from tests.rqp.cast.machines import Machines
@@ -356,9 +357,9 @@ async def test_what_goes_back_is_back_before_the_queue_is_anothers(
 ) -> None:
     """docs/rqp.md, "Order": whoever has it next finds it in its order."""
     order: list[str] = []
-    release, disown = Pipe.release, Claims.disown
+    release, disown = Messages.release, Claims.disown
 
-    def slow(pipe: Pipe, source: Source, given: list[Delivery], *, done: Any = None, **how: Any) -> None:
+    def slow(pipe: Messages, source: Source, given: list[Delivery], *, done: Any = None, **how: Any) -> None:
         def back(error: StoreError | None) -> None:
             order.append("back")
             done(error)
@@ -375,7 +376,7 @@ async def test_what_goes_back_is_back_before_the_queue_is_anothers(
     queue = await remote(edge)
     await edge.put(queue, b"one", b"two")
     await receiver.question()
-    monkeypatch.setattr(Pipe, "release", slow)
+    monkeypatch.setattr(Messages, "release", slow)
     monkeypatch.setattr(Claims, "disown", disowned)
     await edge.service.stop_taking()
     assert (order[0], order[-1]) == ("back", "disowned")
