@@ -29,6 +29,7 @@ def test_one_that_is_told_to_end_takes_its_namespaces_away(cluster: Cluster, ima
         "PENSTOCK_E2E_IMAGES": images.prefix,
         "PENSTOCK_E2E_REDIS": images.redis,
         "JUNIT": "",
+        "REST": "",
         "PYTEST_ADDOPTS": f"-k {TEST} -p no:cacheprovider",
     }
     command = [str(ROOT / "tools" / "e2e"), sys.executable]
