@@ -11,7 +11,8 @@ from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
 
-from services.console.access.guard import Guard
+from services.console.access.authorisation import check_role
+from services.console.access.foreign_pages import Guard
 from services.console.access.identity import Caller, Identities
 from services.console.access.unauthenticated_log import Strangers
 from services.console.audit.audit import DONE, FAULT, UNKNOWN
@@ -110,7 +111,7 @@ class App:
                 raise
             with self._console.room.share() as share:
                 try:
-                    _check_role(who, route)
+                    check_role(who, route.role)
                     call = await self._call(request, route, who, share)
                 except (Problem, StoreError) as error:
                     await self._write_down(who, route, _target(request, route), error, {})
@@ -226,15 +227,6 @@ def _is_minor(route: Route, error: BaseException | None, detail: Mapping[str, An
     """Nothing was changed, or what everybody changes all the time."""
     is_refused = isinstance(error, Problem) and error.status not in (500, 504)
     return is_refused or route.is_frequent or bool(detail.get("dryRun"))
-
-
-def _check_role(who: Caller, route: Route) -> None:
-    if who.role is None:
-        text = f"none of the groups of {who.who!r} may come in: see console.proxy.roles"
-        raise Problem(403, "forbidden", text)
-    if route.role is not None and not who.role.may(route.role):
-        text = f"this needs the role {route.role}, and {who.who} has {who.role}"
-        raise Problem(403, "forbidden", text)
 
 
 def path_of(request: web.Request, route: Route) -> dict[str, str]:

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.store import QueueDocument, QueueSpec
-from services.store.model.access import CERTIFICATE, EDGE
+from services.store.model.access_lists import CERTIFICATE, EDGE
 from services.store.model.duration import DURATION_TEXT, MAX_NUMBER
 from services.store.model.peer import Peer, PeerDocument, PeerSpec, to_peer_document
 from services.store.model.rqp_binding import PEER_NAME

@@ -52,7 +52,10 @@ async def test_messages_documents_and_what_is_remembered_are_there_after_an_upgr
         assert sorted(bodies(await desk.take(orders, 10))) == [b"five", b"four", b"three"]
         letters = {letter.reason: letter.error async for letter in desk.dead(orders).matching()}
         assert letters["injured"] == "it was broken"
-        assert letters.keys() == {"injured", "max_deliveries"}  # and what had failed once before it was leased
+        assert letters.keys() == {
+            "injured",
+            "max_deliveries",
+        }  # and what had failed once before it was leased
 
         # what was done once is not done again
         asker = Asker(desk.pipe)

@@ -19,7 +19,7 @@ from services.cli.framework.bring_up import CHECKED, READY, BringUp
 from services.cli.framework.command import Options, plain_command
 from services.cli.framework.edge_flags import EdgeCommand
 from services.cli.local.announcement import Console, News, announce
-from services.cli.local.edge_process import EdgeProcess
+from services.cli.local.child_process import EdgeProcess
 from services.cli.local.health_ports import health_ports
 from services.cli.local.own_store import OwnStore
 from services.cli.terminal.exits import Exit, Failure, usage

@@ -16,7 +16,7 @@ from services.cli.documents.declaring import Change
 from services.cli.documents.documents import Wanted
 from services.cli.framework.command import open_store
 from services.cli.local.child_log import STARTED, ChildLog
-from services.cli.local.edge_process import EdgeProcess
+from services.cli.local.child_process import EdgeProcess
 from services.cli.local.own_store import OwnStore
 from services.cli.terminal.failures import failure_for
 from services.kit.workers import watched_signals

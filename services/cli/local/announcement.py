@@ -12,7 +12,7 @@ from typing import Any
 from services.cli.documents.declaring import Change
 from services.cli.documents.documents import Wanted
 from services.cli.local.child_log import Place
-from services.cli.local.edge_process import EdgeProcess
+from services.cli.local.child_process import EdgeProcess
 from services.cli.terminal.output import Output
 from services.console.access import local_token
 from services.kit.edge import EdgeSettings, edges

@@ -3,8 +3,8 @@
 It knows an edge as `services.kit.edge` describes it, and no protocol.
 """
 
+from services.kit.process.supervisor import Child, Policy, Role, Supervisor, forked, watched_signals
 from services.kit.workers.run import complain, main
-from services.kit.workers.supervisor import Child, Policy, Role, Supervisor, forked, watched_signals
 from services.kit.workers.workers import longest_drain_s, run_edge_processes
 
 __all__ = [

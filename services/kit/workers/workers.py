@@ -24,10 +24,10 @@ from services.kit.net.listener import port_setting
 from services.kit.process.drain import CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
 from services.kit.process.health import Answers, health_sockets, serve_forever
 from services.kit.process.process import EXIT_FAILED, EXIT_UNUSABLE, EdgeProcess, run_process
+from services.kit.process.supervisor import Child, Policy, Role, Supervisor, block_signals, forked
 from services.kit.workers.dead_worker_metrics import Remains
 from services.kit.workers.multiprocess_collector import Together
 from services.kit.workers.scratch import scratch_folder
-from services.kit.workers.supervisor import Child, Policy, Role, Supervisor, block_signals, forked
 from services.kit.workers.worker_status import Board, WorkerState
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 It computes only: it does not know Redis, connections or the packages beside it.
 """
 
-from services.store.model.access import HOST_BITS, NO_NETWORK
+from services.store.model.access_lists import HOST_BITS, NO_NETWORK
 from services.store.model.bindings import (
     CAST_KNOWS_NO_CERTIFICATE,
     RING_EDGE,

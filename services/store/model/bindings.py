@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.store.model.access import Access
+from services.store.model.access_lists import Access
 from services.store.model.document import Document
 from services.store.model.ring_binding import RingBinding
 from services.store.model.rqp_binding import CastBinding, McaBinding

@@ -1,12 +1,9 @@
-"""Who wants messages put in or taken out, and whether a queue's `access` lets him."""
+"""The client on whose behalf messages are put in or taken out."""
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import Protocol
-
-from services.store.model.access import Access, parse_network
 
 
 class Known(Protocol):
@@ -35,40 +32,3 @@ class Client:
 
 # No client: the administrator, and what documents themselves set going. Every queue lets it.
 OURSELVES = Client("")
-
-
-class Admission:
-    """What `access` says, ready to be asked for every request."""
-
-    __slots__ = ("_edges", "_names", "_networks", "access")
-
-    def __init__(self, access: Access) -> None:
-        self.access = access
-        self._edges = frozenset(access.edges)
-        self._networks = tuple(map(parse_network, access.peers))
-        self._names = frozenset(access.certificates)
-
-    def problem(self, client: Client) -> str:
-        """Why the client is not let in, or ''."""
-        if client is OURSELVES:
-            return ""
-        if self._edges and client.edge not in self._edges:
-            return f"access.edges does not name {client.edge}"
-        if self._networks and not self._is_near(client.address):
-            return f"access.peers does not name {client.address or 'a client without an address'}"
-        if self._names and not self._names & client.names:
-            shown = ", ".join(sorted(client.names)) or "a client without a certificate"
-            return f"access.certificates does not name {shown}"
-        return ""
-
-    def _is_near(self, address: str) -> bool:
-        try:
-            found = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        return any(found in network for network in self._networks)
-
-
-def admission(access: Access) -> Admission | None:
-    """None: everybody is let in."""
-    return None if access == Access() else Admission(access)

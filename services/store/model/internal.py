@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
-from services.store.model.access import Access
-from services.store.model.client import Admission, Client
+from services.store.model.access_lists import Access
+from services.store.model.admission import Admission
+from services.store.model.client import Client
 
 PREFIX = "ring/"  # of the names of internal queues
 RESERVED = f"names that begin with {PREFIX} are for the queues of ring nodes"

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from services.store.model.client import Admission, Client
+from services.store.model.admission import Admission
+from services.store.model.client import Client
 from services.store.model.delivery import Delivery
 from services.store.model.errors import AccessDenied, StoreError
 from services.store.model.identities import DeliveryToken, JournalNumber, RequestId

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from services.store.model.client import Admission, Client, admission
+from services.store.model.admission import Admission, admission
+from services.store.model.client import Client
 from services.store.model.errors import AccessDenied
 from services.store.model.internal import KEEPER_ONLY, is_internal
 from services.store.model.keys import DomainKeys

@@ -25,7 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from services.store.model.access import Access
+from services.store.model.access_lists import Access
 from services.store.model.bindings import Bindings, contradiction
 from services.store.model.document import API_VERSION, Document, refuse_bool, written
 from services.store.model.duration import MAX_NUMBER, STORED, Duration, format_duration

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from services.store import QueueDocument, QueueSpec
-from services.store.model.access import Access
+from services.store.model.access_lists import Access
 from services.store.model.duration import STORED
 from services.store.model.spec import to_document
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.store import OURSELVES, Client, Part, Queue, QueueSpec, Source, StoreError
-from services.store.model.access import Access
-from services.store.model.client import Admission, admission
+from services.store.model.access_lists import Access
+from services.store.model.admission import Admission, admission
 from services.store.model.errors import AccessDenied
 from services.store.model.identities import DeliveryToken, JournalNumber, RequestId, TransactionId
 from services.store.model.requests import Nothing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.console.access.guard import is_local
+from services.console.access.foreign_pages import is_local
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
 

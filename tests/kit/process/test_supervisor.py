@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
-from services.kit.workers.supervisor import (
+from services.kit.process.supervisor import (
     LAST_PAUSE_S,
     STABLE_S,
     Child,
