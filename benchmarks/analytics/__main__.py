@@ -11,7 +11,8 @@ import argparse
 import datetime
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,11 @@ EDGE_RECORDS = 1_000_000  # of each, at most, in the runs beside an edge
 DOCS = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 FULL = beside.Looks()
 Measure = Callable[[Bench], Any]
+
+ENVIRONMENT = {
+    "PYSPARK_PYTHON": sys.executable,  # workers have what this process has
+    "PENSTOCK_EDGES__TMQ__STORE__SAMPLES_KEPT": str(100_000_000),  # the edge trims none of ours
+}
 
 
 def run_jobs(bench: Bench) -> dict[str, list[dict[str, Any]]]:
@@ -82,11 +88,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def run(options: argparse.Namespace, console: Console, looks: beside.Looks = FULL) -> dict[str, Any]:
-    """What was found; kept after each part. Sets variables for the processes that it starts."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers have what this process has
-    os.environ["PENSTOCK_EDGES__TMQ__STORE__SAMPLES_KEPT"] = str(100_000_000)  # the edge trims none of ours
+    """What was found; kept after each part."""
     kept = Kept(options.results, result_name(NAME, smaller(options), options.only))
-    with workshop() as place:
+    with workshop() as place, environment(ENVIRONMENT):
         found = _head(options, place.folder)
         store = Store(place)
         edge, generator = Tmq(place, store), Generator.build(place.folder)
@@ -102,6 +106,18 @@ def run(options: argparse.Namespace, console: Console, looks: beside.Looks = FUL
             kept.save(found)
     console.print(f"kept: {kept.finish()}")
     return found
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for the processes that are started meanwhile."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def smaller(options: argparse.Namespace) -> list[str]:

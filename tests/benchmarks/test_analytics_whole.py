@@ -54,14 +54,9 @@ def briefly() -> Iterator[None]:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a whole run of 2,000 letters and samples has kept."""
     folder = tmp_path_factory.mktemp("results")
-    before = dict(os.environ)
-    try:
-        with open(os.devnull, "w") as nowhere, briefly():
-            options = command.parse(["--records", "2000", "--hours", "2", "--results", str(folder)])
-            command.run(options, Console(file=nowhere), TINY)
-    finally:
-        os.environ.clear()
-        os.environ |= before
+    with open(os.devnull, "w") as nowhere, briefly():
+        options = command.parse(["--records", "2000", "--hours", "2", "--results", str(folder)])
+        command.run(options, Console(file=nowhere), TINY)
     (path,) = folder.iterdir()
     return path
 
