@@ -1,4 +1,4 @@
-"""What sessions share whose clients put messages into queues and take them out, whatever the protocol.
+"""What sessions share whose clients put messages into queues and take them out, in any protocol.
 
 It knows the kit and the store, and no protocol: an edge adds its requests and replies.
 """

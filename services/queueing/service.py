@@ -29,7 +29,7 @@ class QueueService:
         return self.store.domain(queue.domain).pipe
 
     def give_back(self, deliveries: list[Delivery], *, failed: bool, error: str = "") -> None:
-        """Return messages to their places, in nobody's sequence. failed: it counts towards max_deliveries."""
+        """Return messages to their places, in no connection's order. failed: it counts towards max_deliveries."""
         for d in deliveries:
             self.pipe(d.queue).messages.release(Source(OURSELVES), [d], failed=failed, error=error)
 

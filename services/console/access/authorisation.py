@@ -1,4 +1,4 @@
-"""Whether the role of whoever asks is enough for a request."""
+"""Check that the role of a caller is enough for a request."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from services.kit.session.conversation import Conversation
@@ -12,7 +12,7 @@ EventT = TypeVar("EventT")
 TalkT = TypeVar("TalkT", bound=Conversation)
 
 
-class InflowSession(Generic[EventT, TalkT]):
+class InflowSession(ABC, Generic[EventT, TalkT]):
     """The kit's `Session` of a protocol whose requests come one after the other."""
 
     __slots__ = ("_inflow", "_talk")
@@ -42,7 +42,7 @@ class InflowSession(Generic[EventT, TalkT]):
         self._inflow.eof()
 
     def drain(self) -> None:
-        """What has come in is answered, then it is closed."""
+        """Answer what has come in, then close."""
         self._talk.drained = True
         self.end_if_done()
 

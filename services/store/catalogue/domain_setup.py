@@ -16,7 +16,7 @@ class DomainSetup:
         self._domains = domains
 
     async def prepare(self, name: str) -> None:
-        """Set a domain up that nobody has used yet. Raises NotInitialised, DatasetLost, StoreUnavailable."""
+        """Set up a domain that has not been used yet. Raises NotInitialised, DatasetLost, StoreUnavailable."""
         if await self._registry.claim_domain(name):
             await self.set_up(self._domains.look_at(name))
 

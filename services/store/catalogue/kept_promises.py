@@ -15,7 +15,7 @@ from services.store.redis.connect import Connector
 from services.store.redis.link import explain
 from services.store.redis.probe import Promises, connected_replicas, probe
 
-FRESH_S = 1.0  # whoever opens a queue goes by promises that are no older
+FRESH_S = 1.0  # a queue is opened by promises that are no older
 
 
 class KeptPromises:

@@ -65,7 +65,7 @@ class Delivery:
 
     @property
     def note(self) -> str:
-        """What whoever had it before wrote beside it (`Messages.note`), '' if nothing."""
+        """Return what an earlier holder wrote beside it (`Messages.note`), '' if nothing."""
         return self.history.split(b" ", 2)[2].decode() if self.history.count(b" ") > 1 else ""
 
     def records(self) -> list[bytes]:

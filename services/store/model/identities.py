@@ -48,7 +48,7 @@ class JournalNumber:
 class DeliveryToken:
     """A token of this one record, under which the store tells what becomes of it (`deadletters.delivery_tracking`).
 
-    It is told for `keep_ms` only, unless the caller keeps asking.
+    The store keeps it for `keep_ms` only, unless the caller keeps asking.
     """
 
     token: str
@@ -59,8 +59,8 @@ class DeliveryToken:
 class RequestId:
     """The id of a ring's request (ring.md 5.4): 16 octets. Raises ValueError for others.
 
-    A refusal is remembered as well: a repeat is told QueueFull, QueuePaused, MessageTooLarge or QueueReserved again,
-    whatever has become of the queue. Not so QueueUnknown, and what is said of the whole store (StoreUnavailable,
+    A refusal is remembered, too: a repeat is answered QueueFull, QueuePaused, MessageTooLarge or QueueReserved again,
+    also if the queue has changed. Not so QueueUnknown, and what is said of the whole store (StoreUnavailable,
     StoreFull, StoreEvicts, AckLevelLost): nothing is remembered then. BatchDiffers: the id is of a pull.
     """
 

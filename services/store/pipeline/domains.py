@@ -53,13 +53,13 @@ class Domains:
             domain.look_after()
 
     def keep_tallies(self) -> None:
-        """From now on somebody reads what the domains count."""
+        """Keep what the domains count from now on: it is read."""
         self._keeps_tallies = True
         for domain in self.all():
             domain.tallies.keep()
 
     def meter(self, hear: Hear) -> None:
-        """From now on `hear` is told what the domains count, whenever `tell` is called."""
+        """Call `hear` with what the domains count, whenever `tell` is called."""
         self._hear = hear
 
     def tell(self) -> None:

@@ -25,7 +25,7 @@ class Gate:
         self.tallies = Tallies(self.count)
         self.waiting = Waiting(keys, self.tallies)
         self.call_for = self.waiting.call_for
-        self.may_refuse = True  # False: `refuses` would answer None, so nobody asks
+        self.may_refuse = True  # False: `refuses` would answer None and is not called
         self.shut_since: float | None = time.monotonic()
         self.reason = StoreUnavailable("the store was not reached yet")
         self.is_closing = False

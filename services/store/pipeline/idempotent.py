@@ -1,4 +1,4 @@
-"""The verbs that are done once, whoever repeats them: commits, single messages under an identity, pulls under an id."""
+"""The verbs that are done once, also if they are repeated: commits, publishes under an identity, pulls under an id."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ class Idempotent:
     def pull(
         self, source: Source, request: bytes, queue: Queue, largest: int, keep_ms: int, done: Pulls
     ) -> None:
-        """Lease one message: done(Pulled), or Nothing. Who repeats the id gets the same one while it is leased.
+        """Lease one message: done(Pulled), or Nothing. A repeat of the id gets the same one while it is leased.
 
-        The lease is this process's, and its to release if nobody settles it. A message whose body has more octets than
-        `largest` stays where it is: MessageTooLarge, and so for who repeats the id. Nothing.EMPTY is remembered for ten
+        The lease is this process's, and its to release if it is not settled. A message whose body has more octets than
+        `largest` stays where it is: MessageTooLarge, and so for a repeat of the id. Nothing.EMPTY is remembered for ten
         minutes at most. Of a queue that delivers at most once it is settled already. BatchDiffers: the id is of a push.
         Raises ValueError for what is no id.
         """
@@ -113,7 +113,7 @@ class Idempotent:
         self._ask(source, operation, largest)  # what it may answer counts as much as what it would bring
 
     def _settle_first(self, request: bytes, pulled: Pulled, done: Pulls) -> None:
-        """At most once: of all who have it, the one who settles it may show it."""
+        """Hand the message over once it is settled: at most one of all that pulled it settles it."""
 
         def settled(told: Settlement | StoreError) -> None:
             if told is Settlement.SETTLED:

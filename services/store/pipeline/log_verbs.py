@@ -17,7 +17,7 @@ class LogVerbs:
     def send(self, source: Source, send: Send, replicas: int) -> None:
         """Append to the log: all of it, and all copies, or nothing. BindingsChanged: make it anew.
 
-        A queue that wants copies lets the text service, and asks nobody who he is (`bindings.contradiction`).
+        A queue that wants copies admits the text service, without a question of identity (`bindings.contradiction`).
         """
         if self._traced is not None:
             self._traced.send(source, send)

@@ -195,7 +195,7 @@ class Messages:
             call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, each))
 
     def note(self, source: Source, delivery: Delivery, note: str, done: Done) -> None:
-        """Write something beside leased messages, '' to take it away: whoever gets them later finds it.
+        """Write something beside leased messages, '' to take it away: a later holder finds it.
 
         It stays until they are settled, and goes with them to the dead letters. ValueError for a note of more than 200
         characters, or with others than visible ones of ASCII.

@@ -127,7 +127,7 @@ class Pipe:
     # life
 
     def start(self) -> None:
-        self.gate.shut_since = time.monotonic()  # until now nobody has tried to reach the store
+        self.gate.shut_since = time.monotonic()  # nothing has tried to reach the store before
         self._task = asyncio.create_task(self._run(), name=f"pipe {self.keys.domain}")
         self._ticker = asyncio.create_task(self._watch(), name=f"pipe watch {self.keys.domain}")
 

@@ -43,7 +43,7 @@ from services.store.tracing.tracing import Begun, Tracing, rooms_of
 
 
 class Traced:
-    """Changes operations before they are done: their records, and who is told of their outcome."""
+    """Changes operations before they are done: their records, and the callback of their outcome."""
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
@@ -124,7 +124,7 @@ class Traced:
         return bool(begun)
 
     def _committed(self, begun: Begun, ending: Ending, done: Once, told: Outcome | StoreError) -> None:
-        """What a refused one would have settled is still out, until whoever has it gives it back."""
+        """Record the end of its spans. What a refused one would have settled stays leased until it is given back."""
         error = told if isinstance(told, StoreError) else None
         goes_on = error is not None and not isinstance(error, OutcomeUnknown)
         self._tracing.handed_out.ended(ending, "settled", error, goes_on=goes_on)
@@ -195,12 +195,12 @@ class Traced:
     def _settled(
         self, request: bytes, start_ns: int, done: Settled, told: Settlement | Held | StoreError
     ) -> None:
-        """Held: the verb asks once more, which is told here, too."""
+        """Record the end of the pull. After `Held` the verb asks once more, and this is called again."""
         if not isinstance(told, Held):
             ending = self._tracing.handed_out.ending_pull(request)
             for step, _ in ending:
                 step.start_ns = start_ns
-            if isinstance(told, StoreError):  # whoever asked may repeat it
+            if isinstance(told, StoreError):  # it may be repeated
                 self._tracing.handed_out.ended(ending, "", told, goes_on=True)
             else:
                 self._tracing.handed_out.ended(ending, told.value, None)
