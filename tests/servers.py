@@ -29,6 +29,7 @@ PATIENCE_S = 60.0  # the longest wait for something that must happen; machines a
 LONGEST_PAUSE_S = 0.25  # between two looks at what is waited for, however long one takes
 PORTS = 20_000  # how many there are for the servers of tests
 MAXMEMORY = 512 << 20
+GUARD_S = 0.006  # a little more than GUARD_MS of services/store/lua/schema.lua
 SIDE_BY_SIDE = 5  # processes at most that run tests at the same time
 PROGRAMS = {"valkey": "", "redis": "redis-server"}  # as EmbeddedSettings.server: '' is the embedded Valkey
 _given: set[int] = set()
@@ -190,16 +191,28 @@ class Server:
 
     @contextmanager
     def configured(self, **settings: str) -> Iterator[None]:
-        """Other settings for a while; `_` stands for `-`."""
+        """Use other settings for a while; `_` stands for `-`. Both changes hold for the next operation of the store."""
         names = {name: name.replace("_", "-") for name in settings}
         before = {name: self.call("CONFIG", "GET", real)[1] for name, real in names.items()}
         try:
             for name, value in settings.items():
                 self.call("CONFIG", "SET", names[name], value)
+            self._wait_for_guard()
             yield
         finally:
             for name, value in before.items():
                 self.call("CONFIG", "SET", names[name], value)
+            self._wait_for_guard()
+
+    def _wait_for_guard(self) -> None:
+        """Wait until the store's library reads the settings anew: it keeps what it has read for GUARD_S."""
+        until = self._clock() + GUARD_S
+        while self._clock() < until:
+            time.sleep(0.001)
+
+    def _clock(self) -> float:
+        seconds, microseconds = self.call("TIME")
+        return int(seconds) + int(microseconds) / 1e6
 
     def empty(self) -> None:
         """Remove all data; the functions stay, as loading them costs more than asking whether they are there."""

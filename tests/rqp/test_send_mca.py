@@ -110,7 +110,7 @@ async def test_nobody_has_the_queue(server: Server, start: Start, peer: McaPeer)
 
 async def test_an_error_ends_the_waiting(server: Server, start: Start, peer: McaPeer) -> None:
     """3.1: the one-shot send ends with it; the message stays first, and is sent when that is possible."""
-    edge = await sending_edge(server, start, peer, availability_timeout_s=0.3)
+    edge = await sending_edge(server, start, peer, availability_timeout_s=1.0)
     queue = await edge.remote("away")
     for number in (1, 2):  # the second is put in when the queue's condition says so already
         ended = await sent(server, *TO_7, f"m{number}")

@@ -247,7 +247,6 @@ async def test_a_queue_that_refused_is_asked_before_another_message_comes(
         assert ended(edge, "refused") == 1
         hands.ask()
         await until(lambda: unanswered(edge, "unavailable") == 1)
-    await asyncio.sleep(0.1)  # what the store knows of its memory is some milliseconds old
     assert await hands.send(b"two", id=2) is Result.SUCCESS
 
 

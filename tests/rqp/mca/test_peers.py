@@ -41,7 +41,7 @@ async def test_peers_from_a_file_that_changes(
     file.write_text("# nobody yet\n")
     edge = await start(
         server,
-        mca={"rqprc": str(file), "availability_timeout_s": 0.05, "first_pause_s": 60.0, "max_pause_s": 60.0},
+        mca={"rqprc": str(file), "availability_timeout_s": 5.0, "first_pause_s": 60.0, "max_pause_s": 60.0},
     )
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
