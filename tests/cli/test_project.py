@@ -63,7 +63,7 @@ BREACHES = {
     ),
     "services/sysv/kernel.py": "services.cli.terminal.text services.tmq.service protos.tmq redis",
     "services/cli/commands/config.py": "services.sysv.bridge",
-    "services/cli/commands/letters.py": "services.rqp.letters protos.rqp_cast",
+    "services/cli/commands/dead_letter_files.py": "services.rqp.letters protos.rqp_cast",
     "services/kit/dead_letter_formats.py": "protos.rqp_cast",
     "services/analytics/pieces.py": "redis services.store.pipeline.pipe services.kit.stop protos.types",
     "services/store/redis/blocking_connection.py": "pyspark services.analytics.schema",

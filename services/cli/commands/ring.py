@@ -1,4 +1,4 @@
-"""penstock ring status: what the nodes of rings have written of themselves."""
+"""Implement `penstock ring status` from what ring nodes have written to the store."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ from services.store import Store
 from services.store.catalogue import Group, Seen, groups
 
 COLUMNS = ("node", "predecessor", "successor", "leader", "members#", "last break", "written")
-GROUPS = click.IntRange(1, 0xFFFF)
 
 
 @click.group()
 def ring() -> None:
-    """See how rings are."""
+    """Inspect rings."""
 
 
 @ring.command()
-@click.option("--group", "wanted", type=GROUPS, metavar="GROUP", help="only this one  [all]")
+@click.option(
+    "--group", "wanted", type=click.IntRange(1, 0xFFFF), metavar="GROUP", help="only this group  [all]"
+)
 @store_command
 async def status(store: Store, output: Output, wanted: int | None) -> None:
-    """Show the nodes of each group, in the order of their ring.
+    """Show the nodes of each group in ring order.
 
-    Nodes with other stores are seen by their neighbours only. Ends with 4 if there is no node.
+    Nodes that use other stores appear only as neighbours. Ends with 4 if there is no node.
     """
     now_ms = await store.now_ms()
     nodes = [node for node in await store.ring_nodes.all() if wanted in (None, node.group)]
     if not nodes:
         where = "any ring" if wanted is None else f"group {wanted}"
-        raise not_found(
-            f"no node of {where} has told this store of itself: is there a `penstock serve ring`?"
-        )
+        raise not_found(f"no node of {where} uses this store: start one with `penstock serve ring`")
     for group in groups(nodes, now_ms):
         _show(output, group)
 
@@ -49,13 +48,10 @@ def _show(output: Output, group: Group) -> None:
     output.line(_line(group))
     for each in group.chains:
         output.line(f"  {each}")
-    output.table(
-        ("node", "predecessor", "successor", "leader", "members#", "last break", "written"),
-        _rows(group.nodes),
-    )
+    output.table(COLUMNS, _rows(group.nodes))
     for seen in group.nodes:
         if seen.is_away:
-            output.line(f"{seen.name} takes no part: {seen.told['away']}")
+            output.line(f"{seen.name} is not taking part: {seen.told['away']}")
 
 
 def _line(group: Group) -> str:
@@ -69,8 +65,8 @@ def _line(group: Group) -> str:
 def _shape(group: Group) -> str:
     if group.is_ring is None:
         heard = any(not seen.is_silent for seen in group.nodes)
-        return "part of a ring that is not all seen from here" if heard else "all silent"
-    return "not one ring" if any(each.is_closed for each in group.chains) else "no ring"
+        return "part of a ring, the rest is not visible from this store" if heard else "all silent"
+    return "several rings" if any(each.is_closed for each in group.chains) else "no ring"
 
 
 def _rows(nodes: Iterable[Seen]) -> Iterator[tuple[str, ...]]:
@@ -88,7 +84,7 @@ def _rows(nodes: Iterable[Seen]) -> Iterator[tuple[str, ...]]:
 
 
 def _leader(told: dict[str, Any]) -> str:
-    """Whom it goes by, or went by until nobody led any more."""
+    """Return the leader that the node follows, or the last one it followed."""
     if told.get("is_leader"):
         return "itself"
     leader = str(told.get("leader", ""))
@@ -98,7 +94,7 @@ def _leader(told: dict[str, Any]) -> str:
 
 
 def _link(link: dict[str, Any] | None, seen: Seen) -> str:
-    """Who it is, or where he comes from, and for how long."""
+    """Return the neighbour's name or address, and since when it is linked."""
     if link is None:
         return "none"
     return f"{link['name'] or link['address']}, {_since(link['since_s'], seen)}"
@@ -111,5 +107,5 @@ def _last_break(last: dict[str, Any] | None, seen: Seen) -> str:
 
 
 def _since(age_s: float, seen: Seen) -> str:
-    """An age as it is now."""
+    """Return the present age of what was age_s old when the node wrote it."""
     return age(round(age_s * 1000) + seen.written_ms)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from services.cli.commands.letters import Incoming, pages, written
+from services.cli.commands.dead_letter_files import Import, read_pages, export_letters
 from services.kit.dead_letter_formats import formats
 from services.store import Store, StoreError, StoreUnavailable
 from services.store.deadletters.dead import PAGE, DeadLetters
@@ -67,7 +67,7 @@ def test_what_is_exported_is_put_on_the_disk_once(shell: Shell, queue: str, disk
         found = await store.catalogue.find(queue)
         letters = DeadLetters(store.look_at(found.domain), found)
         with disk.path.open("wb") as file:
-            ids = [one async for one in written(letters.matching(), formats()["garbage-msg"], file.fileno())]
+            ids = [one async for one in export_letters(letters.matching(), formats()["garbage-msg"], file.fileno())]
         assert len(ids) == PAGE + 1
 
     shell.with_store(export)
@@ -225,7 +225,7 @@ def test_what_is_told_of_a_page_that_failed(
     outcomes: list[StoreError | None], imported: int, perhaps: int
 ) -> None:
     """--skip knows one number: what may be in behind the first that is not stands between two of them."""
-    incoming = Incoming(Any, Any, formats()["garbage-msg"].reader(10, 0))  # type: ignore[arg-type]
+    incoming = Import(Any, Any, formats()["garbage-msg"].reader(10, 0))  # type: ignore[arg-type]
     incoming.add(outcomes)
     assert (incoming.imported, incoming.perhaps) == (imported, perhaps)
 
@@ -305,7 +305,7 @@ def test_a_page_of_an_import_is_bounded_by_octets_too(tmp_path: Path) -> None:
     async def paged() -> list[list[int]]:
         fd = os.open(path, os.O_RDONLY)
         try:
-            found = pages(formats()["garbage-msg"].reader(1 << 24, 0), fd)
+            found = read_pages(formats()["garbage-msg"].reader(1 << 24, 0), fd)
             return [[len(letter.body) for letter in page] async for page in found]
         finally:
             os.close(fd)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from services.cli.commands.get import Getting
+from services.cli.commands.get import GetRun
 from services.cli.terminal.message import asker_of, body_writer
 from services.store import Delivery, QueueSpec, Store
 from services.store.pipeline.async_client import Asker
@@ -239,7 +239,7 @@ def test_messages_are_on_the_disk_before_they_are_settled(
         found = await store.catalogue.find(queue)
         with (tmp_path / "bodies").open("wb") as file, monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", file)
-            getting = Getting(found, await asker_of(store, found), 10, False, body_writer(10, False))
+            getting = GetRun(found, await asker_of(store, found), 10, False, body_writer(10, False))
             settle = Asker.settle
 
             async def settled(asker: Asker, written: list[Delivery]) -> None:
