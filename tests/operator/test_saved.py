@@ -83,9 +83,9 @@ async def test_a_document_that_is_changed_and_changed_back_at_once(inside: Insid
         inside.api,
         inside.metrics,
     )
-    control.heard(first)
+    control.on_change(first)
     control.work.forget(first.key)  # it is looked at
-    control.seen(replace(first, version=first.version + 1, status={"observedGeneration": 1}))
+    control.on_event(replace(first, version=first.version + 1, status={"observedGeneration": 1}))
     assert control.work.depth == 0
-    control.seen(replace(first, version=first.version + 2, generation=first.generation + 2))
+    control.on_event(replace(first, version=first.version + 2, generation=first.generation + 2))
     assert control.work.depth == 1

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from penstock_operator.cluster.api import Access, Api
 from penstock_operator.cluster.resources import Kind
-from penstock_operator.releasing import Releasing
+from penstock_operator.finalizer_release import FinalizerRelease
 
 from tests.kubernetes.cluster import Cluster
 from tests.operator.conftest import NewOperator
@@ -183,6 +183,6 @@ async def test_finalizers_that_change_meanwhile(defined: Cluster, seen: Seen) ->
     seen.finalizers("queue", "orders", FINALIZER)
     added = partial(seen.finalizers, "queue", "orders", "example.org/first", FINALIZER)
     api = Overtaken(lambda: access(defined), [added])
-    await Releasing(api, (seen.namespace,)).take_finalizers_off()
+    await FinalizerRelease(api, (seen.namespace,)).take_finalizers_off()
     await api.close()
     assert seen.get("queue", "orders")["metadata"]["finalizers"] == ["example.org/first"]

@@ -1,6 +1,6 @@
-"""CEL rules: what holds between fields, for each validator of a model that sees several, and what may not change.
+"""CEL rules of the CRDs: constraints between fields, and fields that cannot change.
 
-Messages are those of the models wherever these have one, so that `kubectl apply` and `penstock up` say the same.
+Messages are shared with the models where possible, so that `kubectl apply` and `penstock up` report the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from services.store.model import (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`self` is what stands at `path`, fields from the document's root on; '' is the document itself."""
+    """A rule in which `self` is the field at `path`, from the document's root; '' is the document itself."""
 
     path: str
     rule: str
@@ -52,7 +52,7 @@ def _name(whole: str) -> str:
 
 _NUMBERS = ("rqpMca.queueId", "rqpCast.key", "ring.inbox", "ring.outbox")
 _HAS_NUMBERS = " || ".join(f"has(self.bindings.{number})" for number in _NUMBERS)
-_NUMBER_THERE = {Protocol.MCA: "queueId", Protocol.CAST: "key"}  # of `remote`, by its protocol
+_NUMBER_THERE = {Protocol.MCA: "queueId", Protocol.CAST: "key"}  # field of `remote` by protocol
 
 _NO_TEXT = '(size(self.bindings.text.subscribe) == 0 && self.bindings.text.publish == "")'
 _WHOEVER = "(size(self.access.peers) == 0 && size(self.access.certificates) == 0)"
@@ -76,12 +76,12 @@ def _remote_rules(protocol: Protocol) -> tuple[Rule, Rule]:
         Rule(
             "spec.remote",
             f'self.protocol != "{protocol}" || has(self.{wanted})',
-            f"protocol {protocol} needs {wanted}, the queue's number there",
+            f"protocol {protocol} needs {wanted}, the number of the target queue",
         ),
         Rule(
             "spec.remote",
             f'self.protocol != "{protocol}" || !has(self.{other})',
-            f"{other} is not of protocol {protocol}: leave it out",
+            f"{other} does not apply to protocol {protocol}: remove it",
         ),
     )
 
@@ -90,24 +90,24 @@ QUEUE_RULES = (
     Rule(
         "",
         f"{_name('self')} == {_name('oldSelf')}",
-        "queueName cannot be changed: declare another Queue, and delete this one",
+        "queueName cannot be changed: create another Queue and delete this one",
     ),
     Rule(
         "spec.domain",
         "self == oldSelf",
-        "domain cannot be changed: declare another Queue with another queueName, and delete this one",
+        "domain cannot be changed: create another Queue with another queueName and delete this one",
     ),
     Rule("spec.domain", f'self != "{REGISTRY_DOMAIN}"', CATALOGUES_DOMAIN),
     Rule("spec.visibilityTimeout", 'self.matches("[1-9]")', NO_TIME),
     Rule(
         "spec.queueName",
         f"bytes(self).size() <= {MAX_NAME_BYTES}",
-        f"a queue's name has 1 to {MAX_NAME_BYTES} octets",
+        f"a queue's name must have 1 to {MAX_NAME_BYTES} bytes",
     ),
     Rule(
         "spec",
         f'self.domain == "{LOG_DOMAIN}" || {_NO_TEXT}',
-        f"bindings.text needs domain '{LOG_DOMAIN}', where the text service's log is",
+        f"bindings.text requires domain '{LOG_DOMAIN}', which has the log of the text service",
     ),
     Rule("spec", f"{_WHOEVER} || {_NO_TEXT}", TEXT_KNOWS_NOBODY),
     Rule("spec", f"{_WHOEVER} || !has(self.bindings.ring.inbox)", RING_KNOWS_NOBODY),
@@ -123,8 +123,8 @@ QUEUE_RULES = (
     Rule(
         "spec",
         f"!has(self.remote) || !({_HAS_NUMBERS})",
-        "remote leads to another system: such a queue has neither bindings.rqpMca.queueId nor "
-        "bindings.rqpCast.key nor bindings.ring, or two systems would pass a message on for ever",
+        "remote excludes bindings.rqpMca.queueId, bindings.rqpCast.key and bindings.ring: messages would loop "
+        "between two systems",
     ),
     *_remote_rules(Protocol.MCA),
     *_remote_rules(Protocol.CAST),
@@ -136,7 +136,7 @@ QUEUE_RULES = (
     Rule(
         "spec.bindings.ring",
         "!has(self.inbox) || !has(self.outbox) || self.inbox != self.outbox",
-        "inbox and outbox are both of one group: its messages would come back for ever",
+        "inbox and outbox must be of different groups: messages would loop",
     ),
 )
 
@@ -145,14 +145,14 @@ PEER_RULES = (
         Rule(
             "spec",
             f'!has(self.{to_camel(name)}) || self.protocol == "{protocol}"',
-            f"{to_camel(name)} is of protocol {protocol} alone: leave it out",
+            f"{to_camel(name)} only applies to protocol {protocol}: remove it",
         )
         for name, protocol in OF_ONE_PROTOCOL.items()
     ),
     Rule(
         "spec",
         f'self.protocol != "{Protocol.CAST}" || self.addresses.all(address, !address.contains("["))',
-        f"{Protocol.CAST} has room for IPv4 addresses only",
+        f"{Protocol.CAST} supports IPv4 addresses only",
     ),
     Rule(
         "spec",
@@ -162,18 +162,18 @@ PEER_RULES = (
     Rule(
         "spec.addresses[]",
         f'!self.startsWith("[") || (isIP({_INNER}) && ip({_INNER}).family() == 6)',
-        "what stands in [ ] must be an IPv6 address, as in [::1]:11311",
+        "the text in [ ] must be an IPv6 address, as in [::1]:11311",
     ),
     Rule("spec.addresses[]", f'!self.matches({_FOUR_NUMBERS}) || isIP(self.find("^[0-9.]+"))', NO_IPV4),
 )
 
 REDRIVE_RULES = (
-    Rule("spec", "self == oldSelf", "a Redrive cannot be changed: apply another one, with another name"),
+    Rule("spec", "self == oldSelf", "a Redrive cannot be changed: create another one with another name"),
     *(
         Rule(
             f"spec.{field}",
             f"bytes(self).size() <= {MAX_NAME_BYTES}",
-            f"a queue's name has 1 to {MAX_NAME_BYTES} octets",
+            f"a queue's name must have 1 to {MAX_NAME_BYTES} bytes",
         )
         for field in ("source", "target")
     ),

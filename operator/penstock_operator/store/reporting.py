@@ -1,4 +1,4 @@
-"""What the operator tells of a store in metrics, and does nothing about: how queues stand, its memory, the report."""
+"""Export metrics of the store: queue statistics, log losses, memory, and the analytics report."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from services.store.report import keep_reading
 from services.store.upkeep import LOOK_S, copies_lost, keep_looking, standings
 
 
-async def keep_telling(store: Store, metrics: Metrics, sweep_s: float) -> None:
-    """Until it is cancelled. sweep_s: how often at least."""
-    often = min(LOOK_S, sweep_s)
+async def report_metrics(store: Store, metrics: Metrics, sweep_s: float) -> None:
+    """Export until cancelled. sweep_s: longest interval."""
+    interval_s = min(LOOK_S, sweep_s)
     async with asyncio.TaskGroup() as group:
         group.create_task(Stranded(store, metrics, sweep_s).run())
         group.create_task(keep_reading(store.registry, metrics.report.tell, sweep_s))
         group.create_task(
-            keep_looking(partial(standings, store.registry, store.listing), metrics.queue_states.tell, often)
+            keep_looking(
+                partial(standings, store.registry, store.listing), metrics.queue_states.tell, interval_s
+            )
         )
-        group.create_task(keep_looking(partial(copies_lost, store.domains), metrics.log_losses.tell, often))
-        group.create_task(keep_looking(partial(memory_of, store.connector), metrics.store_memory.tell, often))
+        group.create_task(
+            keep_looking(partial(copies_lost, store.domains), metrics.log_losses.tell, interval_s)
+        )
+        group.create_task(
+            keep_looking(partial(memory_of, store.connector), metrics.store_memory.tell, interval_s)
+        )

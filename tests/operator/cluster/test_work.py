@@ -8,7 +8,13 @@ from collections.abc import Callable
 
 import pytest
 from penstock_operator.cluster.resources import Key, Kind
-from penstock_operator.cluster.work import FIRST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_UNSETTLED_S, WORKERS, Work
+from penstock_operator.cluster.work_queue import (
+    FIRST_PAUSE_S,
+    LONGEST_PAUSE_S,
+    LONGEST_UNSETTLED_S,
+    WORKERS,
+    WorkQueue,
+)
 
 from tests.operator.hurry import hurried
 
@@ -30,7 +36,7 @@ class Looks:
         self.at: list[float] = []
         self.count: Counter[Key] = Counter()
         self.failed: list[Exception] = []
-        self.work = Work(self._look, lambda _, error: self.failed.append(error))
+        self.work = WorkQueue(self._look, lambda _, error: self.failed.append(error))
         self._fails = fails
         self._lasts_s = lasts_s
 
@@ -181,7 +187,7 @@ def test_one_goes_before_all_that_wait() -> None:
         return True
 
     async def run() -> None:
-        work = Work(look, lambda _key, _error: None, first=urgent)
+        work = WorkQueue(look, lambda _key, _error: None, first=urgent)
         for number in range(3 * WORKERS):
             work.add(Key(Kind.QUEUE, "shop", f"q{number}"))
         running = asyncio.create_task(work.run())

@@ -10,8 +10,8 @@ from penstock_operator.documents.conditions import (
     Reason,
     Verdict,
     condition,
-    counts_other,
-    says_other,
+    counts_differ,
+    differs,
     status_of,
 )
 from penstock_operator.documents.refusals import refused
@@ -51,19 +51,19 @@ def test_the_time_is_that_of_the_change() -> None:
 def test_the_same_again_is_nothing_new() -> None:
     first = status_of({}, WELL, 1, NOON)
     again = status_of(first, WELL, 1, LATER)
-    assert not says_other(first, again)
-    assert not counts_other(first, again)
+    assert not differs(first, again)
+    assert not counts_differ(first, again)
     of_others = {**first, "conditions": [{"type": "Theirs", "status": "True"}, *first["conditions"]]}
-    assert not says_other(of_others, status_of(of_others, WELL, 1, LATER))
+    assert not differs(of_others, status_of(of_others, WELL, 1, LATER))
 
 
 def test_what_differs() -> None:
     first = status_of({}, WELL, 1, NOON)
-    assert says_other(first, status_of(first, WELL, 2, LATER))  # about another generation
-    assert says_other(first, status_of(first, ILL, 1, LATER))
+    assert differs(first, status_of(first, WELL, 2, LATER))  # about another generation
+    assert differs(first, status_of(first, ILL, 1, LATER))
     deeper = Verdict(Ready.YES, Reason.DECLARED, "as it is declared", {"depth": 4})
-    assert not says_other(first, status_of(first, deeper, 1, LATER))
-    assert counts_other(first, status_of(first, deeper, 1, LATER))
+    assert not differs(first, status_of(first, deeper, 1, LATER))
+    assert counts_differ(first, status_of(first, deeper, 1, LATER))
 
 
 def test_a_long_message_is_cut() -> None:

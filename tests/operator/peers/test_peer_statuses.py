@@ -34,9 +34,9 @@ class Looking:
             inside.metrics,
             own=f"{namespace}/penstock",
             knows=lambda kind, there: there == namespace,
-            looks_into=lambda there: there == namespace,
+            lists_slices_of=lambda there: there == namespace,
             on_change=lambda: None,
-            tell=self.told.update,
+            enqueue=self.told.update,
         )
 
 
@@ -54,8 +54,8 @@ async def test_all_are_in_the_store_before_anybody_is_told(
     """Who comes later would wait for as many statuses as there are."""
     seen.apply(*map(peer, NAMES))
     for name in NAMES:
-        inside.mirror.is_there(read(seen, "peer", name))
-    assert await looking.peers.look() == ""
+        inside.mirror.put(read(seen, "peer", name))
+    assert await looking.peers.reconcile() == ""
     assert inside.count(WRITTEN) == 0
     assert {key.name for key in looking.told} == set(NAMES)
     for key in looking.told:
@@ -70,8 +70,8 @@ async def test_a_verdict_about_another_document_is_not_told(
     looking: Looking, inside: Inside, seen: Seen
 ) -> None:
     seen.apply(peer("shop"))
-    inside.mirror.is_there(read(seen, "peer", "shop"))
-    await looking.peers.look()
+    inside.mirror.put(read(seen, "peer", "shop"))
+    await looking.peers.reconcile()
     seen.apply(peer("shop", "rqp-mca", "10.0.0.9"))
     await looking.peers.settle(read(seen, "peer", "shop"))
     assert inside.count(WRITTEN) == 0
@@ -82,9 +82,9 @@ async def test_one_that_went_meanwhile_is_not_counted(inside: Inside, seen: Seen
     seen.apply(peer("gone"), peer("there"))
     gone, there = read(seen, "peer", "gone"), read(seen, "peer", "there")
     for one in (gone, there):
-        inside.mirror.is_there(one)
+        inside.mirror.put(one)
     seen.delete("peer", "gone")
-    inside.mirror.is_gone(gone)
+    inside.mirror.delete(gone)
     for one in (gone, there):
         await inside.statuses.settle(one, Verdict(Ready.NO, Reason.CONFLICT, "another has its name"))
     inside.statuses.count()

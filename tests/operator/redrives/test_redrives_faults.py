@@ -11,9 +11,9 @@ from functools import partial
 import pytest
 from penstock_operator.cluster.resources import Key
 from penstock_operator.documents.redrive_spec import RedriveSpec
+from penstock_operator.redrives.redrive_run import Progress, RedriveRun
 from penstock_operator.redrives.redrive_status import TELL_S
 from penstock_operator.redrives.redrives import FOR_QUEUES_S, Redrives
-from penstock_operator.redrives.redriving import Progress, Redriving
 
 from services.store import Store
 from tests.operator.conftest import NewOperator
@@ -72,7 +72,7 @@ async def test_answers_that_are_lost(store: Server, keeper: Keeper) -> None:
     async with Proxy(store.port) as proxy:
         through = Store(proxy.url, "operator")
         spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
-        ended = await Redriving(through, spec, "shop", "a-run", tell).go(None)
+        ended = await RedriveRun(through, spec, "shop", "a-run", tell).go(None)
         await through.close(1.0)
     assert proxy.lost == 2
     assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
@@ -113,8 +113,8 @@ async def test_a_target_that_goes_on_the_way(
     await asyncio.to_thread(keeper.kill, "orders", 40)
     seen.apply(redrive("again", "orders", target="other", rate=10))
     resource = read(seen, "redrive", "again")
-    inside.mirror.is_there(resource)
-    await run.redrives.look(resource)
+    inside.mirror.put(resource)
+    await run.redrives.reconcile(resource)
     await until(lambda: inside.count(REDRIVEN) > 0)
     run.clock.now += later_s
     await asyncio.to_thread(keeper.remove, "other")
@@ -138,14 +138,14 @@ async def test_the_minute_for_queues_begins_when_the_store_can_be_asked(
     resources = [read(seen, "redrive", name) for name in ("again", "lost")]
     resources = [replace(one, created="2020-01-01T00:00:00Z") for one in resources]
     for each in (*resources, read(seen, "queue", "to-come")):
-        inside.mirror.is_there(each)
+        inside.mirror.put(each)
 
     async def looked(name: str, reason: str) -> None:
         (one,) = (each for each in resources if each.key.name == name)
         run.again.clear()
         newest = inside.mirror.get(one.key)
         assert newest is not None
-        await run.redrives.look(replace(newest, created=one.created))
+        await run.redrives.reconcile(replace(newest, created=one.created))
         expected = [] if reason == "Failed" else [one.key]
         await until(lambda: run.again == expected and run.redrives.is_idle)
         assert await run.reason(seen, name) == reason
@@ -166,10 +166,10 @@ async def test_a_domain_that_lost_its_data_is_waited_for(
     await asyncio.to_thread(keeper.lose_domain, "other")
     seen.apply(redrive("again", "orders"))
     resource = read(seen, "redrive", "again")
-    inside.mirror.is_there(resource)
+    inside.mirror.put(resource)
     for _ in range(2):
         run.again.clear()
-        await run.redrives.look(resource)
+        await run.redrives.reconcile(resource)
         await until(lambda: run.again == [resource.key] and run.redrives.is_idle)
         run.clock.now += FOR_QUEUES_S
     await until(partial(is_so, run, seen, "Pending"))
@@ -228,10 +228,10 @@ async def test_what_is_told_adds_up_after_a_kill(store: Server, keeper: Keeper) 
     through = Store(store.url, "operator")
     spec = RedriveSpec.model_validate({"source": "orders", "rate": 20})
     with pytest.raises(asyncio.CancelledError):
-        await Redriving(through, spec, "shop", "a-run", tell_until_killed).go(None)
+        await RedriveRun(through, spec, "shop", "a-run", tell_until_killed).go(None)
     written = told[1]
     told.clear()
-    ended = await Redriving(through, spec, "shop", "a-run", tell).go(written)
+    ended = await RedriveRun(through, spec, "shop", "a-run", tell).go(written)
     await through.close(1.0)
     assert written.moved == 5
     assert [(step.moved, step.remaining) for step in told] == [(5, 15), (15, 5), (20, 0)]

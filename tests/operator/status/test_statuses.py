@@ -81,7 +81,7 @@ async def test_a_long_message_is_cut_and_taken(inside: Inside, seen: Seen, lette
     """Between two letters, whatever their size."""
     seen.apply(queue("orders"))
     resource = read(seen, "queue", "orders")
-    await inside.recorder.tell(resource, Severity.WARNING, "Invalid", "." + 5000 * letter)
+    await inside.recorder.record(resource, Severity.WARNING, "Invalid", "." + 5000 * letter)
     (event,) = seen.cluster.items("events", seen.namespace)
     assert set(event["message"][1:]) == {letter}
     assert MAX_MESSAGE - 4 < len(event["message"].encode()) <= MAX_MESSAGE
@@ -114,13 +114,13 @@ async def test_a_document_that_changed_meanwhile_is_still_to_be_heard_of(inside:
     """The answer to a status has it, and the watch tells of it later: as of another one, or nobody looks at it."""
     seen.apply(queue("orders", maxLength=5))
     before = read(seen, "queue", "orders")
-    inside.mirror.is_there(before)
+    inside.mirror.put(before)
     seen.apply(queue("orders", maxLength=9))
     await inside.statuses.settle(before, deep(1))
     assert read(seen, "queue", "orders").status["observedGeneration"] == 1
     assert inside.mirror.get(before.key) is before
     await settle(inside, seen, deep(2))
     assert inside.mirror.get(before.key) is before
-    inside.mirror.is_there(read(seen, "queue", "orders"))
+    inside.mirror.put(read(seen, "queue", "orders"))
     await settle(inside, seen, deep(3, Reason.PAUSED))
     assert inside.mirror.get(before.key) == read(seen, "queue", "orders")

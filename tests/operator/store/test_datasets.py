@@ -14,7 +14,7 @@ import pytest
 from penstock_operator.cluster.api import Api
 from penstock_operator.metrics.metrics import Metrics
 from penstock_operator.store import datasets
-from penstock_operator.store.datasets import Datasets, Known, Memory
+from penstock_operator.store.datasets import DatasetRecord, Datasets, KnownDataset
 
 from tests.kubernetes.apiserver import ApiServer
 from tests.kubernetes.cluster import Cluster
@@ -76,18 +76,18 @@ async def test_what_somebody_wrote_there_is_no_trouble(
         "data": data,
     }
     defined.apply([document], "--namespace", namespace)
-    memory = Memory(inside.api, namespace, MAP)
-    assert await memory.recall() == Known((data or {}).get("dataset", ""), 0)
-    await memory.keep(Known("new", 7))
-    assert await memory.recall() == Known("new", 7)
+    memory = DatasetRecord(inside.api, namespace, MAP)
+    assert await memory.recall() == KnownDataset((data or {}).get("dataset", ""), 0)
+    await memory.keep(KnownDataset("new", 7))
+    assert await memory.recall() == KnownDataset("new", 7)
 
 
-class Counting(Memory):
+class Counting(DatasetRecord):
     """How often it was asked what it remembers."""
 
     asked = 0
 
-    async def recall(self) -> Known:
+    async def recall(self) -> KnownDataset:
         self.asked += 1
         return await super().recall()
 

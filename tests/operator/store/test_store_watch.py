@@ -42,31 +42,31 @@ class Watched:
 @pytest.fixture
 async def watched(store: Server) -> AsyncIterator[Watched]:
     made = Watched(store)
-    await made.watch.look()
+    await made.watch.poll()
     assert made.is_up()
     yield made
     await made.store.close()
 
 
 async def test_a_new_store_is_no_loss(watched: Watched) -> None:
-    await watched.watch.look()
+    await watched.watch.poll()
     assert watched.restored == 0
 
 
 async def test_a_store_that_comes_back_as_it_was_is_none(watched: Watched, store: Server) -> None:
     store.kill9()
-    await watched.watch.look()
+    await watched.watch.poll()
     assert not watched.is_up()
     store.restart()
-    await watched.watch.look()
+    await watched.watch.poll()
     assert watched.is_up()
     assert watched.restored == 0
 
 
 async def test_one_that_is_emptied_under_its_eyes_counts(watched: Watched, store: Server) -> None:
     store.clear()
-    await watched.watch.look()
-    await watched.watch.look()
+    await watched.watch.poll()
+    await watched.watch.poll()
     assert watched.is_up()
     assert watched.restored == 1
 
@@ -75,13 +75,13 @@ async def test_one_that_comes_back_empty_after_an_outage_counts(
     watched: Watched, store: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.kill9()
-    await watched.watch.look()
+    await watched.watch.poll()
     assert not watched.is_up()
     shutil.rmtree(store.directory)
     store.restart()
     with caplog.at_level(logging.ERROR):
-        await watched.watch.look()
-    await watched.watch.look()
+        await watched.watch.poll()
+    await watched.watch.poll()
     assert watched.is_up()
     assert watched.restored == 1
     (told,) = [record for record in caplog.records if record.__dict__.get("action") == "store_restored"]
@@ -90,13 +90,13 @@ async def test_one_that_comes_back_empty_after_an_outage_counts(
 
 async def test_one_that_somebody_else_set_up_anew_counts(watched: Watched, store: Server) -> None:
     store.kill9()
-    await watched.watch.look()
+    await watched.watch.poll()
     shutil.rmtree(store.directory)
     store.restart()
     other = Store(store.url, "test")
     await other.initialise()
     await other.close()
-    await watched.watch.look()
+    await watched.watch.poll()
     assert watched.restored == 1
 
 
@@ -104,7 +104,7 @@ async def test_a_new_generation_of_the_same_data_is_none(watched: Watched, store
     """As a failover begins one."""
     dataset, _, generation = (await watched.store.registry.epoch()).partition(".")
     store.call("SET", watched.store.registry.keys.epoch, f"{dataset}.{int(generation) + 1}")
-    await watched.watch.look()
+    await watched.watch.poll()
     assert watched.restored == 0
 
 
@@ -128,9 +128,9 @@ async def test_a_replica_that_joins_later_is_promised_and_stays_so(
     assert "replicated:1" not in (await watched.store.promises.now()).levels()
     replica.call("REPLICAOF", "127.0.0.1", store.port)
     eventually(lambda: has_replicas(store, 1))
-    await watched.watch.look()
+    await watched.watch.poll()
     assert "replicated:1" in (await watched.store.promises.now()).levels()
     replica.call("REPLICAOF", "NO", "ONE")
     eventually(lambda: has_replicas(store, 0))
-    await watched.watch.look()
+    await watched.watch.poll()
     assert "replicated:1" in (await watched.store.promises.now()).levels()
