@@ -160,7 +160,7 @@ def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: 
     whole = garbage(b"1", INJURED) + garbage(b"2", ZOMBIE)
     error = shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=whole + rest)
     beyond = ", and one more passes over the damaged one" if "unknown_reason" in says else ""
-    assert error == f"bad_file: {says}{beyond} (2 dead letters imported; go on behind them with --skip 2)"
+    assert error == f"bad_file: {says}{beyond} (2 dead letters imported; continue with --skip 2)"
     assert letters(shell, queue) == [("injured", "1"), ("zombie", "2")]
     again = shell.run("dead", "import", queue, GARBAGE, "--skip", "2", stdin=whole + garbage(b"3", ZOMBIE))
     assert again.text == f"imported 1 dead letter into those of {queue}\n"
@@ -182,7 +182,7 @@ def test_skip_passes_over_a_reason_that_nobody_knows(shell: Shell, queue: str) -
 def test_skip_counts_what_there_was_to_leave_out(shell: Shell, queue: str) -> None:
     file = garbage(b"1", ZOMBIE) + b"\0"
     error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "9", code=2, stdin=file)
-    assert error.endswith("(0 dead letters imported; go on behind them with --skip 1)")
+    assert error.endswith("(0 dead letters imported; continue with --skip 1)")
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -205,7 +205,7 @@ def test_stopped_half_way_it_says_how_many_are_in(
     importing.send_signal(how)
     assert importing.wait(PATIENCE_S) == code  # and only then the file ends
     out, error = importing.communicate()
-    told = f"stopped: {PAGE} dead letters imported; go on behind them with --skip {PAGE}"
+    told = f"stopped: {PAGE} dead letters imported; continue with --skip {PAGE}"
     assert (out, error.decode().rstrip()) == (b"", told)
     shell.run("dead", "import", queue, GARBAGE, "--skip", str(PAGE), stdin=file)
     assert [body for _, body in letters(shell, queue)] == wanted

@@ -184,7 +184,7 @@ def test_a_file_without_documents_is_a_mistake(shell: Shell, text: bytes) -> Non
     """As with `kubectl apply`: more likely the wrong file than a wish for nothing."""
     for options in ([], ["--dry-run"]):
         error = shell.fails("queue", "apply", "-f", "-", *options, code=2, stdin=text)
-        assert error == "no_documents: -: there is no Queue or Peer document in it: nothing was applied"
+        assert error == "no_documents: -: it has no Queue or Peer document; nothing was applied"
 
 
 def test_a_queue_that_nobody_sees_to_any_more_is_released(shell: Shell, queue: str) -> None:

@@ -187,7 +187,7 @@ def test_an_error_that_was_reported_before_ends_nothing(quiet: Shell, server: Se
     report("data_timeout: the peer does not confirm", 1)
     _, said = sending.end(5)
     assert said == (
-        "penstock: data_timeout: the peer does not confirm: the message waits in away and will still be sent"
+        "penstock: data_timeout: the peer does not confirm: the message stays in away and will be sent later"
     )
     assert quiet.stats(GOAL)["send_errors"] == 4
     assert fates(server) == []

@@ -26,7 +26,7 @@ IN_ORDER = "ready to exit, bye bye"  # of the store's server
 def test_it_says_where_everything_is_and_ends_with_its_terminal(alone: Shell) -> None:
     """Also at a log level at which it has something to write when the terminal has gone."""
     with alone.terminal("up", "--set", "log.level=INFO") as terminal:
-        eventually(lambda: terminal.sees("ready; Ctrl-C stops everything in order"))
+        eventually(lambda: terminal.sees("ready; press Ctrl-C to stop"))
         assert terminal.sees("data in penstock-data (valkey 9.1")
         assert terminal.sees("ack levels memory, fsync")
         listeners = ("tmq document: ", "tmq reference: ", "pubsub text: ", "pubsub link: ", "rqp mca: ")
