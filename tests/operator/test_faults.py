@@ -1,4 +1,4 @@
-"""What breaks around the operator, and what it does then (docs/kubernetes.md, "When something is away")."""
+"""What breaks around the operator, and what it does then (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 

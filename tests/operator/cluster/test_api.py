@@ -1,6 +1,6 @@
 """How the operator comes to terms with the API server: whom it knows, and whose status it writes.
 
-docs/kubernetes.md, "When something is away".
+docs/kubernetes.md, "Failures".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Definitions that come after the operator, or go while it runs (docs/kubernetes.md, "When something is away")."""
+"""Definitions that come after the operator, or go while it runs (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 

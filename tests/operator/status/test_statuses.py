@@ -1,4 +1,4 @@
-"""What is written about a resource, and when (docs/kubernetes.md, "What a status says"), on a real API server."""
+"""What is written about a resource, and when (docs/kubernetes.md, "Status"), on a real API server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Other data than before is told also by an operator that was started anew.
 
-docs/kubernetes.md, "When something is away".
+docs/kubernetes.md, "Failures".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A store that answers and takes no writes (docs/kubernetes.md, "When something is away"), or not all of them."""
+"""A store that answers and takes no writes (docs/kubernetes.md, "Failures"), or not all of them."""
 
 from __future__ import annotations
 

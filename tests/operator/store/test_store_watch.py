@@ -1,4 +1,4 @@
-"""What the watch of the store tells of data that is gone: docs/kubernetes.md, "When something is away"."""
+"""What the watch of the store tells of data that is gone: docs/kubernetes.md, "Failures"."""
 
 from __future__ import annotations
 
