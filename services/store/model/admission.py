@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 from services.store.model.access_lists import Access, parse_network
-from services.store.model.client import OURSELVES, Client
+from services.store.model.client import INTERNAL_CLIENT, Client
 
 
 class Admission:
@@ -21,7 +21,7 @@ class Admission:
 
     def problem(self, client: Client) -> str:
         """Why the client is not let in, or ''."""
-        if client is OURSELVES:
+        if client is INTERNAL_CLIENT:
             return ""
         if self._edges and client.edge not in self._edges:
             return f"access.edges does not name {client.edge}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 
-class Known(Protocol):
+class ConnectedPeer(Protocol):
     """Who is at the other end of a connection, as the edge's shell knows him."""
 
     @property
@@ -26,9 +26,9 @@ class Client:
     names: frozenset[str] = frozenset()  # in the verified certificate
 
     @classmethod
-    def at(cls, edge: str, peer: Known) -> Client:
+    def at(cls, edge: str, peer: ConnectedPeer) -> Client:
         return cls(edge, peer.address, peer.names)
 
 
 # No client: the administrator, and what documents themselves set going. Every queue lets it.
-OURSELVES = Client("")
+INTERNAL_CLIENT = Client("")

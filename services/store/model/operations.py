@@ -125,7 +125,7 @@ class Bury:
 
 
 @dataclass(slots=True)
-class Part:
+class CommitPart:
     """One queue's share of a commit."""
 
     queue: Queue
@@ -138,7 +138,7 @@ class Part:
 @dataclass(slots=True)
 class Commit:
     identifier: str
-    parts: list[Part]
+    parts: list[CommitPart]
     keep_ms: int
     digest: str  # of what it does, '' if nobody asks whether another one had its identifier
     done: Once
@@ -219,7 +219,7 @@ def add_ack(acks: dict[tuple[bytes, bytes], list[int]], d: Delivery) -> bool:
     return True
 
 
-def together(done: Done | None, number: int) -> Done | None:
+def join_done(done: Done | None, number: int) -> Done | None:
     """One answer for several operations: called `number` times, it tells the first error, or None."""
     if done is None or number == 1:
         return done

@@ -13,11 +13,11 @@ FAULT_FIELDS = {"action": "look_fault"}
 FoundT = TypeVar("FoundT")
 
 
-def hand_on(found: FoundT | None, tell: Callable[[FoundT | None], None]) -> None:
+def notify_safely(found: FoundT | None, tell: Callable[[FoundT | None], None]) -> None:
     """tell: where it fails, it is told None, as what it was told before would stand for ever."""
     try:
         tell(found)
     except Exception as error:
         log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
         if found is not None:
-            hand_on(None, tell)
+            notify_safely(None, tell)

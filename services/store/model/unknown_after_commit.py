@@ -9,7 +9,7 @@ from services.store.model.errors import OutcomeUnknown, StoreUnavailable
 
 
 @contextlib.contextmanager
-def decided(*others: type[Exception]) -> Iterator[None]:
+def unknown_after_commit(*others: type[Exception]) -> Iterator[None]:
     """Raises OutcomeUnknown for a store that went away, or came back as other data: StoreUnavailable, and what is below
     it, says that nothing was done.
 

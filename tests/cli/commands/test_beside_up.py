@@ -81,7 +81,7 @@ def test_show_and_list_tell_who_has_it_and_what_is_wrong(beside: Shell) -> None:
     beside.run("put", name, "x")
 
     async def work(store: Store) -> None:
-        await store.domain().claims.reserve(await store.catalogue.find(name), "mca host 5", 60_000)
+        await store.open_domain().claims.reserve(await store.catalogue.find(name), "mca host 5", 60_000)
 
     beside.with_store(work)
     eventually(lambda: beside.stats(name)["condition"])
