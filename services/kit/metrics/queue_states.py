@@ -80,9 +80,9 @@ class States(Protocol):
     """By the name of the queue."""
 
     @property
-    def read(self) -> Mapping[str, QueueState]: ...
+    def queues(self) -> Mapping[str, QueueState]: ...
     @property
-    def unread(self) -> Collection[str]:
+    def unreadable(self) -> Collection[str]:
         """Those that are there, and nobody can say how they stand."""
 
 

@@ -14,9 +14,9 @@ from services.store.model.dead_letter import (
     OWN_REASONS,
     DeadLetter,
     Filter,
-    age_of,
     is_id,
     is_last_id,
+    parse_id,
 )
 from services.store.model.errors import (
     REFUSAL_LABELS,
@@ -76,7 +76,7 @@ class DeadLetters:
         """How many have later ids."""
         number, is_last = 0, False
         while not is_last:
-            looked = await self.look(place, Filter(), 0, octets=0)
+            looked = await self.scan(place, Filter(), 0, octets=0)
             number += len(looked.letters)
             place, is_last = looked.last or place, looked.is_last
         return number
@@ -84,7 +84,7 @@ class DeadLetters:
     async def find(self, identifier: str) -> DeadLetter | None:
         if not is_id(identifier):
             return None
-        looked = await self._look(identifier, identifier, Filter(), 0, 1, WHOLE)
+        looked = await self._scan(identifier, identifier, Filter(), 0, 1, WHOLE)
         return looked.letters[0] if looked.letters else None
 
     async def scan(
@@ -107,7 +107,7 @@ class DeadLetters:
         if after and is_last_id(after):
             return ScanStep([], "", True)
         octets = octets if wanted.body is None else WHOLE
-        return await self._look(
+        return await self._scan(
             f"({after}" if after else "-", wanted.until or "+", wanted, now_ms, count, octets, search_s
         )
 
@@ -168,17 +168,17 @@ class DeadLetters:
     async def _all(self, wanted: Filter, now_ms: int, octets: int) -> AsyncIterator[list[DeadLetter]]:
         after, is_last = "", False
         while not is_last:
-            looked = await self.look(after, wanted, now_ms, octets=octets)
+            looked = await self.scan(after, wanted, now_ms, octets=octets)
             yield looked.letters
             after, is_last = looked.last or after, looked.is_last
 
     async def _named(self, wanted: Filter, now_ms: int, octets: int) -> AsyncIterator[list[DeadLetter]]:
         """Those with these ids, if they are there, and nobody else's bodies."""
         octets = octets if wanted.body is None else WHOLE
-        for each in sorted(filter(is_id, set(wanted.ids)), key=age_of):
-            yield (await self._look(each, each, wanted, now_ms, 1, octets)).letters
+        for each in sorted(filter(is_id, set(wanted.ids)), key=parse_id):
+            yield (await self._scan(each, each, wanted, now_ms, 1, octets)).letters
 
-    async def _look(
+    async def _scan(
         self,
         start: str,
         end: str,

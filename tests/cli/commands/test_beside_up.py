@@ -19,7 +19,7 @@ from tests.cli.old_client import connected
 from tests.cli.shell import Shell, Up, running
 from tests.servers import eventually
 
-RESERVED = "names that begin with ring/ are for the queues of ring nodes"
+RESERVED = "names that begin with ring/ are reserved for the queues of ring nodes"
 DOCUMENT = "apiVersion: penstock.dev/v1alpha1\nkind: Queue\nmetadata: {name: '%s'}\n"
 
 
