@@ -56,7 +56,7 @@ class Unsettled:
 def settle_all(service: QueueService, deliveries: list[Delivery], done: Done) -> None:
     """Settle deliveries of any queues. done: called once, with the first error or None."""
     if len(deliveries) == 1:  # the most frequent case, on the path of each message
-        service.pipe(deliveries[0].queue).messages.settle(Source(OURSELVES), deliveries, done)
+        service.pipe(deliveries[0].queue).messages.settle(Source(INTERNAL_CLIENT), deliveries, done)
         return
     parts = [
         domain[start : start + MAX_MESSAGES]

@@ -41,7 +41,10 @@ class StoreUnavailable(StoreError):
 class DatasetLost(StoreUnavailable):
     """The store came back with another dataset: refuse service until it is restored."""
 
-    message = "the store holds other data than before; restore it, or accept the loss: `penstock store init --accept-loss`"
+    message = (
+        "the store holds other data than before; restore it, or accept the loss: "
+        "`penstock store init --accept-loss`"
+    )
     reason = "dataset_lost"
 
 
