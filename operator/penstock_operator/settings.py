@@ -152,7 +152,7 @@ def tracing_settings() -> TracingSettings:
         raise SettingsError(f"environment: {error}") from None
 
 
-def is_store_told() -> bool:
+def is_store_configured() -> bool:
     """Return whether the environment names a store."""
     return any(os.environ.get(name) for name in STORE_NAMES)
 

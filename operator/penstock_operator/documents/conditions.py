@@ -75,13 +75,13 @@ def condition(status: Mapping[str, Any], kind: str = "Ready") -> Mapping[str, An
     return next((each for each in status.get("conditions") or () if each.get("type") == kind), {})
 
 
-def says_other(old: Mapping[str, Any], new: Status) -> bool:
+def differs(old: Mapping[str, Any], new: Status) -> bool:
     """Return whether anything but the counts differs."""
     ours, theirs = condition(new), condition(old)
     same = all(ours[name] == theirs.get(name) for name in ours)
     return not same or old.get("observedGeneration") != new["observedGeneration"]
 
 
-def counts_other(old: Mapping[str, Any], new: Status) -> bool:
+def counts_differ(old: Mapping[str, Any], new: Status) -> bool:
     """Return whether anything but the conditions differs."""
     return any(old.get(name) != value for name, value in new.items() if name != "conditions")

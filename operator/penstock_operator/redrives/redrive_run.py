@@ -107,7 +107,7 @@ class RedriveRun:
         """
         source = await self._source(before)
         target = await self._queue("target", self._spec.target) if self._spec.target else source
-        letters = DeadLetters(self._store.look_at(source.domain), source)
+        letters = DeadLetters(self._store.get_domain(source.domain), source)
         letters.check_target(target)  # also for a dry run
         progress = before or await self._begin(source, letters)
         await self._report(progress)
@@ -121,7 +121,7 @@ class RedriveRun:
     async def forget(self) -> None:
         """Delete the count in the store after the end. Raises StoreError."""
         source = await self._store.catalogue.find(self._spec.source)
-        await DeadLetters(self._store.look_at(source.domain), source).forget_run(self._run)
+        await DeadLetters(self._store.get_domain(source.domain), source).forget_run(self._run)
 
     async def _source(self, progress: Progress | None) -> Queue:
         source = await self._queue("source", self._spec.source)

@@ -11,7 +11,7 @@ from services.cli.terminal.exits import Exit, Failure
 from services.cli.terminal.message import origin
 from services.cli.terminal.output import Output
 from services.store import DeadLetters, Queue, Store, StoreError, StoreUnavailable
-from services.store.deadletters import Ending, Fate, Watch
+from services.store.deadletters import DeliveryResult, DeliveryStatus, DeliveryTracker
 from services.store.model import DatasetLost, NotInitialised, Protocol, QueuePaused, QueueUnknown
 
 CARRIER = "rqp-"  # prefix of the sessions of edges that send transmission queues
@@ -43,7 +43,7 @@ class Confirmation:
         self._store = store
         self._output = output
         self._queue = queue
-        self._watch = Watch(store.domain(queue.domain), queue)
+        self._watch = DeliveryTracker(store.open_domain(queue.domain), queue)
         self._goal = "confirmed" if is_certain else "sent"
         self._obstacle = Obstacle()
         self._errors: int | None = None  # errors of the sending agent at the previous check
@@ -68,9 +68,9 @@ class Confirmation:
             await self._close()
         if fate is None:
             raise self._overdue(timeout_s or 0.0)
-        if fate.ending is Ending.DEAD:
+        if fate.status is DeliveryStatus.DEAD:
             raise await self._dead(fate)
-        if fate.ending is Ending.EMPTIED:
+        if fate.status is DeliveryStatus.EMPTIED:
             text = f"{self._queue.name} was purged, and the message with it"
             raise self._failed("emptied", "emptied", text)
         if not fate.session.startswith(CARRIER):
@@ -82,7 +82,7 @@ class Confirmation:
 
     # Polling
 
-    async def _fate(self, timeout_s: float | None) -> Fate | None:
+    async def _fate(self, timeout_s: float | None) -> DeliveryResult | None:
         """Return how the message ended, or None if it did not in time."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -90,7 +90,7 @@ class Confirmation:
         except TimeoutError:
             return await self._last_poll()
 
-    async def _ended(self) -> Fate:
+    async def _ended(self) -> DeliveryResult:
         now = asyncio.get_running_loop().time
         pause_s, diagnose_at = SHORTEST_S, now() + DIAGNOSIS_S
         with suppress(StoreError):
@@ -103,7 +103,7 @@ class Confirmation:
             pause_s = min(2 * pause_s, LONGEST_S)
         return fate
 
-    async def _last_poll(self) -> Fate | None:
+    async def _last_poll(self) -> DeliveryResult | None:
         """Poll once more after the timeout; if the message still waits, find out why. Gives up on a silent store."""
         try:
             async with asyncio.timeout(LAST_S):
@@ -122,10 +122,10 @@ class Confirmation:
                 async with asyncio.timeout(LAST_S):
                     await self._watch.close()
 
-    async def _poll(self) -> Fate | None:
+    async def _poll(self) -> DeliveryResult | None:
         """Return how the message ended, or None. Raises StoreError unless the store may come back."""
         try:
-            fate = await self._watch.look()
+            fate = await self._watch.poll()
         except (DatasetLost, NotInitialised):
             raise
         except StoreUnavailable as error:
@@ -134,7 +134,7 @@ class Confirmation:
             return None
         if isinstance(self._obstacle, _StoreAway):
             self._obstacle = Obstacle()
-        return fate if fate.ending is not Ending.WAITS else None
+        return fate if fate.status is not DeliveryStatus.WAITS else None
 
     async def _diagnose(self) -> None:
         with suppress(StoreUnavailable):
@@ -216,13 +216,13 @@ class Confirmation:
         text = f"{obstacle.text}: the message stays in {self._queue.name} and will be sent later"
         return self._failed("waits", obstacle.label, text, Exit.UNKNOWN)
 
-    async def _dead(self, fate: Fate) -> Failure:
-        letters = DeadLetters(self._store.look_at(self._queue.domain), self._queue)
+    async def _dead(self, fate: DeliveryResult) -> Failure:
+        letters = DeadLetters(self._store.get_domain(self._queue.domain), self._queue)
         error = ""
         with suppress(StoreError):  # the error text is optional
-            letter = await letters.find(fate.letter)
+            letter = await letters.find(fate.dead_letter_id)
             error = f": {letter.error}" if letter is not None and letter.error else ""
-        text = f"it became dead letter {fate.letter} of {self._queue.name}{error}"
+        text = f"it became dead letter {fate.dead_letter_id} of {self._queue.name}{error}"
         return self._failed("dead", fate.reason, text)
 
 

@@ -14,11 +14,21 @@ import click
 from services.cli.documents.selection import filtered
 from services.cli.framework.command import store_command
 from services.cli.terminal.exits import Exit, Failure, failure_of, not_found, usage
-from services.cli.terminal.message import asker_of, origin
+from services.cli.terminal.message import open_client, origin
 from services.cli.terminal.output import Output
 from services.cli.terminal.streams import open_input, read_chunks, sync, write_all
 from services.cli.terminal.text import count
-from services.store import OURSELVES, DeadLetter, DeadLetters, Filter, Pipe, Queue, Source, Store, StoreError
+from services.store import (
+    INTERNAL_CLIENT,
+    DeadLetter,
+    DeadLetters,
+    Filter,
+    Pipe,
+    Queue,
+    Source,
+    Store,
+    StoreError,
+)
 from services.store.deadletters import PAGE, PAGE_OCTETS
 from services.store.model import OutcomeUnknown
 from services.store.model import records as record
@@ -77,7 +87,7 @@ async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: 
     if sys.stdout.isatty():
         raise usage("the output is binary: redirect it to a file, as in `> dead.bin`")
     found = await store.catalogue.find(queue)
-    letters = DeadLetters(store.look_at(found.domain), found)
+    letters = DeadLetters(store.get_domain(found.domain), found)
     number, last = 0, ""
     missing = set(ids)
     with output.progress("exported", None) as advance:
@@ -127,10 +137,10 @@ async def import_(store: Store, output: Output, queue: str, file: Path | None, s
     if file is None and sys.stdin.isatty():
         raise usage("name a file with --file, or send it to standard input")
     found = await store.catalogue.find(queue)
-    await asker_of(store, found)
+    await open_client(store, found)
     before = await store.listing.stats(found)
     reader = one.reader(record.MAX_LENGTH, skip)
-    run = Import(store.domain(found.domain).pipe, found, reader)
+    run = Import(store.open_domain(found.domain).pipe, found, reader)
     fd = open_input(file)
     try:
         with output.progress("imported", None) as advance:
@@ -238,7 +248,7 @@ class Import:
         self.perhaps = max([certain, *may_be]) - certain
 
     def _buried(self, letters: Iterable[Letter]) -> list[asyncio.Future[Any]]:
-        source, answers = Source(OURSELVES), []
+        source, answers = Source(INTERNAL_CLIENT), []
         for letter in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             encoded = record.encode(letter.body)

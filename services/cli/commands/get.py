@@ -12,13 +12,13 @@ import click
 
 from services.cli.framework.command import Seconds, store_command
 from services.cli.terminal.exits import Exit, Failure, usage
-from services.cli.terminal.message import Show, acquired, asker_of, body_writer, contents, json_lines
+from services.cli.terminal.message import Show, acquired, body_writer, contents, json_lines, open_client
 from services.cli.terminal.output import Advance, Output
 from services.cli.terminal.streams import sync, write_all
 from services.cli.terminal.text import age, preview
 from services.store import Delivery, Queue, Store, StoreError
 from services.store.model import records as record
-from services.store.pipeline import Asker
+from services.store.pipeline import AsyncClient
 from services.store.processes import Wake
 
 PAGE = 1000  # messages per lease, write and acknowledgement
@@ -30,7 +30,7 @@ class GetRun:
     """One running `get`. `held`: deliveries that are still leased, written or not."""
 
     queue: Queue
-    asker: Asker
+    client: AsyncClient
     wanted: int
     keeps: bool  # --no-ack
     show: Show
@@ -39,7 +39,7 @@ class GetRun:
 
     async def step(self, advance: Advance) -> bool:
         """Lease, write and acknowledge one page of messages. Return False if the queue was empty."""
-        taken = await self.asker.take(self.queue, min(self.wanted - self.got, PAGE))
+        taken = await self.client.take(self.queue, min(self.wanted - self.got, PAGE))
         self.held += taken
         for delivery in taken:
             await write_all(sys.stdout.fileno(), self.show(delivery))
@@ -50,14 +50,14 @@ class GetRun:
         if not self.keeps:
             written, self.held = self._leased(), []
             if written:
-                await self.asker.settle(written)
+                await self.client.settle(written)
         return bool(taken)
 
     async def give_back(self) -> None:
         """Release the leases; if that fails, the store does it when this session expires."""
         if leased := self._leased():
             with suppress(StoreError):
-                await self.asker.release(leased)
+                await self.client.release(leased)
 
     def _leased(self) -> list[Delivery]:
         """Return the deliveries to settle; those of an at-most-once queue are settled already."""
@@ -83,7 +83,7 @@ async def get(store: Store, output: Output, queue: str, **given: Any) -> None:
         raise usage(f"queue {queue!r} acknowledges messages on delivery (at-most-once): use peek")
     wanted = EVERYTHING if given["everything"] else given["number"]
     show = json_lines if output.as_json else body_writer(wanted, given["null"])
-    get_run = GetRun(found, await asker_of(store, found), wanted, given["no_ack"], show)
+    get_run = GetRun(found, await open_client(store, found), wanted, given["no_ack"], show)
     try:
         with output.progress("messages", None if given["everything"] else wanted, alone=False) as advance:
             await _get(store, get_run, given["wait"], advance)
@@ -119,7 +119,7 @@ async def _get(store: Store, get_run: GetRun, wait_s: float, advance: Advance) -
 async def peek(store: Store, output: Output, queue: str, number: int, raw: bool) -> None:
     """Show the next messages without taking them."""
     found = await store.catalogue.find(queue)
-    deliveries = await store.look_at(found.domain).peek(found, number)
+    deliveries = await store.get_domain(found.domain).peek(found, number)
     if raw or output.as_json:
         show = json_lines if output.as_json else body_writer(number + 1, False)
         for delivery in deliveries:

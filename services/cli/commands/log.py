@@ -104,7 +104,7 @@ def _table(output: Output, columns: tuple[str, ...], rows: list[list[str]]) -> N
 
 async def _read_snapshot(store: Store) -> LogSnapshot:
     """Read the snapshot. Raises Failure if there is no log."""
-    source = Log(store.look_at(LOG_DOMAIN), LogSpec())  # its limits are read from the store, not set
+    source = Log(store.get_domain(LOG_DOMAIN), LogSpec())  # its limits are read from the store, not set
     figures = await source.figures()
     if "level" not in figures:
         await store.registry.epoch()  # raises if the store is not set up

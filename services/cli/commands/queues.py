@@ -17,7 +17,7 @@ from services.cli.terminal.exits import Exit, Failure, failure_of
 from services.cli.terminal.output import Output
 from services.cli.terminal.text import age, count
 from services.store import Queue, Store
-from services.store.catalogue import Looked
+from services.store.catalogue import BulkStatsResult
 from services.store.model import (
     Listed,
     QueueNotEmpty,
@@ -108,14 +108,14 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
     found = [
         one async for one in store.listing.queues(unreadable=unreadable.__setitem__) if _matches(one, pattern)
     ]
-    looked = await store.listing.stats_of(found)
+    results = await store.listing.stats_of(found)
     domains = {one.name: one.domain for one in found}
-    away: dict[str, list[str]] = {}  # unreachable domains and their listed queues
-    for name, error in looked.unread.items():
+    unreachable: dict[str, list[str]] = {}  # unreachable domains and their listed queues
+    for name, error in results.errors.items():
         if isinstance(error, StoreFault):  # a damaged queue does not hide the others
             unreadable[name] = f"queue {name!r}: {error}"
         else:
-            away.setdefault(domains[name], []).append(name)
+            unreachable.setdefault(domains[name], []).append(name)
     for name, why in sorted(unreadable.items()):
         if fnmatch.fnmatchcase(name, pattern):
             output.note(f"skipped: {why}")
@@ -124,27 +124,27 @@ async def list_(store: Store, output: Output, pattern: str) -> None:
     listed = [
         one
         for one in sorted(found, key=lambda one: one.name)
-        if one.name in looked.told or one.name in away.get(one.domain, ())
+        if one.name in results.stats or one.name in unreachable.get(one.domain, ())
     ]
     if output.as_json:
         for one in listed:
-            output.record({**_description(one), **_stats(one, looked)})
+            output.record({**_description(one), **_stats(one, results)})
     else:
-        output.table(COLUMNS, [_row(one, looked.told.get(one.name)) for one in listed])
-    if away:
-        raise _unreachable(away, looked)
+        output.table(COLUMNS, [_row(one, results.stats.get(one.name)) for one in listed])
+    if unreachable:
+        raise _unreachable(unreachable, results)
 
 
-def _stats(queue: Queue, looked: Looked) -> dict[str, Any]:
-    stats = looked.told.get(queue.name)
-    return {"unreachable": str(looked.unread[queue.name])} if stats is None else {"stats": stats}
+def _stats(queue: Queue, results: BulkStatsResult) -> dict[str, Any]:
+    stats = results.stats.get(queue.name)
+    return {"unreachable": str(results.errors[queue.name])} if stats is None else {"stats": stats}
 
 
-def _unreachable(away: Mapping[str, list[str]], looked: Looked) -> Failure:
+def _unreachable(unreachable: Mapping[str, list[str]], results: BulkStatsResult) -> Failure:
     """Return the failure of a list that lacks some domains: the first error's exit code, a line per domain."""
-    errors = {domain: looked.unread[names[0]] for domain, names in away.items()}
+    errors = {domain: results.errors[names[0]] for domain, names in unreachable.items()}
     lines = [
-        f"{count(len(away[domain]), 'queue')} of domain {domain!r} are unreachable: {error}"
+        f"{count(len(unreachable[domain]), 'queue')} of domain {domain!r} unreachable: {error}"
         for domain, error in sorted(errors.items())
     ]
     failure = failure_of(next(iter(errors.values())))

@@ -12,7 +12,7 @@ from services.cli.commands.confirmation import Confirmation
 from services.cli.documents.bodies import file_option, given_bodies
 from services.cli.framework.command import TIMEOUT_S, Options, Seconds, plain_command, with_store
 from services.cli.terminal.exits import Exit, Failure, not_found, usage
-from services.cli.terminal.message import asker_of, origin
+from services.cli.terminal.message import open_client, origin
 from services.cli.terminal.output import Output
 from services.store import Queue, Store
 from services.store.model import CERTAIN, Protocol
@@ -77,7 +77,7 @@ async def _send(
         certain = queue.spec.remote.is_certain(attributes)
         await Confirmation(store, output, queue, certain).wait(encoded, given["timeout"])
         return
-    refused = await (await asker_of(store, queue)).publish(queue, [encoded], origin())
+    refused = await (await open_client(store, queue)).publish(queue, [encoded], origin())
     if refused:
         raise refused[0][1]
     output.line(f"stored in {queue.name}")

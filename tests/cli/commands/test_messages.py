@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from services.cli.commands.get import GetRun
-from services.cli.terminal.message import asker_of, body_writer
+from services.cli.terminal.message import body_writer, open_client
 from services.store import Delivery, QueueSpec, Store
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.cli.shell import Shell
 from tests.servers import eventually
 
@@ -239,14 +239,14 @@ def test_messages_are_on_the_disk_before_they_are_settled(
         found = await store.catalogue.find(queue)
         with (tmp_path / "bodies").open("wb") as file, monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", file)
-            getting = GetRun(found, await asker_of(store, found), 10, False, body_writer(10, False))
-            settle = Asker.settle
+            getting = GetRun(found, await open_client(store, found), 10, False, body_writer(10, False))
+            settle = AsyncClient.settle
 
-            async def settled(asker: Asker, written: list[Delivery]) -> None:
+            async def settled(client: AsyncClient, written: list[Delivery]) -> None:
                 assert synced == [len("one\ntwo\nthree\n")]
-                await settle(asker, written)
+                await settle(client, written)
 
-            patch.setattr(Asker, "settle", settled)
+            patch.setattr(AsyncClient, "settle", settled)
             assert await getting.step(lambda _: None)
 
     shell.with_store(get)
