@@ -26,14 +26,10 @@ LEFT_OUT = {
     "PenstockStoreDiskFillsUp": "volumes are told of by the kubelet; of a disk the exporter of a machine tells",
 }
 WORDS = (  # in this order
-    (
-        "A pod is there, and whoever asks it how it is gets no answer: it begins",
-        "A process gives no answer: it is not there, begins",
-    ),
+    ("A pod exists, but does not answer scrapes: it is", "A process does not answer scrapes: it is down, is"),
     (" in {{ $labels.pod }}", " at {{ $labels.instance }}"),
     ("$labels.pod", "$labels.instance"),
-    (": its Service sends nobody to it", ""),
-    (", and its Service sends nobody to it", ", and is not ready"),
+    (": its Service sends no clients to it", ""),
     ("pods", "processes"),
     ("pod", "process"),
     ("Pod ", "Process "),
