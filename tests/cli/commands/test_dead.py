@@ -55,7 +55,7 @@ def test_dead_letters_are_listed_and_filtered(shell: Shell, queue: str) -> None:
     assert bodies(shell, queue, "--older-than", "1h") == []
     table = shell.run("dead", "list", queue, "-n", "2")
     assert "c \\xff" not in table.text
-    assert table.err == "only the first 2 are shown: say -n 0 for all\n"
+    assert table.err == "only the first 2 are shown; use -n 0 for all\n"
 
 
 def test_ctrl_c_ends_a_search_that_takes_years(shell: Shell, queue: str) -> None:
@@ -164,7 +164,7 @@ def test_purged_ones_are_gone(shell: Shell, queue: str) -> None:
     assert done == {"queue": queue, "purged": 1}
     assert bodies(shell, queue) == ["1"]
     with shell.terminal("dead", "purge", queue, "--all") as terminal:
-        eventually(lambda: terminal.sees("Type the queue's name:"))
+        eventually(lambda: terminal.sees("Type the queue's name to confirm:"))
         terminal.type(f"{queue}\n")
         assert terminal.end() == 0
     assert shell.stats(queue)["dead_letters"] == 0
@@ -198,15 +198,15 @@ def test_up_to_one_that_is_named(shell: Shell, queue: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["redrive"], "say which ones"),
-        (["redrive", "--all", "--reason", "expired"], "not both"),
-        (["purge"], "say which ones"),
-        (["redrive", "--all", "--rate", "fast"], "as in 100/s"),
-        (["redrive", "--all", "--rate", "0/s"], "as in 100/s"),
-        (["list", "--older-than", "5"], "as in 30m"),
-        (["list", "--match", "("], "no regular expression"),
+        (["redrive"], "select letters with"),
+        (["redrive", "--all", "--reason", "expired"], "--all excludes"),
+        (["purge"], "select letters with"),
+        (["redrive", "--all", "--rate", "fast"], "such as 100/s"),
+        (["redrive", "--all", "--rate", "0/s"], "such as 100/s"),
+        (["list", "--older-than", "5"], "such as 30m"),
+        (["list", "--match", "("], "not a regular expression"),
         (["purge", "--until", "yesterday"], "the id of a dead letter"),
-        (["purge", "--all", "--until", "1-1"], "not both"),
+        (["purge", "--all", "--until", "1-1"], "--all excludes"),
     ],
 )
 def test_wrong_use(shell: Shell, queue: str, arguments: list[str], says: str) -> None:

@@ -162,7 +162,7 @@ def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: 
     """What stands before the damage is imported, once: --skip goes on behind it."""
     whole = garbage(b"1", INJURED) + garbage(b"2", ZOMBIE)
     error = shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=whole + rest)
-    beyond = ", and one more passes over the damaged one" if "unknown_reason" in says else ""
+    beyond = "; add one to --skip to pass over the damaged letter" if "unknown_reason" in says else ""
     assert error == f"bad_file: {says}{beyond} (2 dead letters imported; continue with --skip 2)"
     assert letters(shell, queue) == [("injured", "1"), ("zombie", "2")]
     again = shell.run("dead", "import", queue, GARBAGE, "--skip", "2", stdin=whole + garbage(b"3", ZOMBIE))
@@ -176,7 +176,7 @@ def test_skip_passes_over_a_reason_that_nobody_knows(shell: Shell, queue: str) -
     shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=file)
     error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "2", code=1, stdin=file)
     assert "unknown_reason at byte 29: reason 99" in error
-    assert error.endswith("(1 dead letter imported; go on behind them with --skip 3)")
+    assert error.endswith("(1 dead letter imported; continue with --skip 3)")
     again = shell.run("dead", "import", queue, GARBAGE, "--skip", "4", stdin=file)
     assert again.text == f"imported 0 dead letters into those of {queue}\n"
     assert letters(shell, queue) == [("zombie", "1"), ("injured", "2")]
@@ -250,8 +250,8 @@ def test_more_than_the_queue_keeps(
         error = json.loads(done.err)
         assert error["error"] == "letters_dropped"
         assert error["message"] == (
-            f"{target} keeps 3 dead letters (deadLetter.maxLength): the oldest were dropped, {dropped} in all; "
-            f"of {imported} imported {kept} are there"
+            f"{target} keeps at most 3 dead letters (deadLetter.maxLength): the {dropped} oldest were dropped; "
+            f"{kept} of {imported} imported are left"
         )
 
 
@@ -318,7 +318,7 @@ def test_a_page_of_an_import_is_bounded_by_octets_too(tmp_path: Path) -> None:
 
 def test_wrong_use(shell: Shell, queue: str, tmp_path: Path) -> None:
     for command in ("export", "import"):
-        assert "say in which format: one of --garbage-msg" in shell.fails("dead", command, queue, code=2)
+        assert "choose a format: one of --garbage-msg" in shell.fails("dead", command, queue, code=2)
         assert shell.fails("dead", command, "nowhere", GARBAGE, code=4).startswith("queue_unknown: ")
     missing = ("dead", "import", queue, GARBAGE, "--file", str(tmp_path / "none"))
     assert "cannot be read: No such file" in shell.fails(*missing, code=2)
@@ -326,7 +326,7 @@ def test_wrong_use(shell: Shell, queue: str, tmp_path: Path) -> None:
     assert shell.fails(*folder, code=2) == "usage: / cannot be read: Is a directory"
     with shell.terminal("dead", "export", queue, GARBAGE) as terminal:
         assert terminal.end() == 2
-        eventually(lambda: terminal.sees("this is not for a terminal"))
+        eventually(lambda: terminal.sees("the output is binary"))
     with shell.terminal("dead", "import", queue, GARBAGE) as terminal:
         assert terminal.end() == 2
         assert terminal.sees("name a file with --file")

@@ -20,7 +20,7 @@ def test_ready_messages_are_removed_for_good(shell: Shell, queue: str) -> None:
     )
     told = shell.run("queue", "purge", queue, "--dry-run", "--json").object
     assert told == {"dry_run": True, "ready": 2, "in_flight": 0}
-    assert "say --yes" in shell.fails("queue", "purge", queue, code=2)
+    assert "use --yes" in shell.fails("queue", "purge", queue, code=2)
     assert _ready(shell, queue) == 2
     assert shell.run("queue", "purge", queue, "--yes").text == f"removed 2 messages of {queue}\n"
     assert (_ready(shell, queue), shell.stats(queue)["emptied"]) == (0, 2)
@@ -33,7 +33,7 @@ def test_at_a_terminal_the_name_is_typed_in(shell: Shell, new_queue: Callable[..
     shell.run("put", name, "one")
     for typed, code, left in ((f"{name}x", 2, 2), (name, 0, 1)):
         with shell.terminal("queue", "purge", name) as terminal:
-            eventually(lambda terminal=terminal: terminal.sees("Type the queue's name:"))
+            eventually(lambda terminal=terminal: terminal.sees("Type the queue's name to confirm:"))
             shell.run("put", name, "later")  # it was not counted, and stays
             terminal.type(f"{typed}\n")
             assert terminal.end() == code

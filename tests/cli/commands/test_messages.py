@@ -317,7 +317,7 @@ def test_a_terminal_obeys_no_message(shell: Shell, queue: str) -> None:
 def test_put_at_a_terminal_wants_a_body(shell: Shell, queue: str) -> None:
     with shell.terminal("put", queue) as terminal:
         assert terminal.end() == 2
-        assert terminal.sees("no BODY")
+        assert terminal.sees("no message")
 
 
 def test_at_most_once_queues_have_nothing_to_give_back(shell: Shell, new_queue: Callable[..., str]) -> None:

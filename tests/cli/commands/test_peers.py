@@ -112,7 +112,7 @@ def test_peers_and_queues_stand_in_one_file(shell: Shell, peers: None) -> None:
 def test_a_peer_may_have_the_name_of_a_queue_but_not_of_another_peer(shell: Shell) -> None:
     text = DOCUMENTS + "---\nmetadata: {name: shop}\n" + "---\n" + DOCUMENTS
     error = shell.run("peer", "apply", "-f", "-", code=2, stdin=text.encode()).err.splitlines()
-    assert [line.partition("): ")[2].partition(" is declared already")[0] for line in error] == [
+    assert [line.partition("): ")[2].partition(" is already declared")[0] for line in error] == [
         "the peer 'shop'",
         "the peer 'warehouse'",
     ]

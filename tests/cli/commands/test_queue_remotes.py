@@ -61,7 +61,7 @@ def test_show_says_that_those_who_share_a_queue_are_not_shown(
     """rqp_mca.md 2.3: nobody is kept out, so the store knows of none; one who has it alone is told all the same."""
     binding = ("--bindings-rqp-mca-queue-id", "4711")
     name = new_queue(*binding, "--no-bindings-rqp-mca-exclusive")
-    not_shown = "nobody alone (exclusive: false): who has it assigned over RQP/MCA is not shown"
+    not_shown = "shared (exclusive: false): its RQP/MCA consumers are not shown"
     assert not_shown in shell.run("queue", "show", name).text
     assert shell.stats(name)["reserved_by"] == ""
 

@@ -105,7 +105,7 @@ def test_at_a_terminal_the_name_is_typed_in(
     name = new_queue()
     shell.run("put", name, "x")
     with shell.terminal("queue", "delete", name) as terminal:
-        eventually(lambda: terminal.sees("type the queue's name:"))
+        eventually(lambda: terminal.sees("Type the queue's name to delete them too:"))
         terminal.type((name if code == 0 else typed) + "\n")
         assert terminal.end() == code
 
@@ -193,14 +193,16 @@ def test_a_queue_that_nobody_sees_to_any_more_is_released(shell: Shell, queue: s
     shell.with_store(
         lambda store: store.catalogue.declare(queue, QueueSpec(max_length=7), owner, replace=True)
     )
-    assert shell.run("queue", "release", queue).text == f"released {queue}, which was of {owner}\n"
+    assert shell.run("queue", "release", queue).text == f"released {queue}, which belonged to {owner}\n"
     told = shell.run("queue", "show", queue, "--json").object
     assert (told["owner"], told["spec"]) == (f"released {owner}", {"maxLength": 7, "ackLevel": "fsync"})
     error = shell.fails("queue", "release", queue, code=1)
-    assert error.startswith(f"not_owned: queue {queue!r} is of 'released {owner}' and of no resource")
+    assert error.startswith(
+        f"not_owned: queue {queue!r} belongs to 'released {owner}' and to no Kubernetes resource"
+    )
 
 
 def test_what_a_file_declared_is_not_released(shell: Shell, queue: str) -> None:
     error = shell.fails("queue", "release", queue, code=1)
-    assert error.startswith(f"not_owned: queue {queue!r} is of 'test' and of no resource")
+    assert error.startswith(f"not_owned: queue {queue!r} belongs to 'test' and to no Kubernetes resource")
     assert shell.run("queue", "show", queue, "--json").object["owner"] == "test"

@@ -52,19 +52,19 @@ def test_people_get_figures_and_tables(clear: Shell) -> None:
     give(clear, report())
     lines = clear.run("report").text.splitlines()
     assert lines[0].startswith(
-        "2025-11-23 17:00 until now, 2025-11-24 16:00:00 UTC (24 hours, 2 with records, the last still running); "
+        "2025-11-23 17:00 until now, 2025-11-24 16:00:00 UTC (24 hours, 2 with records, the last one incomplete); "
         "run 2025-11-24T16, "
     )
     said = [" ".join(line.split()) for line in lines]
     for wanted in (
-        "not all is known: samples lost 15, streams vanished or gone back 2, quarantined 5, too late for the tables 4",
-        "put in 1,200, 337.6 KiB",
+        "incomplete: samples lost 15, streams deleted or rewound 2, quarantined 5, too late for the tables 4",
+        "published 1,200, 337.6 KiB",
         "refused 6: queue_full 6",
-        "error budget used 497.5 % of what the objective leaves, 99.9 %",
+        "error budget used 497.5 %, with an objective of 99.9 %",
         "dead letters 12: attempts 9, expired 3",
-        "died, as queues count 14",
-        "time to death half 3 ms, 90 % 20 ms, 99 % 600 ms",
-        "redriven 8, died again 2, helped 75 %",
+        "dead letters, as queues count 14",
+        "time until dead p50 3 ms, p90 20 ms, p99 600 ms",
+        "redriven 8, dead again 2, success 75 %",
         "read by the run 13 dead letters, 720 samples; quarantined 2, samples lost 5",
         "orders main attempts timeout after 0 ms 9 2025-11-24 15:59:00 1763990000000-0",
         "orders main 12 6 994 900 40 ms 7.5 s",
@@ -92,7 +92,7 @@ def test_a_report_of_an_older_job_has_no_hour_that_runs(clear: Shell) -> None:
 
 def test_a_report_of_nothing_says_so(clear: Shell) -> None:
     give(clear, report(period={"first": "", "last": "", "hours": 24, "known": 0}, queues=[], edges=[]))
-    assert "there is nothing yet" in clear.run("report").text.splitlines()[0]
+    assert "no records yet" in clear.run("report").text.splitlines()[0]
 
 
 def test_what_strangers_wrote_is_no_order_to_a_terminal(clear: Shell) -> None:

@@ -107,6 +107,6 @@ def test_user_is_set_on_every_server_and_survives_failovers(
 
 
 def test_password_and_apply_are_given_together(alone: Shell) -> None:
-    assert "are given together" in alone.fails("store", "rights", "--apply", code=2)
+    assert "require each other" in alone.fails("store", "rights", "--apply", code=2)
     alone.write("empty", "\n")
     assert "is empty" in alone.fails("store", "rights", "--apply", "--password-file", "empty", code=2)

@@ -93,7 +93,7 @@ def test_a_node_that_does_not_write_any_more_is_silent(board: Shell) -> None:
     assert told["chains"] == [{"nodes": ["a:1", "b:1", "c:1"], "is_closed": False}]
     lines = board.run("ring", "status", "--group", "7001").text.splitlines()
     assert lines[0] == (
-        "group 7001: 3 nodes with this store, part of a ring that is not all seen from here, without a leader"
+        "group 7001: 3 nodes with this store, part of a ring, the rest is not visible from this store, without a leader"
     )
     assert lines[-1].rstrip().endswith("silent for 1m")
 
@@ -132,7 +132,7 @@ def test_a_whole_ring_of_which_one_node_is_here(board: Shell) -> None:
     assert told["is_ring"] is None
     assert told["chains"] == [{"nodes": ["e:1", "a:1", "b:1"], "is_closed": False}]
     assert first == (
-        "group 7001: 1 node with this store, part of a ring that is not all seen from here, led by c:1"
+        "group 7001: 1 node with this store, part of a ring, the rest is not visible from this store, led by c:1"
     )
 
 
@@ -158,7 +158,7 @@ def test_who_is_far_from_the_gap_may_still_believe_in_a_leader(board: Shell) -> 
     write(board, 7001, document("e:1", leader="y:1", predecessor=link("y:1"), successor=link("y:1")))
     told, line = status(board)
     assert (told["is_ring"], told["leaders"]) == (False, ["y:1"])
-    assert line == "group 7001: 3 nodes with this store, not one ring, led by y:1"
+    assert line == "group 7001: 3 nodes with this store, several rings, led by y:1"
 
 
 def test_a_leader_who_is_not_heard_any_more(board: Shell) -> None:
@@ -178,12 +178,12 @@ def test_a_node_that_takes_no_part_opens_no_ring(board: Shell) -> None:
     told, _ = status(board)
     assert (told["is_ring"], told["leaders"]) == (None, ["c:1"])
     assert board.run("ring", "status", "--group", "7001").text.endswith(
-        "d:1 takes no part: the store refuses\n"
+        "d:1 is not taking part: the store refuses\n"
     )
     write(board, 7001, *RING)
     told, first = status(board)
     assert (told["is_ring"], told["leaders"]) == (False, ["c:1"])
-    assert first == "group 7001: 4 nodes with this store, not one ring, led by c:1"
+    assert first == "group 7001: 4 nodes with this store, several rings, led by c:1"
 
 
 def test_where_all_are_silent(board: Shell) -> None:

@@ -51,7 +51,7 @@ async def _paused(store: Store, name: str) -> None:
 def test_the_attribute_certain_as_text_is_true_or_false(shell: Shell, stays: str) -> None:
     shell.run("put", stays, "--attr", "certain=false", "not kept")
     said = shell.fails("put", stays, "--attr", "certain=no", "refused", code=2)
-    assert "the attribute certain is true or false in a queue that leads elsewhere, not 'no'" in said
+    assert "the attribute certain must be true or false in a transmission queue, not 'no'" in said
     queue = shell.with_store(lambda store: store.catalogue.find(stays))
     remote = queue.spec.remote
     assert [remote.is_certain({"certain": told}) for told in ("false", "False", "true", False, "no")] == [
@@ -100,7 +100,7 @@ def test_several_that_are_as_good_are_not_guessed_at(shell: Shell, number: int) 
     for letter in "ab":
         declare(shell, f"{letter}{number}", "rqp-cast", key=number, peers=[letter])
     said = shell.fails("rqp", "send", "--key", str(number), "x", code=2)
-    assert said == f"several_queues: a{number}, b{number} lead there: say which one with --queue"
+    assert said == f"several_queues: a{number}, b{number} lead there: choose one with --queue"
     assert shell.run("rqp", "send", "--queue", f"b{number}", "x").text == f"stored in b{number}\n"
 
 
@@ -114,9 +114,9 @@ def test_what_cannot_be_sent(shell: Shell, queue: str, stays: str, number: int) 
     shell.run("rqp", "send", "--key", str(elsewhere), "x")
     assert shell.fails("rqp", "send", "--queue-id", str(number), "x", code=4).startswith("not_found")
     assert shell.fails("rqp", "send", "--queue", "nowhere", "x", code=4).startswith("queue_unknown")
-    assert "leads to no other system" in shell.fails("rqp", "send", "--queue", queue, "x", code=2)
+    assert "is no transmission queue" in shell.fails("rqp", "send", "--queue", queue, "x", code=2)
     for options_ in ((), ("--key", "1", "--queue-id", "1"), ("--key", "1", "--queue", "a")):
-        assert "say where to" in shell.fails("rqp", "send", *options_, "x", code=2)
+        assert "name the target" in shell.fails("rqp", "send", *options_, "x", code=2)
     assert "usage" in shell.fails("rqp", "send", "--key", str(1 << 32), "x", code=2)
     large = b"x" * ((1 << 20) + 1)
     for wait in ((), ("--wait",)):

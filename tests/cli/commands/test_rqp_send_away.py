@@ -76,7 +76,7 @@ def test_the_store_falls_silent(quiet: Shell, server: Server) -> None:
     finally:
         server.cont()
     assert told == {"queue": GOAL, "state": "unknown", "reason": "store_unavailable"}
-    assert json.loads(said)["message"] == "stored in away, but the store does not answer"
+    assert json.loads(said)["message"] == "stored in away, but the store is not responding"
     assert took_s < 3 + LAST_S + REPLY_TIMEOUT_S / 2
 
 

@@ -25,7 +25,7 @@ def test_somebody_else_takes_it(quiet: Shell, server: Server) -> None:
     sending.work(lambda _, client, got: client.settle(got))
     told, said = sending.end(1)
     assert told == {"queue": GOAL, "state": "taken", "reason": "taken"}
-    assert "somebody else took it out of away: test-" in said
+    assert "another session took it out of away: test-" in said
     assert fates(server) == []
 
 
@@ -34,7 +34,7 @@ def test_its_queue_is_emptied(quiet: Shell) -> None:
     quiet.run("queue", "purge", GOAL, "--yes")
     told, said = sending.end(1)
     assert told == {"queue": GOAL, "state": "emptied", "reason": "emptied"}
-    assert f"{GOAL} was emptied, and the message is gone for good" in said
+    assert f"{GOAL} was purged, and the message with it" in said
 
 
 def test_it_is_given_back_and_dies(quiet: Shell) -> None:
@@ -52,7 +52,7 @@ def test_it_is_given_back_and_dies(quiet: Shell) -> None:
     assert complaint["error"] == "no_receiver"
     assert complaint["message"].endswith("): nobody has it")
     letter = quiet.run("dead", "list", GOAL, "--json").object["id"]
-    assert f"dead letters of {GOAL}, not in it any more ({letter})" in complaint["message"]
+    assert f"it became dead letter {letter} of {GOAL}" in complaint["message"]
 
 
 def test_it_expires(quiet: Shell) -> None:
@@ -83,7 +83,7 @@ def test_why_it_waits(quiet: Shell, server: Server) -> None:
     sending = Sending(quiet, "--timeout", "5", as_json=False)
     assert sending.process.stderr is not None
     first = sending.process.stderr.readline().decode()
-    assert first == "waiting: not_carried: no edge carries its messages away: start `penstock serve rqp`\n"
+    assert first == "waiting: not_carried: no edge sends its messages: start `penstock serve rqp`\n"
     declare(quiet, paused=True)
     second = sending.process.stderr.readline().decode()
     assert second == "waiting: queue_paused: queue 'away' is paused\n"
@@ -202,6 +202,6 @@ def test_whoever_does_not_wait_any_longer(
     assert sending.process.stderr.readline().startswith(b"waiting: not_carried")
     sending.process.send_signal(signum)
     _, said = sending.end(code)
-    assert said == "not waited for: it was not confirmed yet, and stays in away"
+    assert said == "stopped waiting: it is not confirmed yet and stays in away"
     assert quiet.stats(GOAL)["ready"] == 1
     assert fates(server) == []

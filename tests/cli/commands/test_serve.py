@@ -128,6 +128,6 @@ def test_a_fault_of_an_edge_has_its_label_and_the_log_the_traceback(alone: Shell
         capture_output=True,
         text=True,
     )
-    assert done.stdout == "edge_failed faulty failed: ArithmeticError: a fault of ours; its log says where\n"
+    assert done.stdout == "edge_failed faulty failed: ArithmeticError: a fault of ours; see its log\n"
     (event,) = [one for one in map(json.loads, done.stderr.splitlines()) if one["action"] == "failed"]
     assert "in start" in event["exc_info"]

@@ -31,13 +31,11 @@ def test_queue_list_shows_the_queues_of_every_shard_that_answers(alone: Shell, c
     listed = alone.run("queue", "list", code=3)
     rows = {line.split()[0]: line for line in listed.text.splitlines()[2:]}
     assert sorted(rows) == ["gone1", "gone2", "here", "there"]
-    assert [name for name, row in rows.items() if f"domain {lost!r} cannot be reached" in row] == [
+    assert [name for name, row in rows.items() if f"domain {lost!r} is unreachable" in row] == [
         "gone1",
         "gone2",
     ]
-    assert listed.err.startswith(
-        f"penstock: store_unavailable: 2 queues of domain {lost!r} cannot be reached: "
-    )
+    assert listed.err.startswith(f"penstock: store_unavailable: 2 queues of domain {lost!r} unreachable:  ")
     assert len(listed.err.splitlines()) == 1
 
     objects = {told["name"]: told for told in alone.run("queue", "list", "--json", code=3).objects}

@@ -83,8 +83,8 @@ def test_an_import_that_is_not_answered_tells_between_what_and_what_it_is(
     assert importing.returncode == 5
     assert error.startswith(b"penstock: outcome_unknown: ")
     told = (
-        "(200 dead letters imported, and of the next 50 nobody knows; go on with --skip 200, and these may come twice, "
-        "or with --skip 250, and they may be missing)\n"
+        "(200 dead letters imported, the next 50 may be; continue with --skip 200, which may duplicate those, "
+        "or with --skip 250, which may lose them)\n"
     )
     assert error.decode().endswith(told)
 

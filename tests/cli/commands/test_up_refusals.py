@@ -22,7 +22,7 @@ from tests.sysv.namespace import own_machine
 def test_the_health_port_may_not_be_that_of_something_else(alone: Shell, other: tuple[str, str]) -> None:
     name = other[1].partition("=")[0] if other[0] == "--set" else other[0]
     assert alone.fails("up", "--set", "health.port=9162", *other, code=2) == (
-        f"bad_settings: health.port: {name} has port 9162, too: give one of them another port"
+        f"bad_settings: health.port: {name} also uses port 9162: change one of them"
     )
 
 

@@ -70,7 +70,7 @@ def test_a_store_of_another_user_is_not_used() -> None:
         os.chown(planted.path / "up.lock", 65_533, -1)
         os.seteuid(65_534)
         try:
-            with pytest.raises(Failure, match=r"up\.lock belongs to uid 65533: give --data-dir"):
+            with pytest.raises(Failure, match=r"up\.lock belongs to uid 65533: set --data-dir"):
                 Folder(planted.path).tenant()
             os.seteuid(0)
             assert Folder(planted.path).tenant() is not None  # root uses any

@@ -33,8 +33,8 @@ def test_ports_of_listeners_and_of_the_console_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("first", "says"),
     [
-        (9162, "edges.pubsub.listeners.text.port has port 9162, too: give one of them another port"),
-        (65_534, "only 2 are free up to 65535"),
+        (9162, "edges.pubsub.listeners.text.port also uses port 9162: change one of them"),
+        (65_534, "only 2 are free"),
     ],
 )
 def test_a_first_port_that_cannot_be_is_refused(first: int, says: str) -> None:

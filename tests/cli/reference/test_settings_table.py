@@ -45,7 +45,7 @@ def test_it_says_what_there_is_and_what_may_be() -> None:
     ]
     assert told[f"{listener}.dialect"][1] == "`document`, `reference`"
     assert told[f"{listener}.tls.min_version"][:2] == ["`'1.2'`", "`'1.2'`, `'1.3'`"]
-    assert told[f"{listener}.tls.key"][0] == "must be said"
+    assert told[f"{listener}.tls.key"][0] == "required"
     assert told["edges.tmq.max_message_bytes"][:2] == [
         "`1048576` (1 MiB)",
         "whole number from 1 to 15 MiB",
