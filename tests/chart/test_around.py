@@ -31,7 +31,7 @@ def test_a_release_that_has_it_twice_can_be_upgraded(
     notes = cluster.helm("upgrade", *said, "--render-subchart-notes")
     for one, other in (("inner", "outer"), ("outer", "inner")):
         assert cluster.get("statefulset", f"{RELEASE}-{one}-redis", release.namespace)
-        assert f"WARNING: {RELEASE}-{other} has an operator in this namespace, too" in notes
+        assert f"WARNING: {RELEASE}-{other} also has an operator in this namespace" in notes
     with pytest.raises(
         CommandFailed, match=f"the release's store is {RELEASE}-inner-redis, and under the new"
     ):

@@ -105,7 +105,7 @@ def test_a_release_beside_another_is_warned(installed: Release) -> None:
         "crds.enabled=false",
     )
     said = installed.cluster.helm(*words, *DRY)
-    assert f"WARNING: {RELEASE} has an operator in this namespace, too" in said
+    assert f"WARNING: {RELEASE} also has an operator in this namespace" in said
 
 
 # Rights ---------------------------------------------------------------------------------------------------------------

@@ -31,21 +31,21 @@ class Hint:
 
 
 HINTS = (
-    Hint("Alerts lead to no runbooks: say where", ALERTS, together(ALERTS, RUNBOOKS)),
-    Hint("(monitoring.prometheusRule.runbookUrl)", ALERTS, {}),
+    Hint("Alerts have no links to runbooks: set", ALERTS, together(ALERTS, RUNBOOKS)),
+    Hint("set monitoring.prometheusRule.runbookUrl", ALERTS, {}),
     Hint(f"tmq-document {NAME}-tmq.shop:6161", {}, nested("edges.tmq.enabled", False)),
     Hint(f"tmq-document {NAME}-tmq.shop:7", nested("edges.tmq.ports.tmq-document.servicePort", 7), {}),
     Hint("kind: Queue metadata: name: orders", {}, nested("operator.enabled", False)),
-    Hint("The operator is off: set the store up once", nested("operator.enabled", False), {}),
-    Hint("One message through every edge, and back:", {}, nested("helmTest.enabled", False)),
+    Hint("The operator is off: set up the store", nested("operator.enabled", False), {}),
+    Hint("Test the release: send a message through every edge:", {}, nested("helmTest.enabled", False)),
     Hint("helm test demo --namespace shop --logs", {}, nested("helmTest.enabled", False)),
-    Hint("and back, and what the console tells:", CONSOLE, LOOPBACK),
-    Hint("Nodes of the ring keep what they have to send", {}, nested("edges.ring.enabled", False)),
+    Hint("through every edge, and query the console:", CONSOLE, LOOPBACK),
+    Hint("Unsent messages of ring nodes wait", {}, nested("edges.ring.enabled", False)),
     Hint("penstock queue list 'ring/*'", {}, nested("edges.ring.ports.ring.enabled", False)),
     Hint("The store is the chart's own: one pod", {}, OUTSIDE),
-    Hint("Its data goes with its pod", nested("redis.persistence.enabled", False), {}),
-    Hint("Its data goes with its pod", nested("redis.persistence.enabled", False), OUTSIDE),
-    Hint("this prints: penstock store rights --user till", OUTSIDE, {}),
+    Hint("Its data is lost with its pod", nested("redis.persistence.enabled", False), {}),
+    Hint("Its data is lost with its pod", nested("redis.persistence.enabled", False), OUTSIDE),
+    Hint("the output of: penstock store rights --user till", OUTSIDE, {}),
     Hint("WARNING: operator.acceptLoss is set.", nested("operator.acceptLoss", True), {}),
     Hint("The console, a page and an HTTP API:", CONSOLE, {}),
     Hint(f"port-forward --namespace shop service/{NAME}-console 9180:80 ", CONSOLE, LOOPBACK),
@@ -75,7 +75,7 @@ def test_they_say_what_is_installed_and_nothing_of_warnings() -> None:
 
 
 ANALYTICS = together(ALERTS, nested("analytics.enabled", True))
-STALE = "sounds when a report is older than"
+STALE = "fires when a report is older than"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_report_that_cannot_be_in_time_is_warned_of(schedule: str, hours: floa
         values = nested("monitoring.prometheusRule.analyticsStaleSeconds", stale)
         return notes(together(ANALYTICS, nested("analytics.schedule", schedule), values))
 
-    assert f"leaves {seconds} s between two runs" in told(seconds)
+    assert f"has {seconds} s or more between two runs" in told(seconds)
     assert STALE not in told(seconds + 1)
 
 

@@ -44,6 +44,6 @@ def test_schedules_are_those_of_cron() -> None:
 
 def test_a_name_that_begins_with_a_digit_is_for_newer_clusters() -> None:
     """Those before refuse the Services, when other objects are made already."""
-    with pytest.raises(Refused, match="the name 7up is none that a Service can have"):
+    with pytest.raises(Refused, match="the name 7up is not valid for a Service"):
         render({"fullnameOverride": "7up"}, flags=("--kube-version", "1.34.0"))
     assert render({"fullnameOverride": "7up"}, flags=("--kube-version", "1.36.0")).of("Service")

@@ -132,7 +132,7 @@ def test_queues_wait_for_the_first_look_at_many_peers(new_operator: NewOperator,
 @pytest.mark.parametrize(
     ("kubeconfig", "says"),
     [
-        ("", "neither a service account nor a kubeconfig tells where the API server is"),
+        ("", "there is neither a service account nor a kubeconfig"),
         ("none", "No such file or directory: 'none'"),
     ],
 )
@@ -195,7 +195,7 @@ def test_a_namespace_without_rights_holds_up_no_other(
     seen.apply(queue("orders"), queue("old"))
     seen.becomes("queue", "orders", "True", "Declared")
     found = seen.becomes("queue", "old", "False", "Conflict")
-    assert "which another operator sees to" in found["message"]
+    assert "which another operator manages" in found["message"]
     assert "theirs" in keeper.peers()
     status, why = running.page("readyz")
     assert status == 503

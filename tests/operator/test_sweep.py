@@ -50,11 +50,11 @@ async def test_without_a_pass_for_long_it_is_stuck(sweep: Sweep, inside: Inside)
     inside.clock.now += LONG_S
     assert sweep.stuck() is None
     inside.clock.now += 1
-    assert sweep.stuck() == f"no pass for {LONG_S + 1:.0f} s"
+    assert sweep.stuck() == f"no sweep for {LONG_S + 1:.0f} s"
     await sweep.first()
     assert sweep.stuck() is None
     inside.clock.now += LONG_S + 1
-    assert sweep.stuck() == f"no pass for {LONG_S + 1:.0f} s"
+    assert sweep.stuck() == f"no sweep for {LONG_S + 1:.0f} s"
     async with running(sweep):
         await until(lambda: sweep.stuck() is None)
 

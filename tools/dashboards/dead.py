@@ -10,7 +10,7 @@ DEAD_NOW = f"max by ($WHOSE, queue) (penstock_queue_dead_messages{{{STANDS}}})"
 DEAD = Board(
     "dead-letters",
     "Dead letters",
-    "Undeliverable messages. Show them with `penstock dead list QUEUE`, redrive them with `penstock dead redrive QUEUE`.",
+    "Undeliverable messages: `penstock dead list QUEUE` shows them, `penstock dead redrive QUEUE` redrives them.",
     (*USUAL, CHOSEN),
     (
         Panel.of(

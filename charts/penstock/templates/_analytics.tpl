@@ -283,17 +283,17 @@ spec:
 {{- $own := .Values.analytics -}}
 {{- $output := $own.output -}}
 {{- if and $output.url $output.existingClaim -}}
-{{- fail "analytics.output: url and existingClaim are two places: leave one out" -}}
+{{- fail "analytics.output: url and existingClaim exclude each other: remove one of them" -}}
 {{- end -}}
 {{- if and (eq (include "penstock.analytics.hasPods" .) "true") (not $output.url) (not $output.existingClaim) (not (has "ReadWriteMany" $output.accessModes)) -}}
-{{- fail "analytics.executors: pods on several nodes write to one output: say analytics.output.url, an existingClaim that is ReadWriteMany, or accessModes=[ReadWriteMany] with a storageClass that has it" -}}
+{{- fail "analytics.executors: pods on several nodes write to one output: set analytics.output.url, an existingClaim with ReadWriteMany, or accessModes=[ReadWriteMany] with a storageClass that supports it" -}}
 {{- end -}}
 {{- with ($own.resources.limits | default dict).memory -}}
 {{- $limit := include "penstock.text" . -}}
 {{- $heap := include "penstock.analytics.driverMemory" $ -}}
 {{- $bytes := include "penstock.bytes" (printf "%sb" (lower $heap | trimSuffix "b")) | float64 -}}
 {{- if ge $bytes (include "penstock.bytes" $limit | float64) -}}
-{{- fail (printf "analytics.driverMemory: %s is not less than analytics.resources.limits.memory, %s, of which Python and the rest of Java need a part" $heap $limit) -}}
+{{- fail (printf "analytics.driverMemory: %s is not less than analytics.resources.limits.memory, %s, which Python and the rest of Java also need" $heap $limit) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

@@ -7,7 +7,7 @@
 {{- if and (ne (toString $asked) "") (not (kindIs "invalid" $asked)) (ne (toString $limit) "") -}}
 {{- $texts := list (include "penstock.text" $asked) (include "penstock.text" $limit) -}}
 {{- if gt (include "penstock.quantity" (first $texts) | float64) (include "penstock.quantity" (last $texts) | float64) -}}
-{{- fail (printf "%s: it asks for %s of %s and may have %s at most: make requests.%s less, or limits.%s more" $where (first $texts) $what (last $texts) $what $what) -}}
+{{- fail (printf "%s: the request of %s %s exceeds the limit of %s: reduce requests.%s or raise limits.%s" $where (first $texts) $what (last $texts) $what $what) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -57,15 +57,15 @@ tracing: { {{- $place.name }}: {{ $place.url | toJson }}, ratio: {{ .ratio | flo
 {{/* What would be ignored is refused. */}}
 {{- define "penstock.tracing.check" -}}
 {{- if and .Values.tracing.endpoint .Values.tracing.tracesEndpoint -}}
-{{- fail "tracing.tracesEndpoint: give tracing.endpoint or this, not both" -}}
+{{- fail "tracing.tracesEndpoint: tracing.endpoint and this exclude each other: remove one of them" -}}
 {{- end -}}
 {{- $place := include "penstock.tracing.place" . -}}
 {{- if and .Values.tracing.headersSecret (not $place) -}}
-{{- fail "tracing.headersSecret: nothing is traced: say tracing.endpoint, or leave it out" -}}
+{{- fail "tracing.headersSecret: tracing is off: set tracing.endpoint, or remove this value" -}}
 {{- end -}}
 {{- range list "tracingTo" "tracingPorts" -}}
 {{- if and (get $.Values.networkPolicy .) (not $place) -}}
-{{- fail (printf "networkPolicy.%s: nothing is traced: say tracing.endpoint, or leave it out" .) -}}
+{{- fail (printf "networkPolicy.%s: tracing is off: set tracing.endpoint, or remove this value" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

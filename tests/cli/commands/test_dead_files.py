@@ -41,7 +41,7 @@ def test_what_is_exported_is_garbage_msgs(shell: Shell, queue: str) -> None:
     *_, last = bury(shell, queue, ("injured", b"a"), ("partially_received", b"\x00b"), ("zombie", b""))
     done = shell.run("dead", "export", queue, GARBAGE)
     assert done.out == garbage(b"a", INJURED) + garbage(b"\x00b", PARTIALLY_RECEIVED) + garbage(b"", ZOMBIE)
-    assert done.err == f"exported 3 dead letters of {queue}; the last is {last}\n"
+    assert done.err == f"exported 3 dead letters of {queue}; the last id is {last}\n"
     assert shell.stats(queue)["dead_letters"] == 3  # they stay
 
 
@@ -113,7 +113,7 @@ def test_a_purge_up_to_the_last_exported_wants_the_same_filters(shell: Shell, qu
     done = shell.run("dead", "export", queue, GARBAGE, *filters)
     assert done.out == garbage(b"2", ZOMBIE)
     assert done.err == (
-        f"exported 1 dead letter of {queue}; the last is {last}: purge them with the same filters and ids\n"
+        f"exported 1 dead letter of {queue}; the last id is {last}: purge them with the same filters and ids\n"
     )
     shell.run("dead", "purge", queue, *filters, "--yes")
     assert letters(shell, queue) == [("injured", "1"), ("expired", "3")]

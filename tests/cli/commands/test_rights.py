@@ -89,7 +89,7 @@ def test_user_is_set_on_every_server_and_survives_failovers(
 
     apply = ("store", "rights", "--apply", "--password-file", "-")
     applied = alone.run(*apply, stdin=f"{PASSWORD}\n".encode(), REDIS_URL=admin).text
-    assert applied.count("user edge is set, kept") == len(servers)
+    assert applied.count("user edge is set, stored") == len(servers)
     assert applied.count("in its ACL file") == 2
     assert users(alone, admin, 0)["found"] == f"default, edge: the same on {len(servers)} servers"
     assert "may log in on each" in users(alone, edge, 0)["found"]

@@ -35,7 +35,7 @@ def test_queue_list_shows_the_queues_of_every_shard_that_answers(alone: Shell, c
         "gone1",
         "gone2",
     ]
-    assert listed.err.startswith(f"penstock: store_unavailable: 2 queues of domain {lost!r} unreachable:  ")
+    assert listed.err.startswith(f"penstock: store_unavailable: 2 queues of domain {lost!r} unreachable: ")
     assert len(listed.err.splitlines()) == 1
 
     objects = {told["name"]: told for told in alone.run("queue", "list", "--json", code=3).objects}

@@ -18,8 +18,8 @@ def test_a_locked_folder_tells_its_tenant(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "data")
     assert folder.tenant() is None
     folder.lock()
-    folder.tell(Tenant(os.getpid(), 7, "unix:///a/very/long/path"))
-    folder.tell(Tenant(os.getpid(), 7, "unix:///short"))
+    folder.publish(Tenant(os.getpid(), 7, "unix:///a/very/long/path"))
+    folder.publish(Tenant(os.getpid(), 7, "unix:///short"))
     assert Folder(tmp_path / "data").tenant() == Tenant(os.getpid(), 7, "unix:///short")
     with pytest.raises(Failure, match=f"pid {os.getpid()} already runs"):
         Folder(tmp_path / "data").lock()

@@ -222,7 +222,7 @@ async def test_somebody_who_is_always_quicker_is_given_way(
         resource = read(seen, "queue", "orders")
         quicker.wins = 1000
         statuses = Statuses(api, inside.recorder, inside.mirror, inside.metrics)
-        with pytest.raises(ApiError, match="it is changed all the time"):
+        with pytest.raises(ApiError, match="other clients keep changing it"):
             await asyncio.wait_for(statuses.settle(resource, WELL), 60)
         assert quicker.writes == len(CONFLICT_PAUSES_S)
         quicker.wins = quicker.writes + 1

@@ -23,7 +23,7 @@ from tests.operator.rights import rights
 from tests.servers import Server, eventually
 
 MISSING = (
-    "definitions: nobody has defined queues, peers, redrives of penstock.dev/v1alpha1: "
+    "definitions: the CRDs of queues, peers, redrives in penstock.dev/v1alpha1 are missing: "
     "apply the CRDs (crds.enabled)\n"
 )
 NewProgram = Callable[..., OperatorProgram]
@@ -59,8 +59,8 @@ def test_it_ends_with_a_failure_when_they_go(
     forget(cluster)
     assert first.ended() == 1
     (said,) = [line for line in first.text().splitlines() if line.startswith("penstock: ")]
-    assert said.startswith("penstock: the watches ended: nobody has defined ")
-    assert said.endswith(" of penstock.dev/v1alpha1: apply the CRDs (crds.enabled)")
+    assert said.startswith("penstock: the watches ended: the CRDs of ")
+    assert said.endswith(" in penstock.dev/v1alpha1 are missing: apply the CRDs (crds.enabled)")
     second = new_program()
     eventually(lambda: second.page("readyz") == (503, MISSING))
 
@@ -85,8 +85,8 @@ def test_definitions_of_another_version(
     new_program(sweep_s=1).ready()
     found = seen.becomes("queue", "orders", "False", "Invalid")
     assert found["message"] == (
-        "spec.newField: this operator does not know the field: leave it out; if nobody wrote it, the definitions "
-        "(CRDs) are of another version than the operator: upgrade the older of them"
+        "spec.newField: unknown field: remove it; if you did not write it, the CRDs and the operator are of different "
+        "versions: upgrade the older one"
     )
     cluster.patch("crd", "queues.penstock.dev", {"spec": {"versions": known}})
     seen.becomes("queue", "orders", "True", "Declared")
@@ -122,7 +122,7 @@ def test_each_need_makes_it_unready_until_it_is_met_again(
         eventually(partial(started.page, "readyz"), until=lambda page: is_unmet(page, need, why))
         assert started.page("healthz")[0] == 200
 
-    lacks("definitions", "nobody has defined queues")
+    lacks("definitions", "the CRDs of queues")
     define(cluster)
     lacks("resources", f"queues of {namespace} cannot be listed")
     seen = Seen(cluster, namespace)

@@ -28,7 +28,7 @@ def test_every_field_is_there() -> None:
 
 
 def test_a_page_without_a_place_for_them() -> None:
-    with pytest.raises(ValueError, match="there is no place for the fields of Queue"):
+    with pytest.raises(ValueError, match="the page lacks the markers for the fields of Queue"):
         filled("# Nothing")
 
 

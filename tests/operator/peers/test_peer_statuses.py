@@ -99,7 +99,7 @@ def test_one_that_somebody_else_holds_says_that_it_is_out_of_the_store(
     seen.becomes("peer", "shop", "True", "Declared")
     seen.delete("peer", "shop", patience_s=0)
     found = seen.becomes("peer", "shop", "False", "Removed")
-    assert found["message"] == "it is declared no more; the resource is held by example.org/hold"
+    assert found["message"] == "being deleted; waiting for the finalizers example.org/hold"
     assert keeper.peers() == {}
     eventually(lambda: seen.events("shop") == ["Declared", "Removed"])
     seen.finalizers("peer", "shop")

@@ -70,7 +70,7 @@ def test_the_oldest_peer_of_a_name(
     other.apply(peer("shop", "rqp-mca", "10.0.0.8"))
     found = other.becomes("peer", "shop", "False", "Conflict")
     assert found["message"] == (
-        f"an older Peer of this name is in namespace '{seen.namespace}': rename one of them, or delete one"
+        f"namespace '{seen.namespace}' has an older Peer of this name: rename or delete one of them"
     )
     seen.delete("peer", "shop")
     other.becomes("peer", "shop", "True", "Declared", QUICK_S)

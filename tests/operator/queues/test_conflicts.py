@@ -30,7 +30,7 @@ def test_one_name_in_two_namespaces(
     a_second_later(seen, "queue", "orders")
     other.apply(queue("mine", queueName="orders", maxLength=2))
     found = other.becomes("queue", "mine", "False", "Conflict")
-    assert f"belongs to Queue 'orders' in namespace '{seen.namespace}', which is older" in found["message"]
+    assert f"belongs to the older Queue 'orders' in namespace '{seen.namespace}'" in found["message"]
     assert keeper.owner("orders") == f"kubernetes {seen.namespace}/orders"
     keeper.put("orders", b"one")
     seen.delete("queue", "orders")
@@ -45,7 +45,7 @@ def test_one_number(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> No
     seen.apply(queue("new", bindings=MCA_7))
     found = seen.becomes("queue", "new", "False", "Conflict")
     assert found["message"] == (
-        f"an older Queue has rqp-mca 7 (Queue {seen.namespace}/old): choose other numbers, or delete one of them"
+        f"taken by an older Queue: rqp-mca 7 (Queue {seen.namespace}/old); choose other numbers or delete one of them"
     )
     assert keeper.find("new") is None
     seen.apply(queue("old", bindings={"rqpMca": {"queueId": 8}}))

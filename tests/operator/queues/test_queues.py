@@ -17,7 +17,7 @@ QUICK_S = 2.0  # what one Queue may take
 def test_a_queue_is_declared_and_followed(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.apply(queue("orders", maxLength=5))
     found = seen.becomes("queue", "orders", "True", "Declared", QUICK_S)
-    assert found["message"] == "as it is declared"
+    assert found["message"] == "declared in the store"
     kept = keeper.find("orders")
     assert kept is not None
     assert (kept.owner, kept.spec.max_length) == (f"kubernetes {seen.namespace}/orders", 5)
@@ -66,14 +66,14 @@ def test_a_queue_whose_peer_is_missing_or_of_another_protocol_waits(
 ) -> None:
     seen.apply(queue("out", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["shop"]}))
     found = seen.becomes("queue", "out", "False", "UnknownPeer")
-    assert found["message"] == "no Peer is named shop: apply one; messages wait until then"
+    assert found["message"] == "there is no Peer shop: create it; messages wait until then"
     keeper.put("out", b"waits")
     seen.apply(peer("shop"))
     seen.becomes("queue", "out", "True", "Declared", QUICK_S)
     seen.apply(peer("shop", "text"))
     found = seen.becomes("queue", "out", "False", "UnknownPeer", QUICK_S)
     assert found["message"] == (
-        "Peer shop speaks text, and the Queue leads there by rqp-mca: name one that does; messages wait until then"
+        "Peer shop uses text, not the Queue's protocol rqp-mca: name another Peer; messages wait until then"
     )
     seen.apply(peer("shop"))
     seen.becomes("queue", "out", "True", "Declared", QUICK_S)
@@ -140,7 +140,7 @@ def test_a_queue_with_a_big_document(operator: OperatorProgram, seen: Seen, keep
     document = queue("out", remote=remote, access=access, deletionPolicy="Delete")
     seen.cluster.create(document, seen.namespace)
     found = seen.becomes("queue", "out", "False", "UnknownPeer")
-    assert found["message"].startswith("no Peer is named 000x")
+    assert found["message"].startswith("there is no Peer 000x")
     seen.cluster.patch("queue", "out", {"spec": {"maxLength": 5}}, seen.namespace)
     seen.becomes("queue", "out", "False", "UnknownPeer")
     assert keeper.spec("out").max_length == 5

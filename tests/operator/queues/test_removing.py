@@ -45,7 +45,7 @@ def test_what_goes_with_a_queue_is_what_its_policy_says(
     assert (keeper.take("kept"), keeper.take("full")) == ([b"one"], [b"one"])
     assert keeper.owner("shared") == "kubernetes elsewhere/shared"
     eventually(lambda: seen.events("gone") == ["Declared", "Removed"])
-    assert seen.event("gone", "Removed").endswith("with it 2 messages and 3 dead letters")
+    assert seen.event("gone", "Removed").endswith("with 2 messages and 3 dead letters")
     eventually(lambda: seen.events("full") == ["Declared", "Retained"])
     assert operator.metric("penstock_operator_removed_total", outcome="Removed") == 2
     seen.declared(queue("kept"))
@@ -150,12 +150,12 @@ def test_one_that_somebody_else_holds_says_where_its_queue_is(
     depth = f'penstock_operator_queue_depth{{name="gone",namespace="{seen.namespace}"}}'
     assert depth in operator.page("metrics")[1]
     for name, says in (
-        ("gone", "the queue is gone"),
-        ("kept", "the queue stays in the store, as deletionPolicy says"),
+        ("gone", "the queue was deleted"),
+        ("kept", "the queue stays in the store (deletionPolicy)"),
     ):
         seen.delete("queue", name, patience_s=0)
         found = seen.becomes("queue", name, "False", "Removed")
-        assert found["message"] == f"{says}; the resource is held by example.org/hold"
+        assert found["message"] == f"{says}; the resource waits for the finalizers example.org/hold"
     assert (keeper.find("gone"), keeper.owner("kept")) == (None, f"kubernetes {seen.namespace}/kept")
     assert depth not in operator.page("metrics")[1]
     eventually(lambda: seen.events("gone") == ["Declared", "Removed"])

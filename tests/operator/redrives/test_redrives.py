@@ -35,7 +35,7 @@ def told(seen: Seen, name: str) -> tuple[int, int, int]:
 def test_all_go_back_in_their_order(orders: str, seen: Seen, keeper: Keeper) -> None:
     seen.apply(redrive("again", orders))
     found = seen.becomes("redrive", "again", "True", "Complete")
-    assert found["message"] == "5 dead letters are in orders"
+    assert found["message"] == "moved 5 dead letters to orders"
     assert told(seen, "again") == (5, 5, 0)
     assert keeper.take("orders") == numbered(5)
     eventually(lambda: seen.events("again") == ["Running", "Complete"])
@@ -48,7 +48,7 @@ def test_a_dry_run_moves_nothing(orders: str, seen: Seen, keeper: Keeper) -> Non
     seen.apply(redrive("look", orders, dryRun=True))
     seen.becomes("redrive", "look", "True", "Complete")
     assert told(seen, "look") == (5, 0, 5)
-    assert "none is moved" in seen.event("look", "Running")
+    assert "none are moved" in seen.event("look", "Running")
     assert len(keeper.dead("orders")) == 5
 
 
@@ -130,7 +130,7 @@ def test_a_source_that_is_made_anew_on_the_way(operator: OperatorProgram, seen: 
     keeper.declare("orders")
     keeper.kill("orders", 3, first=1000)
     found = seen.becomes("redrive", "again", "False", "Failed", 30)
-    assert "source 'orders' was deleted on the way" in found["message"]
+    assert "source 'orders' was deleted with its dead letters" in found["message"]
     matched, moved, remaining = told(seen, "again")
     assert (matched, moved + remaining) == (400, 400)
     assert moved >= 20
@@ -159,7 +159,7 @@ def test_queues_of_another_namespace(operator: OperatorProgram, seen: Seen, keep
     seen.apply(queue("ours"), redrive("steal", "theirs", target="ours"))
     found = seen.becomes("redrive", "steal", "False", "Failed")
     assert found["message"] == (
-        "queue 'theirs' belongs to a Queue in namespace 'elsewhere': apply the Redrive there"
+        "queue 'theirs' belongs to a Queue in namespace 'elsewhere': create the Redrive there"
     )
     assert len(keeper.dead("theirs")) == 3
 

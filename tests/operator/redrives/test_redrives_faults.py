@@ -124,7 +124,7 @@ async def test_a_target_that_goes_on_the_way(
     assert 0 < moved < 40
     assert told(seen, "again") == (40, moved, 40 - moved)
     assert inside.count(REDRIVEN) == moved
-    assert seen.condition("redrive", "again")["message"] == "target 'other' was deleted on the way"
+    assert seen.condition("redrive", "again")["message"] == "target 'other' was deleted during the redrive"
     await until(lambda: run.again == ([] if later_s else [resource.key]))
     await until(partial(counts, keeper, 0 if later_s else 1))
 
@@ -249,7 +249,7 @@ def test_a_status_that_somebody_wrote_and_nobody_can_read(
     new_operator().ready()
     for name, began in spoilt.items():
         found = seen.becomes("redrive", name, "False", "Failed")
-        assert f"status.startedAt is '{began}', which no operator writes" in found["message"]
+        assert f"status.startedAt is '{began}', which is not a valid time" in found["message"]
     seen.becomes("queue", "orders", "True", "Declared")
     keeper.kill("orders", 5)
     seen.apply(redrive("again", "orders"))

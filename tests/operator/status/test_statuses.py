@@ -19,7 +19,7 @@ TAKEN = "penstock_operator_events_total"
 
 
 def deep(depth: int, reason: Reason = Reason.DECLARED) -> Verdict:
-    return Verdict(Ready.YES, reason, "as it is declared", {"depth": depth})
+    return Verdict(Ready.YES, reason, "declared in the store", {"depth": depth})
 
 
 async def settle(inside: Inside, seen: Seen, verdict: Verdict) -> dict[str, Any]:
