@@ -127,7 +127,7 @@ ROWS = (
     Row(CHART, "TLS", UPGRADED),
     Row(CHART, "Namespaces and rights", Taken("e2e/test_release.py::test_a_tenant_installs_a_release")),
     Row(CHART, "Quotas, meshes, autoscalers", ON_NODE),
-    Row(CHART, "Watching it", ON_NODE),
+    Row(CHART, "Monitoring", ON_NODE),
     Row(CHART, "Commands in a cluster", ON_NODE),
     Row(CHART, "Console", ON_NODE),
     Row(CLI, "Which store", WITHOUT_STORE),

@@ -98,7 +98,7 @@ def test_the_page_of_the_chart_on_an_installed_release(release: Release, typist:
     page = "docs/chart.md"
     typist.section(page, "## Install", "kubectl label")
     typist.section(page, "## Quotas, meshes, autoscalers")
-    typist.section(page, "## Watching it")
+    typist.section(page, "## Monitoring")
     typist.type(Command(OUTSIDE_SECRET, ""))
     with step(f"{page}: commands in a cluster"):
         typist.section(page, "## Commands in a cluster")
