@@ -68,7 +68,7 @@ async def confirmed(store: Store, timeout_s: float | None, *, as_json: bool = Tr
     """'' if it was; else the label that the command ends with."""
     waiting = Confirmation(store, Output(as_json=as_json), await store.catalogue.find(GOAL), is_certain=True)
     try:
-        await waiting.of(records.encode(b"a message"), timeout_s)
+        await waiting.wait(records.encode(b"a message"), timeout_s)
     except Failure as failure:
         return f"{int(failure.exit)} {failure.label}"
     return ""

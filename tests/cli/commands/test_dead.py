@@ -135,7 +135,7 @@ def test_a_redrive_that_stops_goes_on_later(shell: Shell, new_queue: Callable[..
     bury(shell, small, *(("rejected", b"%d" % number) for number in range(5)))
     error = shell.fails("dead", "redrive", small, "--all", code=1)
     assert error.startswith("queue_full: ")
-    assert "3 left: the same command goes on with them" in error
+    assert "3 left: run the same command again to continue" in error
     assert shell.run("get", small, "--all").out == b"0\n1\n"
     shell.run("dead", "redrive", small, "--all", code=1)
     assert shell.run("get", small, "--all").out == b"2\n3\n"

@@ -118,7 +118,7 @@ def test_a_purge_up_to_the_last_exported_wants_the_same_filters(shell: Shell, qu
     shell.run("dead", "purge", queue, *filters, "--yes")
     assert letters(shell, queue) == [("injured", "1"), ("expired", "3")]
     whole = shell.run("dead", "export", queue, GARBAGE, "--until", last)
-    assert whole.err.startswith(f"exported 1 dead letter of {queue}; the last is ")
+    assert whole.err.startswith(f"exported 1 dead letter of {queue}; the last id is ")
     assert "filters" not in whole.err
     assert (
         shell.run("dead", "export", queue, GARBAGE, "--match", "^4").err
@@ -281,7 +281,7 @@ def test_ids_that_are_not_there_are_named(shell: Shell, queue: str) -> None:
     done = shell.run("dead", "export", queue, GARBAGE, second, "12-3", "no id", first, code=4)
     assert done.out == garbage(b"1", ZOMBIE) + garbage(b"2", INJURED)
     assert done.err.splitlines() == [
-        f"exported 2 dead letters of {queue}; the last is {second}: purge them with the same filters and ids",
+        f"exported 2 dead letters of {queue}; the last id is {second}: purge them with the same filters and ids",
         f"penstock: not_found: queue '{queue}' has no dead letter '12-3', 'no id'; see `penstock dead list {queue}`",
     ]
     assert shell.run("dead", "export", queue, GARBAGE, first, second, "--reason", "injured").code == 0

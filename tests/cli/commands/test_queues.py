@@ -138,7 +138,7 @@ def test_documents_are_applied_and_applied_again(shell: Shell) -> None:
             "document 2 (z): spec.maxLenght: unknown; allowed: domain,",
         ),
         ("metadata: {name: z}\nspec: {paused: 1, paused: 0}", "the key 'paused' is there twice"),
-        ("metadata: {name: good}", "document 2 (good): the queue 'good' is declared already in"),
+        ("metadata: {name: good}", "document 2 (good): the queue 'good' is already declared in"),
         ("kind: Topic\nmetadata: {name: z}", "document 2 (z): kind: must be 'Queue' or 'Peer', not 'Topic'"),
         ("kind: [Peer]", "document 2: kind: must be 'Queue' or 'Peer', not ['Peer']"),
         ("spec: {}", "document 2: metadata: missing"),

@@ -202,7 +202,7 @@ def test_names_of_strangers_do_no_harm(board: Shell) -> None:
 
 def test_where_nobody_is(board: Shell) -> None:
     told = board.fails("ring", "status", "--group", "7001", code=4)
-    assert told.startswith("not_found: no node of group 7001 has told this store of itself")
+    assert told.startswith("not_found: no node of group 7001 uses this store")
     board.fails("ring", "status", "--group", "0", code=2)
     write(board, 7001, RING[0], silent_ms=KEEP_MS // 2)
     assert board.run("ring", "status", "--group", "7001", "--json").object["nodes"][0]["is_silent"]

@@ -22,7 +22,7 @@ def test_an_edge_has_its_time_again_after_the_store_was_away(
     quiet: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It hears of the store's return no sooner than the command does."""
-    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+    monkeypatch.setattr(confirmation, "DIAGNOSIS_S", 0.05)
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 2.0)
     look, goes_at = DeliveryTracker.poll, time.monotonic() + 3600
     away_at: list[float] = []

@@ -100,7 +100,7 @@ def test_an_edge_is_not_waited_for_for_ever(
     quiet: Shell, monkeypatch: pytest.MonkeyPatch, condition: str
 ) -> None:
     """Whatever the last one said, which has gone; one that comes meanwhile is given its time."""
-    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+    monkeypatch.setattr(confirmation, "DIAGNOSIS_S", 0.05)
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 1.0)
 
     async def work(store: Store) -> None:
@@ -118,7 +118,7 @@ def test_an_edge_is_not_waited_for_for_ever(
 
 def test_a_paused_queue_is_waited_for(quiet: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has paused it goes on with it; and who gives a time-out waits for that."""
-    monkeypatch.setattr(confirmation, "NEWS_S", 0.05)
+    monkeypatch.setattr(confirmation, "DIAGNOSIS_S", 0.05)
     monkeypatch.setattr(confirmation, "UNCARRIED_S", 0.1)
 
     async def work(store: Store) -> None:

@@ -48,7 +48,7 @@ def test_serve_runs_one_edge_on_the_store_of_up(shell: Shell) -> None:
 
 
 def test_serve_needs_an_edge_and_a_store(alone: Shell) -> None:
-    assert "there is: pubsub, ring, rqp, tmq" in alone.fails("serve", "nonsense", code=2)
+    assert "edges are: pubsub, ring, rqp, tmq" in alone.fails("serve", "nonsense", code=2)
     assert alone.fails("serve", "tmq", code=3).startswith("no_store: ")
 
 

@@ -31,7 +31,7 @@ def test_what_was_sent_and_never_answered_is_unknown(ready: Shell, server: Serve
     assert putting.returncode == 5
     assert out == b""
     assert error.startswith(b"penstock: outcome_unknown: ")
-    assert b"1 message stored, of the next 1 nobody knows; --batch-id helps" in error
+    assert b"1 message stored, the next 1 may or may not be; use --batch-id" in error
     assert ready.run("get", "orders", "--all").text.splitlines() in (["one"], ["one", "two"])
 
 

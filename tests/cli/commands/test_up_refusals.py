@@ -103,7 +103,7 @@ def test_a_damaged_log_is_one_clear_line(alone: Shell, log: Path) -> None:
 def test_a_log_that_is_gone_is_refused_until_its_loss_is_accepted(alone: Shell, log: Path) -> None:
     shutil.rmtree(log)
     error = alone.fails("up", code=1)
-    assert error.startswith("dataset_lost: penstock-data had the data ")
+    assert error.startswith("dataset_lost: penstock-data had data set ")
     assert "penstock store init --accept-loss --data-dir penstock-data" in error
     assert not log.exists()  # nothing new stands in the way of a backup
     assert "dataset_lost" in alone.fails("store", "init", code=1)

@@ -65,7 +65,7 @@ def test_a_store_of_another_user_is_not_used() -> None:
         os.chmod(name, 0o755)
         planted = Folder(Path(name))
         planted.lock()
-        planted.tell(Tenant(os.getpid(), 7, "redis://203.0.113.1/"))
+        planted.publish(Tenant(os.getpid(), 7, "redis://203.0.113.1/"))
         (planted.path / "up.lock").chmod(0o644)
         os.chown(planted.path / "up.lock", 65_533, -1)
         os.seteuid(65_534)
