@@ -28,17 +28,17 @@ NOBODY = {  # a cluster that is never asked
         (
             "PENSTOCK_OPERATOR_DISCOVER_NAMESPACES",
             "yard,*",
-            "PENSTOCK_OPERATOR_DISCOVER_NAMESPACES: Value error, '*' is no name of a namespace",
+            "PENSTOCK_OPERATOR_DISCOVER_NAMESPACES: Value error, '*' is not the name of a namespace",
         ),
         (
             "PENSTOCK_OPERATOR_NAMESPACES",
             "*,shop",
-            "PENSTOCK_OPERATOR_NAMESPACES: Value error, write * for all namespaces, or name them",
+            "PENSTOCK_OPERATOR_NAMESPACES: Value error, use either * for all namespaces, or names",
         ),
         (
             "PENSTOCK_OPERATOR_NAMESPACES",
             "team-*",
-            "PENSTOCK_OPERATOR_NAMESPACES: Value error, 'team-*' is no name of a namespace: write them in full",
+            "PENSTOCK_OPERATOR_NAMESPACES: Value error, 'team-*' is not the name of a namespace: write full names",
         ),
         ("PENSTOCK_OPERATOR_SWEEP_S", "0", "PENSTOCK_OPERATOR_SWEEP_S: Input should be"),
         ("PENSTOCK_OPERATOR_SWEEP_S", "soon", "PENSTOCK_OPERATOR_SWEEP_S: Input should be a valid number"),

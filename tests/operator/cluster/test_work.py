@@ -19,6 +19,7 @@ from penstock_operator.cluster.work_queue import (
 from tests.operator.hurry import hurried
 
 ONE, OTHER = Key(Kind.QUEUE, "shop", "one"), Key(Kind.QUEUE, "shop", "other")
+FIRST = Key(Kind.PEER, "", "")
 JITTER = 0.2
 
 
@@ -36,7 +37,7 @@ class Looks:
         self.at: list[float] = []
         self.count: Counter[Key] = Counter()
         self.failed: list[Exception] = []
-        self.work = WorkQueue(self._look, lambda _, error: self.failed.append(error))
+        self.work = WorkQueue(self._look, lambda _, error: self.failed.append(error), first=FIRST)
         self._fails = fails
         self._lasts_s = lasts_s
 
@@ -179,7 +180,7 @@ def test_nobody_looks_at_what_somebody_has_alone() -> None:
 def test_one_goes_before_all_that_wait() -> None:
     """It came last, and every worker is busy."""
     order: list[Key] = []
-    urgent = Key(Kind.PEER, "", "")
+    urgent = FIRST
 
     async def look(key: Key) -> bool:
         order.append(key)

@@ -129,7 +129,7 @@ def test_nothing_is_made_that_nobody_would_remove(
         done = running.metric("penstock_operator_sweeps_total", result="done")
         eventually(lambda: running.metric("penstock_operator_sweeps_total", result="done") >= done + 2)
         found = seen.becomes("queue", "orders", "False", "Pending")
-        assert "waits for the finalizer penstock.dev/store" in found["message"]
+        assert "waiting for the finalizer penstock.dev/store" in found["message"]
         assert keeper.find("orders") is None
         seen.apply(role)
         seen.becomes("queue", "orders", "True", "Declared", 60)

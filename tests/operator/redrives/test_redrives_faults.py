@@ -12,7 +12,7 @@ import pytest
 from penstock_operator.cluster.resources import Key
 from penstock_operator.documents.redrive_spec import RedriveSpec
 from penstock_operator.redrives.redrive_run import Progress, RedriveRun
-from penstock_operator.redrives.redrive_status import TELL_S
+from penstock_operator.redrives.redrive_status import REPORT_S
 from penstock_operator.redrives.redrives import FOR_QUEUES_S, Redrives
 
 from services.store import Store
@@ -39,7 +39,7 @@ def test_it_is_told_now_and_then_and_counted(operator: OperatorProgram, seen: Se
     assert 0 < operator.metric(REDRIVEN) < 100
     seen.becomes("redrive", "slow", "True", "Complete", 60)
     ends = 2  # the first and the last are written at once
-    assert operator.metric(WRITTEN, kind="redrives") <= (time.monotonic() - began) / TELL_S + ends
+    assert operator.metric(WRITTEN, kind="redrives") <= (time.monotonic() - began) / REPORT_S + ends
     assert operator.metric(REDRIVEN) == 100
 
 

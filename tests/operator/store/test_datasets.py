@@ -102,7 +102,7 @@ async def test_who_may_not_remember_says_so_once_and_tries_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """As with rights of somebody's own making. The change that it saw meanwhile is told, and remembered then."""
-    monkeypatch.setattr(datasets, "AGAIN_S", 0.05)
+    monkeypatch.setattr(datasets, "RETRY_S", 0.05)
     api, metrics = Api(lambda: access(api_server.as_user("developer"))), Metrics()
     if before:
         known: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": MAP}}
