@@ -44,7 +44,8 @@ BREAKS = counter(
     more="`inbound`, `outbound` or `both`, with the reason: `closed` (by the neighbour), `reset`, `ack_timeout`, "
     "`silence`, `hung` (no proposal comes around), `forced` (BreakLinkForced), `vain` (another node cannot connect), "
     "`other_ring` (found: they merge), `no_leader`, `stopping`, `store` (it is unavailable), `same_name` (another "
-    "process has the name), the labels of [2.5 and 2.7](../protos/ring.md), `other`. `penstock ring status` shows the last one",
+    "process has the name), the labels of [2.5 and 2.7](../protos/ring.md), `other`. `penstock ring "
+    "status` shows the last one",
 )
 DIALS = counter(
     "penstock_ring_dials_total",

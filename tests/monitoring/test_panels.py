@@ -161,7 +161,7 @@ def shows_what_is_chosen(prometheus: Prometheus) -> None:
                 assert prometheus.query(filled(ask.expr, {**everything(board), **own})), ask.called
                 if of_control & set(METRIC.findall(ask.expr)):
                     assert prometheus.query(filled(ask.expr, {**everything(board), **of_edges})), ask.called
-    ready = next(ask for ask in asks(load("overview")) if ask.title == "Pods that take requests")
+    ready = next(ask for ask in asks(load("overview")) if ask.title == "Ready pods")
     ((labels, pods),) = prometheus.query(filled(ready.expr, everything(load("overview")) | of_edges))
     assert (labels["edge"], pods) == ("tmq", 1)
 

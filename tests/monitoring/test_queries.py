@@ -94,9 +94,9 @@ def test_processes_of_others_are_not_shown(tmp_path: Path) -> None:
         [
             Known(f"edge: Memory: {legend}", {tmq: 100.0, rqp: 100.0}),
             Known(f"edge: Memory: {legend}", {rqp: 100.0}, {"edge": "rqp"}),
-            Known(f"edge: Processor time: {legend}", {tmq: 2.0, rqp: 2.0}),
+            Known(f"edge: CPU: {legend}", {tmq: 2.0, rqp: 2.0}),
             Known(f"overview: The operator's memory: {legend}", {operator: 100.0}),
-            Known(f"overview: The operator's processor time: {legend}", {operator: 2.0}),
+            Known(f"overview: The operator's CPU: {legend}", {operator: 2.0}),
         ],
     )
 
@@ -108,7 +108,7 @@ def test_without_kubernetes_series_have_no_namespace(tmp_path: Path) -> None:
         tmp_path,
         {ready: stands(1), 'penstock_queue_dead_messages{job="penstock",queue="orders"}': stands(3)},
         [
-            Known("overview: Pods that take requests: {{edge}}", {'edge="tmq"': 1.0}),
+            Known("overview: Ready pods: {{edge}}", {'edge="tmq"': 1.0}),
             Known("overview: Dead letters: dead", {"": 3.0}),
         ],
     )
@@ -158,7 +158,7 @@ def test_a_chosen_pod_of_an_edge_hides_no_other_kind_of_pod(tmp_path: Path) -> N
         tmp_path,
         series,
         [
-            Known("overview: Pods that take requests: {{edge}}", {f'{EAST},edge="tmq"': 1.0}, one),
+            Known("overview: Ready pods: {{edge}}", {f'{EAST},edge="tmq"': 1.0}, one),
             Known("overview: Dead letters: dead", {EAST: 3.0}, one),
             Known("overview: Resources: {{kind}} {{reason}}", {f'{EAST},kind="Queue",reason="Ok"': 4.0}, one),
             Known("dead-letters: By queue: {{queue}}", {f'{EAST},queue="orders"': 3.0}, one),

@@ -107,7 +107,7 @@ QUEUE_RULES = (
     Rule(
         "spec",
         f'self.domain == "{LOG_DOMAIN}" || {_NO_TEXT}',
-        f"bindings.text requires domain '{LOG_DOMAIN}', which has the log of the text service",
+        f"bindings.text needs domain '{LOG_DOMAIN}', where the text service's log is",
     ),
     Rule("spec", f"{_WHOEVER} || {_NO_TEXT}", TEXT_HAS_NO_CLIENT_IDENTITY),
     Rule("spec", f"{_WHOEVER} || !has(self.bindings.ring.inbox)", RING_HAS_NO_CLIENT_IDENTITY),
