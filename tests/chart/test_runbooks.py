@@ -28,8 +28,8 @@ def test_each_alert_has_a_runbook_and_each_runbook_an_alert(own: dict[str, Any])
         assert rule["annotations"]["runbook_url"] == f"{where}{name}.md"
         page = (RUNBOOKS / f"{name}.md").read_text()
         assert page.startswith(f"# {name}\n")
-        assert "## Look\n" in page
-        assert "## Do\n" in page
+        assert "## Diagnosis\n" in page
+        assert "## Mitigation\n" in page
 
 
 @pytest.mark.parametrize(

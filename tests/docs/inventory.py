@@ -188,7 +188,7 @@ ROWS = (
         "pubsub/test_slow_subscribers.py::test_overtaken_by_retention_it_is_told_how_much_it_lost",
         "how many are lost differs from run to run, and it takes 100 MB"), "(echo"),
     Row(PUBSUB, "How it works", ALONE, "timeout"),
-    Row(RUNBOOKS, "Before anything else", Elsewhere(
+    Row(RUNBOOKS, "First steps", Elsewhere(
         "e2e/test_release.py::test_what_runbooks_look_at",
         "tests/docs/runbook_commands.py takes them from the page, and fills names in")),
     Row(RUNBOOKS, "More memory for the store", Taken(
