@@ -1,4 +1,4 @@
-"""Update the generated parts of runbooks: python -m tools.runbooks charts/penstock/files/rules/alerts.yaml docs/runbooks.
+"""Update the generated parts of runbooks: python -m tools.runbooks RULES FOLDER.
 
 These are the alert's expression, severity and duration, and the table in the index. The rest is written by hand.
 """

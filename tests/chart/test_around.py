@@ -33,6 +33,6 @@ def test_a_release_that_has_it_twice_can_be_upgraded(
         assert cluster.get("statefulset", f"{RELEASE}-{one}-redis", release.namespace)
         assert f"WARNING: {RELEASE}-{other} also has an operator in this namespace" in notes
     with pytest.raises(
-        CommandFailed, match=f"the release's store is {RELEASE}-inner-redis, and under the new"
+        CommandFailed, match=f"the release's store is {RELEASE}-inner-redis, and the new"
     ):
         cluster.helm("upgrade", *said, "--set", "inner.fullnameOverride=q")

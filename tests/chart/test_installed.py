@@ -87,8 +87,8 @@ def test_an_edge_keeps_its_pods_when_a_scaler_comes_and_goes(installed: Release)
 
 def test_another_name_does_not_leave_the_store_behind(installed: Release) -> None:
     """docs/chart.md, "Upgrade": it would be an empty one."""
-    own, new = f"the release's store is {NAME}-redis", f"under the new name {RELEASE}-q-redis"
-    with pytest.raises(CommandFailed, match=f"{own}, and {new}.*say fullnameOverride={NAME}"):
+    own, new = f"the release's store is {NAME}-redis", f"the new name {RELEASE}-q-redis"
+    with pytest.raises(CommandFailed, match=f"{own}, and {new}.*set fullnameOverride={NAME}"):
         installed.upgrade({"nameOverride": "q"}, flags=DRY)
     assert "WARNING" not in installed.upgrade({"nameOverride": "q", "fullnameOverride": NAME}, flags=DRY)
 

@@ -53,7 +53,7 @@ def one_edge_of_several_is_gone() -> Tried:
     rule = released(RULE, {"edges": values})["PenstockEdgesGone"]
     gone = {
         "exp_labels": {"namespace": "shop", "edge": "tmq", "severity": "critical"},
-        "exp_annotations": {**rule["annotations"], "summary": "Edge tmq tells nothing"},
+        "exp_annotations": {**rule["annotations"], "summary": "No metrics of edge tmq"},
     }
     series = [
         ready("shop", "pubsub", f"{NAME}-pubsub-0"),

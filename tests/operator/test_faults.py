@@ -69,7 +69,7 @@ def test_a_domain_that_lost_its_data_alone(
     seen.declared(queue("orders", domain="other"))
     keeper.lose_domain("other")
     found = seen.becomes("queue", "orders", "False", "DatasetLost")
-    assert found["message"].startswith("domain 'other' is empty: restore it, or accept the loss")
+    assert found["message"].startswith("domain 'other' is empty: restore its data, or accept the loss")
     assert first.page("readyz")[0] == 503
     written = writes(store)
     eventually(lambda: first.metric(SWEEPS, result="done") >= 4)

@@ -93,7 +93,7 @@ def test_what_nobody_sees_to_any_more_is_let_go(
     seen.apply(queue("orders"), peer("shop"))
     for kind, name in (("queue", "orders"), ("peer", "shop")):
         seen.becomes(kind, name, "False", "Conflict")
-    assert "released orders, which was of kubernetes elsewhere/orders" in type_in(RELEASE)
+    assert "released orders, which belonged to kubernetes elsewhere/orders" in type_in(RELEASE)
     for kind, name in (("queue", "orders"), ("peer", "shop")):
         seen.becomes(kind, name, "True", "Declared")
     assert keeper.take("orders") == [b"one"]

@@ -28,7 +28,7 @@ def test_a_retained_queue_is_anybodys(
     seen.declared(queue("mover"), queue("stays"))
     other.apply(queue("mover"), redrive("foreign", "stays"))
     found = other.becomes("queue", "mover", "False", "Conflict")
-    assert "if that operator is gone for good, penstock queue release mover" in found["message"]
+    assert "if that operator no longer exists, run penstock queue release mover" in found["message"]
     other.becomes("redrive", "foreign", "False", "Failed")
     keeper.put("mover", b"one")
     keeper.kill("stays", 3)
