@@ -134,14 +134,14 @@ def test_every_import_that_contributing_forbids_breaks_a_contract(copy: Path) ->
             assert (importer, imported) in found, f"{importer} may import {module}"
 
 
-def test_what_it_allows_breaks_none(copy: Path) -> None:
+def test_allowed_imports_keep_all_contracts(copy: Path) -> None:
     add_imports(copy, ALLOWED)
     code, told = lint(copy)
     assert code == 0, told
     assert "0 broken" in told
 
 
-def test_the_licence_is_there_that_is_named() -> None:
+def test_licence_file_matches() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
     text = (ROOT / "LICENSE").read_text()

@@ -37,7 +37,7 @@ def letters(shell: Shell, queue: str) -> list[tuple[str, str]]:
     return [(letter["reason"], letter["body"]) for letter in found]
 
 
-def test_what_is_exported_is_garbage_msgs(shell: Shell, queue: str) -> None:
+def test_export_writes_garbage_msgs(shell: Shell, queue: str) -> None:
     *_, last = bury(shell, queue, ("injured", b"a"), ("partially_received", b"\x00b"), ("zombie", b""))
     done = shell.run("dead", "export", queue, GARBAGE)
     assert done.out == garbage(b"a", INJURED) + garbage(b"\x00b", PARTIALLY_RECEIVED) + garbage(b"", ZOMBIE)
@@ -59,8 +59,8 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(tmp_path / "dead.bin", monkeypatch)
 
 
-def test_what_is_exported_is_put_on_the_disk_once(shell: Shell, queue: str, disk: Disk) -> None:
-    """Not each letter by itself, and all of them in the end."""
+def test_export_syncs_the_file_once_at_the_end(shell: Shell, queue: str, disk: Disk) -> None:
+    """Not after each letter."""
     bury(shell, queue, *(("zombie", b"x") for _ in range(PAGE + 1)))
 
     async def export(store: Store) -> None:
@@ -77,7 +77,7 @@ def test_what_is_exported_is_put_on_the_disk_once(shell: Shell, queue: str, disk
     assert disk.synced == [(PAGE + 1) * len(garbage(b"x", ZOMBIE))]
 
 
-def test_reasons_that_the_document_does_not_name_are_the_nearest(shell: Shell, queue: str) -> None:
+def test_other_reasons_become_the_nearest_of_the_format(shell: Shell, queue: str) -> None:
     reasons = {
         "unencodable": INJURED,
         "too_large_for_peers": INJURED,
@@ -95,7 +95,7 @@ def test_reasons_that_the_document_does_not_name_are_the_nearest(shell: Shell, q
     )
 
 
-def test_only_those_that_are_meant(shell: Shell, queue: str) -> None:
+def test_filters_select_letters(shell: Shell, queue: str) -> None:
     first, *_ = bury(shell, queue, ("expired", b"a 1"), ("expired", b"b 2"), ("injured", b"b 3"))
     for options, bodies in (
         (("--reason", "injured"), [b"b 3"]),
@@ -106,8 +106,8 @@ def test_only_those_that_are_meant(shell: Shell, queue: str) -> None:
         assert [body for body in (b"a 1", b"b 2", b"b 3") if body in exported] == bodies
 
 
-def test_a_purge_up_to_the_last_exported_wants_the_same_filters(shell: Shell, queue: str) -> None:
-    """Alone it would remove what they left out of the file."""
+def test_purge_after_filtered_export_needs_the_same_filters(shell: Shell, queue: str) -> None:
+    """--until alone would delete letters that the filters left out of the file."""
     _, last, _ = bury(shell, queue, ("injured", b"1"), ("expired", b"2"), ("expired", b"3"))
     filters = ("--reason", "expired", "--until", last)
     done = shell.run("dead", "export", queue, GARBAGE, *filters)
@@ -126,8 +126,8 @@ def test_a_purge_up_to_the_last_exported_wants_the_same_filters(shell: Shell, qu
     )
 
 
-def test_they_come_back(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
-    """From a file and from standard input, thousands of them, in their order."""
+def test_import_restores_exported_letters(shell: Shell, queue: str, new_queue: Callable[..., str]) -> None:
+    """From a file and from standard input, thousands of them, in order."""
     kinds = ("injured", "partially_received", "zombie")
     wanted = [(kinds[number % 3], f"{number} " + "x" * (number % 300)) for number in range(1000)]
     bury(shell, queue, *((reason, body.encode()) for reason, body in wanted))
@@ -158,8 +158,8 @@ def test_they_come_back(shell: Shell, queue: str, new_queue: Callable[..., str])
         ),
     ],
 )
-def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: str) -> None:
-    """What stands before the damage is imported, once: --skip goes on behind it."""
+def test_damaged_file_reports_position(shell: Shell, queue: str, rest: bytes, says: str) -> None:
+    """Letters before the damage are imported once: --skip continues after them."""
     whole = garbage(b"1", INJURED) + garbage(b"2", ZOMBIE)
     error = shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=whole + rest)
     beyond = "; add one to --skip to pass over the damaged letter" if "unknown_reason" in says else ""
@@ -170,8 +170,8 @@ def test_a_damaged_file_says_where(shell: Shell, queue: str, rest: bytes, says: 
     assert [body for _, body in letters(shell, queue)] == ["1", "2", "3"]
 
 
-def test_skip_passes_over_a_reason_that_nobody_knows(shell: Shell, queue: str) -> None:
-    """Where it ends is known: only its reason is not."""
+def test_skip_passes_over_unknown_reason(shell: Shell, queue: str) -> None:
+    """The letter's end is known, only its reason is not."""
     file = garbage(b"1", ZOMBIE) + garbage(b"odd", 3) + garbage(b"2", INJURED) + garbage(b"odder", 99)
     shell.fails("dead", "import", queue, GARBAGE, code=1, stdin=file)
     error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "2", code=1, stdin=file)
@@ -182,17 +182,17 @@ def test_skip_passes_over_a_reason_that_nobody_knows(shell: Shell, queue: str) -
     assert letters(shell, queue) == [("zombie", "1"), ("injured", "2")]
 
 
-def test_skip_counts_what_there_was_to_leave_out(shell: Shell, queue: str) -> None:
+def test_skip_beyond_the_end_of_the_file(shell: Shell, queue: str) -> None:
     file = garbage(b"1", ZOMBIE) + b"\0"
     error = shell.fails("dead", "import", queue, GARBAGE, "--skip", "9", code=2, stdin=file)
     assert error.endswith("(0 dead letters imported; continue with --skip 1)")
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopped_half_way_it_says_how_many_are_in(
+def test_interrupted_import_reports_its_progress(
     shell: Shell, queue: str, how: signal.Signals, code: int
 ) -> None:
-    """What was read and is not a page yet is not in."""
+    """Letters that were read but do not fill a page yet are not imported."""
     wanted = [f"{number}" for number in range(PAGE + 7)]
     file = b"".join(garbage(body.encode(), ZOMBIE) for body in wanted)
     importing = shell.spawn(
@@ -224,20 +224,18 @@ def test_stopped_half_way_it_says_how_many_are_in(
         ([StoreUnavailable(), None, StoreUnavailable()], 0, 2),
     ],
 )
-def test_what_is_told_of_a_page_that_failed(
-    outcomes: list[StoreError | None], imported: int, perhaps: int
-) -> None:
-    """--skip knows one number: what may be in behind the first that is not stands between two of them."""
+def test_outcome_of_a_failed_page(outcomes: list[StoreError | None], imported: int, perhaps: int) -> None:
+    """--skip takes one number: letters after the first failure that may be stored lie between two of them."""
     incoming = Import(Any, Any, formats()["garbage-msg"].reader(10, 0))  # type: ignore[arg-type]
     incoming.add(outcomes)
     assert (incoming.imported, incoming.perhaps) == (imported, perhaps)
 
 
 @pytest.mark.parametrize(("there", "imported", "kept", "dropped"), [(0, 3, 3, 0), (2, 2, 2, 1), (2, 5, 3, 4)])
-def test_more_than_the_queue_keeps(
+def test_import_beyond_the_limit_drops_the_oldest(
     shell: Shell, new_queue: Callable[..., str], there: int, imported: int, kept: int, dropped: int
 ) -> None:
-    """The oldest go, those that were there first; it says so, and is no success."""
+    """The command says so and fails."""
     target = new_queue("--dead-letter-max-length", "3")
     if there:
         bury(shell, target, *(("zombie", b"old") for _ in range(there)))
@@ -255,8 +253,8 @@ def test_more_than_the_queue_keeps(
         )
 
 
-def test_what_grows_too_old_meanwhile_was_not_dropped(shell: Shell, new_queue: Callable[..., str]) -> None:
-    """The store counts both together; a queue that is not full has dropped nothing."""
+def test_expired_letters_are_not_counted_as_dropped(shell: Shell, new_queue: Callable[..., str]) -> None:
+    """The store counts both together; a queue that is not full has dropped none."""
     queue = new_queue("--dead-letter-retention", "1ms")
     importing = shell.spawn(
         *("dead", "import", queue, GARBAGE, "--json"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -275,8 +273,8 @@ def test_what_grows_too_old_meanwhile_was_not_dropped(shell: Shell, new_queue: C
     assert json.loads(out)["dropped"] == 0
 
 
-def test_ids_that_are_not_there_are_named(shell: Shell, queue: str) -> None:
-    """What is there is written all the same; what a filter leaves out is no fault."""
+def test_export_names_unknown_ids(shell: Shell, queue: str) -> None:
+    """Known ids are written all the same; ids excluded by a filter are no error."""
     first, second = bury(shell, queue, ("expired", b"1"), ("injured", b"2"))
     done = shell.run("dead", "export", queue, GARBAGE, second, "12-3", "no id", first, code=4)
     assert done.out == garbage(b"1", ZOMBIE) + garbage(b"2", INJURED)
@@ -293,14 +291,14 @@ def test_an_empty_file_has_no_letters(shell: Shell, queue: str) -> None:
     )
 
 
-def test_the_largest_body(shell: Shell, queue: str) -> None:
+def test_largest_body_can_be_exported_and_imported(shell: Shell, queue: str) -> None:
     body = b"x" * ((1 << 24) - 1)
     assert shell.run("dead", "import", queue, GARBAGE, stdin=garbage(body, ZOMBIE)).code == 0
     assert shell.run("dead", "export", queue, GARBAGE).out == garbage(body, ZOMBIE)
 
 
-def test_a_page_of_an_import_is_bounded_by_octets_too(tmp_path: Path) -> None:
-    """Whatever the file: what waits for the store's answer is some 4 MiB, or one letter."""
+def test_import_page_is_bounded_by_bytes(tmp_path: Path) -> None:
+    """At most about 4 MiB, or one letter, wait for the store's reply."""
     path = tmp_path / "dead.bin"
     sizes = [3 << 20, 3 << 20, 9 << 20, *[10] * (PAGE + 1)]
     path.write_bytes(b"".join(garbage(bytes(size), ZOMBIE) for size in sizes))

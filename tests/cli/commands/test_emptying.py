@@ -12,7 +12,7 @@ def _ready(shell: Shell, queue: str) -> int:
     return int(shell.stats(queue)["ready"])
 
 
-def test_ready_messages_are_removed_for_good(shell: Shell, queue: str) -> None:
+def test_purge_deletes_ready_messages(shell: Shell, queue: str) -> None:
     shell.run("put", queue, "--lines", stdin=b"one\ntwo\n")
     assert (
         shell.run("queue", "purge", queue, "--dry-run").text
@@ -28,7 +28,7 @@ def test_ready_messages_are_removed_for_good(shell: Shell, queue: str) -> None:
     assert done == {"queue": queue, "removed": 0, "bytes": 0}
 
 
-def test_at_a_terminal_the_name_is_typed_in(shell: Shell, new_queue: Callable[..., str]) -> None:
+def test_terminal_confirmation_needs_the_name(shell: Shell, new_queue: Callable[..., str]) -> None:
     name = new_queue()
     shell.run("put", name, "one")
     for typed, code, left in ((f"{name}x", 2, 2), (name, 0, 1)):
@@ -40,5 +40,5 @@ def test_at_a_terminal_the_name_is_typed_in(shell: Shell, new_queue: Callable[..
         assert _ready(shell, name) == left
 
 
-def test_there_is_no_such_queue(shell: Shell) -> None:
+def test_unknown_queue(shell: Shell) -> None:
     assert shell.fails("queue", "purge", "nowhere", "--yes", code=4).startswith("queue_unknown: ")

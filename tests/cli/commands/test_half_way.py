@@ -53,7 +53,7 @@ def gone(server: Server) -> None:
     eventually(lambda: left() == 1, PATIENCE_S)
 
 
-def test_input_that_cannot_be_used_to_its_end(shell: Shell, queue: str) -> None:
+def test_partly_unusable_input(shell: Shell, queue: str) -> None:
     lines = b"".join(b"%d\n" % number for number in range(5000))
     error = shell.fails("put", queue, "--lines", code=1, stdin=lines + bytes(TOO_LONG))
     assert error.startswith("usage: a message of the input exceeds the limit of 16,777,215 bytes")
@@ -62,20 +62,20 @@ def test_input_that_cannot_be_used_to_its_end(shell: Shell, queue: str) -> None:
     assert error.endswith(f"({stored:,} messages stored before that)")
 
 
-def test_input_that_cannot_be_used_at_all(shell: Shell, queue: str) -> None:
+def test_unusable_input(shell: Shell, queue: str) -> None:
     error = shell.fails("put", queue, "--lines", code=2, stdin=bytes(TOO_LONG))
     assert error.endswith("(0 messages stored before that)")
     assert shell.stats(queue)["added"] == 0
 
 
-def test_the_queue_is_deleted_meanwhile(shell: Shell, queue: str) -> None:
+def test_queue_deleted_during_put(shell: Shell, queue: str) -> None:
     code, out, error = stopped_by(shell, queue, lambda: shell.run("queue", "delete", queue, "--yes"))
     assert code == 1
     assert json.loads(out)["stored"] == 1
     assert (json.loads(error)["error"], json.loads(error)["exit"]) == ("queue_unknown", 1)
 
 
-def test_the_store_goes_away_meanwhile(ready: Shell, server: Server) -> None:
+def test_store_lost_during_put(ready: Shell, server: Server) -> None:
     code, out, error = stopped_by(ready, "orders", lambda: gone(server))
     assert code == 1
     assert json.loads(out)["stored"] == 1
@@ -84,8 +84,8 @@ def test_the_store_goes_away_meanwhile(ready: Shell, server: Server) -> None:
     assert ready.run("get", "orders", "--all").text == "one\n"
 
 
-def test_an_import_too(shell: Shell, queue: str) -> None:
-    """What --skip goes on behind is in; and where none is, the code says so."""
+def test_import_that_stops_part_way(shell: Shell, queue: str) -> None:
+    """Letters before --skip are imported; if none are, the exit code says so."""
     letter = b"\0\0\0\1x\0\0\0\2"
     into = ("dead", "import", queue, "--garbage-msg")
     assert shell.fails(*into, code=2, stdin=b"\0").startswith("bad_file: truncated")
@@ -93,8 +93,8 @@ def test_an_import_too(shell: Shell, queue: str) -> None:
     assert shell.stats(queue)["dead_letters"] == 1
 
 
-async def test_an_import_of_which_something_may_be_in(ready: Shell, server: Server) -> None:
-    """The queue is deleted meanwhile, and of what follows the refusal no answer comes."""
+async def test_import_with_unknown_outcome(ready: Shell, server: Server) -> None:
+    """The queue is deleted meanwhile, and the replies after the refusal are lost."""
     letters = [struct.pack(">I", BIG) + kind * BIG + struct.pack(">I", 2) for kind in (b"1", b"2")]
     async with Proxy(server.port) as proxy:
         ready.environment["REDIS_URL"] = proxy.url

@@ -17,7 +17,7 @@ def printed(shell: Shell, *words: str) -> str:
     return shell.run("store", "rights", *words).text.strip()
 
 
-def test_the_printed_line_makes_a_user_that_may_work(alone: Shell, server: Server) -> None:
+def test_printed_acl_suffices_for_edges(alone: Shell, server: Server) -> None:
     line = printed(alone, "--user", "mover")
     assert server.call(*line.split(), ">secret") == b"OK"
     with server.client() as client:
@@ -74,7 +74,7 @@ def fail_over(topology: Replicated | Cluster, old: Server) -> None:
 def test_user_is_set_on_every_server_and_survives_failovers(
     alone: Shell, topology: Replicated | Cluster
 ) -> None:
-    """Redis replicates no users: one that only a primary has is refused after the first failover."""
+    """Redis does not replicate users: one that only a primary has is refused after the first failover."""
     admin = topology.url
     edge = admin.replace("://", "://edge:sec%2Fret%401@")
     servers = [*topology.nodes, *(topology.replicas if isinstance(topology, Cluster) else ())]
@@ -106,7 +106,7 @@ def test_user_is_set_on_every_server_and_survives_failovers(
     assert alone.run("get", "orders", "--all").text.split() == ["one", "two"]
 
 
-def test_password_and_apply_are_given_together(alone: Shell) -> None:
+def test_apply_and_password_file_require_each_other(alone: Shell) -> None:
     assert "require each other" in alone.fails("store", "rights", "--apply", code=2)
     alone.write("empty", "\n")
     assert "is empty" in alone.fails("store", "rights", "--apply", "--password-file", "empty", code=2)

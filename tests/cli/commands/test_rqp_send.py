@@ -48,7 +48,7 @@ async def _paused(store: Store, name: str) -> None:
     await store.catalogue.declare(name, spec, "test", replace=True)
 
 
-def test_the_attribute_certain_as_text_is_true_or_false(shell: Shell, stays: str) -> None:
+def test_attribute_certain_must_be_true_or_false(shell: Shell, stays: str) -> None:
     shell.run("put", stays, "--attr", "certain=false", "not kept")
     said = shell.fails("put", stays, "--attr", "certain=no", "refused", code=2)
     assert "the attribute certain must be true or false in a transmission queue, not 'no'" in said
@@ -59,7 +59,7 @@ def test_the_attribute_certain_as_text_is_true_or_false(shell: Shell, stays: str
     ]
 
 
-def test_it_is_stored_with_its_certainty(shell: Shell, stays: str, number: int) -> None:
+def test_message_is_stored_with_its_reliability(shell: Shell, stays: str, number: int) -> None:
     assert shell.run("rqp", "send", "--key", str(number), "as the queue says").text == f"stored in {stays}\n"
     shell.run("rqp", "send", "--key", str(number), "--reliable", "certain")
     told = shell.run("rqp", "send", "--queue", stays, "--unreliable", "--json", "uncertain").object
@@ -78,8 +78,8 @@ def test_the_body_may_come_from_a_file_or_standard_input(shell: Shell, stays: st
     assert sorted(body for body, _ in waiting(shell, stays)) == ["of a file\n", "of stdin\n"]
 
 
-def test_the_best_queue_that_leads_there(shell: Shell, number: int) -> None:
-    """As reliable as the message is to be; reliable if it does not say; one that is not paused before one that is."""
+def test_best_transmission_queue_is_chosen(shell: Shell, number: int) -> None:
+    """Same reliability first (default: reliable), then queues that are not paused."""
     kept = declare(shell, f"kept{number}", "rqp-mca", queueId=number, peers=["a"])
     once = declare(shell, f"once{number}", "rqp-mca", queueId=number, peers=["b"], reliable=False)
     declare(shell, f"paused{number}", "rqp-mca", queueId=number, peers=["c"], paused=True)
@@ -96,7 +96,7 @@ def test_the_best_queue_that_leads_there(shell: Shell, number: int) -> None:
     assert shell.run("rqp", "send", "--key", str(number), "x").text == f"stored in cast{number}\n"
 
 
-def test_several_that_are_as_good_are_not_guessed_at(shell: Shell, number: int) -> None:
+def test_ambiguous_transmission_queue_is_refused(shell: Shell, number: int) -> None:
     for letter in "ab":
         declare(shell, f"{letter}{number}", "rqp-cast", key=number, peers=[letter])
     said = shell.fails("rqp", "send", "--key", str(number), "x", code=2)
@@ -104,7 +104,7 @@ def test_several_that_are_as_good_are_not_guessed_at(shell: Shell, number: int) 
     assert shell.run("rqp", "send", "--queue", f"b{number}", "x").text == f"stored in b{number}\n"
 
 
-def test_what_cannot_be_sent(shell: Shell, queue: str, stays: str, number: int) -> None:
+def test_messages_that_cannot_be_sent(shell: Shell, queue: str, stays: str, number: int) -> None:
     elsewhere = next(_numbers)
     said = shell.fails("rqp", "send", "--key", str(elsewhere), "x", code=4)
     options = f"--remote-protocol rqp-cast --remote-key {elsewhere}`"

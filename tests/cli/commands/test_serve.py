@@ -53,9 +53,7 @@ def test_serve_needs_an_edge_and_a_store(alone: Shell) -> None:
 
 
 @pytest.mark.parametrize(("setting", "workers"), [("health.port", "1"), (f"{DOCUMENT}.port", "2")])
-def test_a_port_in_use_is_told_with_its_setting_and_who_may_hold_it(
-    alone: Shell, setting: str, workers: str
-) -> None:
+def test_port_in_use_names_setting_and_holder(alone: Shell, setting: str, workers: str) -> None:
     with taken() as port:
         options = ["--store", NOWHERE, "--set", f"{setting}={port}", "--workers", workers]
         error = alone.run("serve", "tmq", *options, code=2).err.splitlines()[-1]
@@ -68,7 +66,7 @@ def test_a_port_in_use_is_told_with_its_setting_and_who_may_hold_it(
     assert told == {"error": "edge_unusable", "message": says, "exit": 2}
 
 
-def test_tls_files_that_are_not_there_are_told_with_their_setting(alone: Shell) -> None:
+def test_missing_tls_files_name_the_setting(alone: Shell) -> None:
     alone.write(
         "penstock.yaml",
         "edges: {tmq: {listeners: {document: {tls: {certificate: server.pem, key: server.key}}}}}",
@@ -80,8 +78,8 @@ def test_tls_files_that_are_not_there_are_told_with_their_setting(alone: Shell) 
     )
 
 
-def test_what_only_the_start_finds_out_has_its_label_too(alone: Shell) -> None:
-    """Two listeners on one port: each of them could have it."""
+def test_conflict_found_at_start_has_a_label(alone: Shell) -> None:
+    """Two listeners on one port, each valid by itself."""
     port = free_port()
     both = [f"--set=edges.tmq.listeners.{name}.port={port}" for name in ("document", "reference")]
     *log, last = alone.run("serve", "tmq", "--store", NOWHERE, "--json", *both, code=2).err.splitlines()
@@ -90,14 +88,14 @@ def test_what_only_the_start_finds_out_has_its_label_too(alone: Shell) -> None:
     assert all("action" in json.loads(line) for line in log)
 
 
-def test_a_health_page_at_an_unknown_name_is_told(alone: Shell) -> None:
+def test_unknown_health_host(alone: Shell) -> None:
     host = ["--set", "health.host=no.such.host.invalid"]
     error = alone.fails("serve", "tmq", "--store", NOWHERE, *host, code=2)
     assert error.startswith("edge_unusable: tmq cannot start: cannot listen on no.such.host.invalid port 0: ")
     assert error.endswith("; change health.port, or the host beside it")
 
 
-def test_a_url_that_is_none_is_told_as_by_every_command(alone: Shell) -> None:
+def test_invalid_url_as_with_other_commands(alone: Shell) -> None:
     assert alone.fails("serve", "tmq", "--store", "http://x", code=2).startswith("bad_settings: store.url: ")
 
 
@@ -120,7 +118,7 @@ except Failure as failure:
 """
 
 
-def test_a_fault_of_an_edge_has_its_label_and_the_log_the_traceback(alone: Shell) -> None:
+def test_internal_error_has_a_label_and_a_logged_traceback(alone: Shell) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FAULTY],
         env=alone.environment,

@@ -17,8 +17,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     made.end()
 
 
-def test_queue_list_shows_the_queues_of_every_shard_that_answers(alone: Shell, cluster: Cluster) -> None:
-    """And marks those of the shard that is away, which alone are an error of the command, too."""
+def test_queue_list_shows_queues_of_available_shards(alone: Shell, cluster: Cluster) -> None:
+    """Those of the unavailable shard are marked and make the command fail."""
     home = cluster.holder(RegistryKeys().epoch)
     away, other = [node for node in cluster.nodes if node is not home]
     lost = cluster.domain_on(away)

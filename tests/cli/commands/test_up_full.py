@@ -20,7 +20,7 @@ MAPPED = [] if os.geteuid() == 0 else ["--map-root-user"]
 
 
 @pytest.mark.timeout(180)
-def test_a_full_disk_is_named_and_room_mends_it(alone: Shell) -> None:
+def test_full_disk_is_reported_and_recovered_from(alone: Shell) -> None:
     said, told = alone.folder / "out", alone.folder / "err"
     command = [
         "unshare",

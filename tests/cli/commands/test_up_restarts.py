@@ -52,8 +52,10 @@ def documented(alone: Shell, server: Server) -> Shell:
 
 
 @pytest.mark.parametrize(("configuration", "times"), [("alone", 2), ("documented", 1)])
-def test_every_process_is_killed(configuration: str, times: int, request: pytest.FixtureRequest) -> None:
-    """Where each listens after that is where it listened first, and nothing else listens."""
+def test_every_process_is_restarted_on_its_ports(
+    configuration: str, times: int, request: pytest.FixtureRequest
+) -> None:
+    """Each listens on its first ports again, and no other process listens."""
     shell: Shell = request.getfixturevalue(configuration)
     with running(shell) as up:
         first = listening(up)

@@ -14,7 +14,7 @@ from services.cli.local.folder import Folder, Tenant
 from services.cli.terminal.exits import Exit, Failure
 
 
-def test_a_locked_folder_tells_its_tenant(tmp_path: Path) -> None:
+def test_locked_folder_names_its_holder(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "data")
     assert folder.tenant() is None
     folder.lock()
@@ -39,7 +39,7 @@ def test_a_child_that_inherits_the_lock_keeps_the_folder_occupied(tmp_path: Path
     assert folder.tenant() is None
 
 
-def test_a_folder_may_be_unusable(tmp_path: Path) -> None:
+def test_unusable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Failure) as caught:
         Folder(tmp_path / "file").lock()
@@ -59,8 +59,8 @@ def test_data_is_remembered_until_its_loss_is_accepted(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
-def test_a_store_of_another_user_is_not_used() -> None:
-    """A user who may write to the folder above, such as /tmp, can make one there."""
+def test_store_of_another_user_is_refused() -> None:
+    """A user who may write to the parent folder, such as /tmp, can create one there."""
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         planted = Folder(Path(name))

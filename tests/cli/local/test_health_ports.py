@@ -25,7 +25,7 @@ def ports(first: int) -> list[int]:
     return health_ports(HealthSettings(port=first), found, OTHERS)
 
 
-def test_ports_of_listeners_and_of_the_console_are_left_out() -> None:
+def test_health_ports_skip_configured_ports() -> None:
     assert ports(9161) == [9161, 9163, 9165, 9166]
     assert ports(0) == [0, 0, 0, 0]
 
@@ -37,6 +37,6 @@ def test_ports_of_listeners_and_of_the_console_are_left_out() -> None:
         (65_534, "only 2 are free"),
     ],
 )
-def test_a_first_port_that_cannot_be_is_refused(first: int, says: str) -> None:
+def test_invalid_first_health_port_is_refused(first: int, says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         ports(first)

@@ -21,12 +21,12 @@ def table() -> dict[str, list[str]]:
     return {path.strip("`"): rest for path, *rest in cells}
 
 
-def test_the_page_is_not_stale() -> None:
+def test_page_is_current() -> None:
     advice = "python -m services.cli.reference.settings_table > docs/settings.md"
     assert DOCUMENT.read_text() == settings_table.page(), advice
 
 
-def test_every_setting_is_on_it_with_a_meaning(alone: Shell) -> None:
+def test_page_explains_every_setting(alone: Shell) -> None:
     told = table()
     for path in alone.run("config").text.splitlines()[2:]:
         name = LISTENER.sub(".listeners.<listener>", path.split()[0])
@@ -36,7 +36,7 @@ def test_every_setting_is_on_it_with_a_meaning(alone: Shell) -> None:
     assert all(meaning and allowed and default for default, allowed, meaning in told.values())
 
 
-def test_it_says_what_there_is_and_what_may_be() -> None:
+def test_page_shows_defaults_and_ranges() -> None:
     told = table()
     listener = "edges.tmq.listeners.<listener>"
     assert told[f"{listener}.port"][:2] == [

@@ -26,6 +26,6 @@ def test_each_error_has_its_code_and_label(kind: type[StoreError]) -> None:
     assert (failure.exit, failure.label, failure.message) == (expected, kind.reason, "why")
 
 
-def test_bad_settings_are_the_callers_fault() -> None:
+def test_bad_settings_are_usage_errors() -> None:
     failure = failure_of(SettingsError(["one", "two"]))
     assert (failure.exit, failure.message) == (Exit.USAGE, "one; two")
