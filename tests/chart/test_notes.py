@@ -62,12 +62,12 @@ HINTS = (
 
 
 @pytest.mark.parametrize("hint", HINTS, ids=lambda hint: hint.words)
-def test_a_hint_is_given_where_it_is_true(hint: Hint) -> None:
+def test_hints_appear_when_they_apply(hint: Hint) -> None:
     assert hint.words in notes(hint.on)
     assert hint.words not in notes(hint.off)
 
 
-def test_they_say_what_is_installed_and_nothing_of_warnings() -> None:
+def test_notes_without_warnings() -> None:
     told = notes({})
     assert told.startswith("Penstock ")
     assert "is installed as demo in shop." in told
@@ -91,7 +91,7 @@ STALE = "fires when a report is older than"
         ("@every 1h30m1800s", 2),
     ],
 )
-def test_a_report_that_cannot_be_in_time_is_warned_of(schedule: str, hours: float) -> None:
+def test_schedule_longer_than_the_limit_is_warned(schedule: str, hours: float) -> None:
     seconds = int(hours * 3600)
 
     def told(stale: int) -> str:
@@ -102,7 +102,7 @@ def test_a_report_that_cannot_be_in_time_is_warned_of(schedule: str, hours: floa
     assert STALE not in told(seconds + 1)
 
 
-def test_nobody_is_warned_of_an_alert_that_there_is_not() -> None:
+def test_no_warning_for_a_disabled_alert() -> None:
     daily = together(ANALYTICS, nested("analytics.schedule", "@daily"))
     assert STALE in notes(daily)
     for off in (
@@ -114,7 +114,7 @@ def test_nobody_is_warned_of_an_alert_that_there_is_not() -> None:
         assert STALE not in notes(together(daily, off))
 
 
-def test_the_queue_is_put_where_somebody_watches() -> None:
+def test_example_queue_is_in_a_watched_namespace() -> None:
     for watch, where in (
         ({"namespaces": ["east", "west"]}, "east"),
         ({"namespaces": ["east", "shop"]}, "shop"),

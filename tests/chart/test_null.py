@@ -35,7 +35,7 @@ def parts(values: dict[str, Any] = VALUES, path: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_each_that_is_needed_is_missed(depth: int) -> None:
+def test_required_parts_are_reported(depth: int) -> None:
     paths = [path for path in REQUIRED if path.count(".") == depth]
     assert paths
     with pytest.raises(Refused) as refused:
@@ -45,8 +45,8 @@ def test_each_that_is_needed_is_missed(depth: int) -> None:
 
 
 @pytest.mark.parametrize("base", [{}, FULL], ids=["plain", "full"])
-def test_all_other_parts_may_be_taken_out(base: dict[str, Any]) -> None:
-    """One by one is how people do it; together is as good, and quick."""
+def test_other_parts_may_be_null(base: dict[str, Any]) -> None:
+    """One by one is usual; all together is equivalent and fast."""
     others = [path for path in parts() if path not in REQUIRED and not path.startswith(REFUSED_OTHERWISE)]
     assert len(others) > 20
     assert render(base, *(nested(path, None) for path in others)).of("Deployment")

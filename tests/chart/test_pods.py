@@ -65,7 +65,7 @@ def test_every_pod_has_limits_a_policy_and_the_annotation(values: Values) -> Non
                 assert set(container["resources"]["limits"]) == {"cpu", "memory"}, (place, container["name"])
 
 
-def test_executors_and_the_spark_operators_pods_have_limits_of_cpu() -> None:
+def test_executors_have_cpu_limits() -> None:
     args = render(EVERYTHING).container(CRONJOB)["args"]
     assert "--conf=spark.kubernetes.executor.limit.cores=2" in args
     (application,) = render(EVERYTHING, SPARK).of("ScheduledSparkApplication")
@@ -74,7 +74,7 @@ def test_executors_and_the_spark_operators_pods_have_limits_of_cpu() -> None:
     assert (template["executor"]["coreLimit"], template["executor"]["coreRequest"]) == ("2", "200m")
 
 
-def test_annotations_of_all_pods_can_be_changed_and_each_pod_has_the_last_word() -> None:
+def test_pod_annotations_override_common_ones() -> None:
     mesh = {
         "podAnnotations": {"mesh": "off", LOCAL_VOLUMES: None},
         **nested("redis.podAnnotations.mesh", "on"),
@@ -86,8 +86,8 @@ def test_annotations_of_all_pods_can_be_changed_and_each_pod_has_the_last_word()
         assert LOCAL_VOLUMES not in annotations, place
 
 
-def test_the_job_of_the_output_stays_unless_it_is_told_otherwise() -> None:
-    """A controller that removes an object that was applied is a difference for ever (GitOps)."""
+def test_output_job_stays_by_default() -> None:
+    """For GitOps tools a deleted object is a permanent difference."""
     assert "ttlSecondsAfterFinished" not in job_of_output(render(EVERYTHING))["spec"]
     told = nested("analytics.output.prepare.ttlSecondsAfterFinished", 0)
     assert job_of_output(render(EVERYTHING, told))["spec"]["ttlSecondsAfterFinished"] == 0
@@ -102,7 +102,7 @@ def test_rules_for_all_pods_are_in_every_policy() -> None:
             assert egress in each["spec"]["egress"], each["metadata"]["name"]
 
 
-def test_the_api_server_has_the_address_and_ports_that_are_told() -> None:
+def test_api_server_policy_uses_configured_address_and_ports() -> None:
     there = [{"ipBlock": {"cidr": "10.0.0.1/32"}}]
     rendered = render(
         EVERYTHING, nested("networkPolicy", {"kubernetesPorts": [16443], "kubernetesTo": there})

@@ -25,14 +25,12 @@ EVERYTHING: Values = {
 }
 
 
-def test_helm_finds_nothing_wrong() -> None:
+def test_helm_lint_passes() -> None:
     helm(("lint", "--strict", str(CHART)))
 
 
-def test_all_of_it_is_admitted_and_an_uninstall_keeps_definitions_and_queues_alone(
-    cluster: Cluster, release: Release
-) -> None:
-    """The namespace admits only restricted pods, and helm tells what the API server warns of."""
+def test_install_is_admitted_and_uninstall_keeps_crds_and_queues(cluster: Cluster, release: Release) -> None:
+    """The namespace admits only restricted pods, and helm shows warnings of the API server."""
     words = ("label", "namespace", release.namespace, "pod-security.kubernetes.io/warn=restricted")
     cluster.kubectl(*words)
     said = release.install(EVERYTHING)
@@ -84,9 +82,7 @@ def _pod(place: str, template: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def test_an_uninstall_whose_hook_cannot_run_is_taken_back_or_goes_without_it(
-    cluster: Cluster, release: Release
-) -> None:
+def test_uninstall_without_a_working_hook(cluster: Cluster, release: Release) -> None:
     """docs/chart.md, "Uninstall", and docs/runbooks/PenstockOperatorGone.md: nothing runs pods here."""
     release.install()
     with pytest.raises(CommandFailed, match="context deadline exceeded"):
@@ -126,10 +122,10 @@ def _makes_anew_what_nobody_may_change(release: Release) -> None:
     assert claim["spec"]["resources"]["requests"]["storage"] == "16Gi"
 
 
-def test_definitions_are_of_one_release_come_before_queues_and_go_where_that_is_said(
+def test_crds_belong_to_one_release_and_precede_queues(
     cluster: Cluster, release: Release, new_namespace: Callable[..., str]
 ) -> None:
-    """docs/chart.md, "Upgrade": helm looks kinds up before it makes anything."""
+    """docs/chart.md, "Upgrade": helm looks up kinds before it creates anything."""
     queue = {"apiVersion": "penstock.dev/v1alpha1", "kind": "Queue", "metadata": {"name": "orders"}}
     own, everywhere = {"extraObjects": [queue]}, nested("operator.watch.allNamespaces", True)
     with pytest.raises(CommandFailed, match="ensure CRDs are installed first"):
@@ -156,8 +152,8 @@ def test_definitions_are_of_one_release_come_before_queues_and_go_where_that_is_
     eventually(are_gone)
 
 
-def test_without_server_side_apply_a_scaled_edge_keeps_its_pods_too(release: Release) -> None:
-    """As Helm 3 does it: what the last manifest said and the new one does not is taken out, whoever set it last."""
+def test_scaled_edge_keeps_its_pods_without_server_side_apply(release: Release) -> None:
+    """As Helm 3 does it: fields of the last manifest that the new one lacks are removed."""
     by_client = ("--server-side=false",)
     five = {"crds": {"enabled": False}, **nested("edges.tmq.replicas", 5)}
     scaled = nested("edges.tmq.autoscaling.type", "hpa")

@@ -83,7 +83,7 @@ def _slice(release: Release, edge: str, port: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_the_end(
+def test_rights_of_the_chart_suffice_for_the_operator(
     api_server: ApiServer,
     release: Release,
     run: Callable[..., OperatorProgram],
@@ -119,10 +119,10 @@ def test_the_operator_does_its_work_with_the_rights_of_the_chart_and_lets_go_in_
     assert not orders["metadata"].get("finalizers")
 
 
-def test_the_operator_does_its_work_in_all_namespaces_and_lets_go_when_its_own_goes(
+def test_cluster_wide_rights_suffice_for_the_operator(
     release: Release, run: Callable[..., OperatorProgram], new_namespace: Callable[..., str]
 ) -> None:
-    """Also in one made later; its pod is ended before its Queues and rights are (docs/chart.md, "Uninstall")."""
+    """Also in a namespace created later; its pod ends before its Queues and rights are deleted."""
     operator = run(nested("operator.watch.allNamespaces", True), nested("edgeDefaults.bindAddress", "::"))
     assert operator.environment["PENSTOCK_OPERATOR_NAMESPACES"] == "*"
     with urlopen(f"http://[::1]:{operator.port}/healthz", timeout=5) as answer:  # IPv4 reached it already
@@ -144,10 +144,10 @@ def test_the_operator_does_its_work_in_all_namespaces_and_lets_go_when_its_own_g
     assert not own.get("queue", "orders")["metadata"].get("finalizers")
 
 
-def test_finalizers_go_though_the_operator_is_off_and_a_watched_namespace_is_gone(
+def test_hook_removes_finalizers_without_operator_and_namespace(
     api_server: ApiServer, release: Release, new_namespace: Callable[..., str], tmp_path: Path
 ) -> None:
-    """docs/chart.md, "Uninstall": namespaces that come after the one that is gone are seen to all the same."""
+    """docs/chart.md, "Uninstall": namespaces after the deleted one are processed, too."""
     cluster, former, gone = release.cluster, new_namespace(), make_namespace(release.cluster)
     release.install(nested("operator.watch.namespaces", [release.namespace, gone, former]))
     own = [Seen(cluster, release.namespace), Seen(cluster, former)]

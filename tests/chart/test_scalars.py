@@ -78,7 +78,7 @@ def test_whole_numbers_stay_whole() -> None:
 
 
 @pytest.mark.parametrize("store", [{}, EXTERNAL], ids=["own", "outside"])
-def test_texts_that_look_like_numbers_stay_texts(store: Any) -> None:
+def test_texts_like_numbers_stay_texts(store: Any) -> None:
     ours = (
         "externalRedis.existingSecret",
         "externalRedis.tls",
@@ -102,7 +102,7 @@ def test_releases_and_namespaces_may_be_numbers() -> None:
             assert {type(leaf) for leaf in _leaves(said) if leaf is not None} == {str}, each["metadata"]
 
 
-def test_texts_with_signs_of_yaml_arrive_whole() -> None:
+def test_texts_with_yaml_syntax_are_preserved() -> None:
     text = "a: b # c"
     values = {
         "analytics": {"enabled": True, "sparkConf": {"spark.said": text}},
@@ -115,7 +115,7 @@ def test_texts_with_signs_of_yaml_arrive_whole() -> None:
     assert _claim(rendered)["storageClassName"] == text
 
 
-def test_a_volume_without_a_class() -> None:
+def test_volume_without_a_class() -> None:
     assert _claim(render(nested("redis.persistence.storageClass", "-")))["storageClassName"] == ""
     assert "storageClassName" not in _claim(render())
 

@@ -17,16 +17,16 @@ from tools import chart_docs
 VALUES = (CHART / "values.yaml").read_text()
 
 
-def test_the_readme_is_up_to_date() -> None:
+def test_readme_is_current() -> None:
     assert (CHART / "README.md").read_text() == chart_docs.page(CHART), "make chart-docs"
 
 
-def test_what_edges_may_do_in_redis_is_what_the_store_says() -> None:
+def test_edge_acl_matches_the_store() -> None:
     assert (CHART / "files" / "edge.acl").read_text().split() == acl_rules(), "make chart-docs"
 
 
-def test_every_value_is_explained() -> None:
-    """By a comment of its own, or of what it is part of."""
+def test_every_value_is_documented() -> None:
+    """By a comment of its own or of a parent."""
     explained = {value.path for value in chart_docs.values(VALUES)}
     leaves = list(_leaves(yaml.safe_load(VALUES)))
     assert len(leaves) > 200
@@ -49,7 +49,7 @@ def _upwards(path: str) -> Iterator[str]:
     yield from (".".join(parts[:length]) for length in range(len(parts), 0, -1))
 
 
-def test_the_schema_knows_no_value_that_is_not_there() -> None:
+def test_schema_has_no_unknown_values() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     values = yaml.safe_load(VALUES)
     assert list(_unknown(schema, schema, values)) == []
@@ -69,8 +69,8 @@ def _unknown(root: Any, schema: Any, value: Any, path: str = "") -> Iterator[str
             yield f"{path}{name}"
 
 
-def test_every_map_of_ours_is_closed() -> None:
-    """What is open is Kubernetes' own, settings of an edge or the console, or has names that users choose."""
+def test_maps_are_closed() -> None:
+    """Open ones belong to Kubernetes, are settings of an edge or the console, or have names chosen by users."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     opened = set(_open(schema))
     assert opened == {"definitions.kubernetes", "definitions.edge.settings", "console.settings", "global"}
@@ -100,8 +100,8 @@ KEDA = {
 
 
 @pytest.mark.parametrize("values", [FULL, nested("edges.rqp.autoscaling", KEDA)], ids=["full", "keda"])
-def test_whatever_is_said_arrives(values: Values) -> None:
-    """So no value is there for nothing; those that only choose something else are switches."""
+def test_every_value_has_an_effect(values: Values) -> None:
+    """Values that only select something are tested as switches."""
     rendered = json.dumps(list(render(values).objects.values()))
     chosen = {"type", "query"}  # told by what is there then
     said = [text for path, text in _texts(values) if path.rpartition(".")[2] not in chosen]
@@ -121,13 +121,13 @@ def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, str(value)
 
 
-def test_a_query_of_keda_knows_whose_it_is() -> None:
+def test_keda_query_has_edge_and_namespace() -> None:
     scaled = render(nested("edges.rqp.autoscaling", KEDA))[f"ScaledObject/{NAME}-rqp"]["spec"]
     assert scaled["triggers"][0]["metadata"]["query"] == f'sum(depth{{edge="rqp",store="{NAME}"}})'
 
 
-def test_what_is_packed_is_what_is_here(tmp_path: Path) -> None:
-    """Nothing that templates read is ignored."""
+def test_package_has_all_files(tmp_path: Path) -> None:
+    """.helmignore excludes nothing that templates read."""
     helm(("package", str(CHART), "--destination", str(tmp_path)))
     (packed,) = tmp_path.glob("penstock-*.tgz")
     # passwords would be new each time

@@ -33,10 +33,8 @@ ALWAYS = {
 OF_THE_STORE = {"PenstockEdgeNotReady", "PenstockStoreRefuses", "PenstockOperatorStoreDown"}
 
 
-def test_alerts_sound_of_what_happens_to_real_processes_and_end(
-    world: World, new_prometheus: NewPrometheus
-) -> None:
-    """One world for all that may happen in it, as it takes longest to make; the last thing is its end."""
+def test_alerts_fire_for_real_failures_and_resolve(world: World, new_prometheus: NewPrometheus) -> None:
+    """One world for all failures, since creating it takes longest; the last one is its end."""
     rules = hurried(render(ON)[f"PrometheusRule/{NAME}"]["spec"]["groups"])
     prometheus = new_prometheus({"shop/penstock": world.targets().values()}, rules=rules)
     scraped(lambda: set(prometheus.targets().values()) == {"up"})

@@ -33,13 +33,13 @@ def board(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("one", BOARDS, ids=lambda one: one.name)
-def test_files_are_as_they_are_written(one: Board) -> None:
-    """Else: make chart-docs."""
+def test_files_are_current(one: Board) -> None:
+    """Otherwise run `make chart-docs`."""
     assert (CHART / "files" / "dashboards" / f"{one.name}.json").read_text() == text(one)
     assert {path.stem for path in FILES} == {each.name for each in BOARDS}
 
 
-def test_a_panel_says_what_it_shows(board: dict[str, Any]) -> None:
+def test_panels_have_descriptions(board: dict[str, Any]) -> None:
     assert len({panel["title"] for panel in board["panels"]}) == len(board["panels"])
     assert board["description"]
     for panel in panels(board):
@@ -50,7 +50,7 @@ def test_a_panel_says_what_it_shows(board: dict[str, Any]) -> None:
         assert len(set(legends)) == len(legends) > 0, panel["title"]
 
 
-def test_panels_stand_beside_each_other(board: dict[str, Any]) -> None:
+def test_panels_do_not_overlap(board: dict[str, Any]) -> None:
     """No two have the same place."""
     taken: set[tuple[int, int]] = set()
     for panel in board["panels"]:
@@ -61,8 +61,8 @@ def test_panels_stand_beside_each_other(board: dict[str, Any]) -> None:
         taken |= squares
 
 
-def test_whoever_looks_may_choose(board: dict[str, Any]) -> None:
-    """Each choice is used, and is one among what was chosen before it."""
+def test_variables_are_used(board: dict[str, Any]) -> None:
+    """Each is used, and depends on those before it."""
     variables = [each["name"] for each in board["templating"]["list"]]
     of_edges = (
         [] if board["title"].endswith("Analytics") else ["job", "pod"]
@@ -82,7 +82,7 @@ def test_whoever_looks_may_choose(board: dict[str, Any]) -> None:
         assert set(re.findall(r"\[([^\]]*)\]", ask.expr)) <= {"$__rate_interval", "1h"}
 
 
-def test_every_query_is_of_a_release_and_tells_which(board: dict[str, Any]) -> None:
+def test_every_query_selects_and_shows_the_release(board: dict[str, Any]) -> None:
     """Each selector, each `by`, each legend."""
     whose = "by (namespace, app_kubernetes_io_instance"
     for ask in asks(board):
@@ -94,8 +94,8 @@ def test_every_query_is_of_a_release_and_tells_which(board: dict[str, Any]) -> N
         assert ask.legend.startswith(WHOSE), ask
 
 
-def test_every_metric_is_shown_or_sounds_an_alert() -> None:
-    """But those that are left out on purpose."""
+def test_every_metric_has_a_panel_or_an_alert() -> None:
+    """Except those left out on purpose."""
     shown = {name for board in every_board() for ask in asks(board) for name in METRIC.findall(ask.expr)}
     shown |= set(METRIC.findall((CHART / "files/rules/alerts.yaml").read_text()))
     there = {row.measure.name for row in rows()}
@@ -103,8 +103,8 @@ def test_every_metric_is_shown_or_sounds_an_alert() -> None:
     assert there - {name.removesuffix("_bucket") for name in shown} == set(LEFT_OUT)
 
 
-def test_a_rows_title_stands_over_panels() -> None:
-    """Alone in its line, and never the last."""
+def test_row_titles_precede_panels() -> None:
+    """Alone in a line, and never last."""
     rows_of = {
         board["title"]: [each for each in board["panels"] if each["type"] == "row"] for board in every_board()
     }

@@ -82,9 +82,7 @@ def choices(prometheus: Prometheus, board: dict[str, Any], **chosen: str) -> dic
     return found
 
 
-def test_every_panel_shows_something_of_processes_that_tell_what_is_in_the_table(
-    world: World, new_prometheus: NewPrometheus
-) -> None:
+def test_every_panel_shows_data_of_real_processes(world: World, new_prometheus: NewPrometheus) -> None:
     """Every edge, one of them with two workers, the System V bridge, the operator and the console."""
     pods = world.targets()
     plain = {name: Target(pods[name].host, pods[name].port) for name in ("tmq", "operator")}

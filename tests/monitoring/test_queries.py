@@ -21,8 +21,8 @@ OF_SEVERAL = (
 )
 
 
-def test_every_query_shows_what_its_panel_says(tmp_path: Path) -> None:
-    """No metric has the number of another, so one that asks for the wrong one, or adds up wrongly, is found."""
+def test_every_query_computes_the_value_of_its_panel(tmp_path: Path) -> None:
+    """Each metric has its own value, so that wrong metrics and sums are found."""
     table = list(known())
     check(tmp_path, dict(told()), table)
     there = {ask.called for board in every_board() for ask in asks(board)}
@@ -30,15 +30,15 @@ def test_every_query_shows_what_its_panel_says(tmp_path: Path) -> None:
     assert len(table) + len(OF_SEVERAL) == len(there)
 
 
-def test_only_the_ten_queues_that_have_most_are_shown(tmp_path: Path) -> None:
+def test_topk_shows_ten_queues(tmp_path: Path) -> None:
     dead = {number: f'{EAST},queue="q{number}"' for number in range(1, 13)}
     series = {f"penstock_queue_dead_messages{{{labels}}}": stands(number) for number, labels in dead.items()}
     shown = {labels: float(number) for number, labels in dead.items() if number > 2}
     check(tmp_path, series, [Known("dead-letters: By queue: {{queue}}", shown)])
 
 
-def test_what_is_not_chosen_is_not_shown(tmp_path: Path) -> None:
-    """Each query goes by each choice of its board that its metric can be told apart by; so do those that reckon."""
+def test_variables_filter_series(tmp_path: Path) -> None:
+    """Each query uses all variables of its dashboard that its metric has labels for."""
     nobodys = [
         Known(ask.called, {}, {name: "somebody else's"})
         for board in every_board()
@@ -58,7 +58,7 @@ def choices(board: dict[str, Any], ask: Ask) -> set[str]:
     return offered & {"namespace", "release", *told_apart, *(("job", "pod") if are_of_edges else ())}
 
 
-def test_parts_and_ages_are_reckoned(tmp_path: Path) -> None:
+def test_ratios_and_ages_are_computed(tmp_path: Path) -> None:
     check(tmp_path, of_several(), OF_SEVERAL)
 
 
@@ -75,8 +75,8 @@ def of_several() -> dict[str, str]:
     }
 
 
-def test_processes_of_others_are_not_shown(tmp_path: Path) -> None:
-    """Whatever Prometheus scrapes tells metrics of these names; and the operator is no edge."""
+def test_other_processes_are_not_shown(tmp_path: Path) -> None:
+    """Other programs export metrics of the same names; and the operator is not an edge."""
     memory, cpu = "process_resident_memory_bytes", "process_cpu_seconds_total"
     its = {pod: f'{EAST},job="{pod}",pod="{pod}",instance="{pod}:1"' for pod in ("tmq", "rqp", "operator")}
     foreign = 'namespace="yard",job="node",pod="node",instance="node:1"'
@@ -101,8 +101,8 @@ def test_processes_of_others_are_not_shown(tmp_path: Path) -> None:
     )
 
 
-def test_without_kubernetes_series_have_no_namespace(tmp_path: Path) -> None:
-    """As on a laptop; all queries choose in the same way (test_boards.py)."""
+def test_series_without_namespace_are_shown(tmp_path: Path) -> None:
+    """As on a laptop; all queries select in the same way (test_boards.py)."""
     ready = 'penstock_ready{edge="tmq",job="penstock",instance="a:1"}'
     check(
         tmp_path,
@@ -114,8 +114,8 @@ def test_without_kubernetes_series_have_no_namespace(tmp_path: Path) -> None:
     )
 
 
-def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:
-    """Each has a store of its own, with a queue of the same name; the console of one sees the same as its operator."""
+def test_releases_of_a_namespace_are_distinguished(tmp_path: Path) -> None:
+    """Each has a store with a queue of the same name; its console reports the same as its operator."""
     queue = "penstock_queue_ready_messages"
     series = {
         f'{queue}{{{EAST},pod="east-operator-0",queue="orders"}}': stands(100),
@@ -143,8 +143,8 @@ def test_releases_of_a_namespace_are_told_apart(tmp_path: Path) -> None:
     )
 
 
-def test_a_chosen_pod_of_an_edge_hides_no_other_kind_of_pod(tmp_path: Path) -> None:
-    """Queues stand as they stand, whichever edge somebody looks at; and the links of boards carry the choice on."""
+def test_chosen_edge_pod_does_not_hide_other_components(tmp_path: Path) -> None:
+    """Queue statistics do not depend on the edge; and links between dashboards keep the variables."""
     operator = f'{EAST},job="operator",pod="east-operator-0"'
     series = {
         f'penstock_ready{{{EAST},job="edges",edge="tmq",pod="east-tmq-0"}}': stands(1),

@@ -51,11 +51,11 @@ def check(name: str, family: Metric) -> None:
         assert set(sample.labels) - OF_TARGETS == set(row.labels), (name, sample)
 
 
-def test_it_is_not_stale() -> None:
+def test_table_is_current() -> None:
     assert TABLE.read_text() == page(TABLE)
 
 
-def test_names_are_of_one_metric_each() -> None:
+def test_metric_names_are_unique() -> None:
     assert len(ROWS) == len(rows()) > 70
 
 

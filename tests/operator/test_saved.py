@@ -51,9 +51,7 @@ def saved(seen: Seen, kind: str, name: str) -> str:
     return json.dumps(found)
 
 
-def test_a_queue_that_is_replaced_by_a_saved_document(
-    seldom: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
+def test_queue_replaced_by_a_saved_document(seldom: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     first = settled(seen, queue("orders", maxLength=5))
     document = saved(seen, "queue", "orders")
     settled(seen, queue("orders", maxLength=9), unlike=first)
@@ -62,9 +60,7 @@ def test_a_queue_that_is_replaced_by_a_saved_document(
     assert keeper.spec("orders").max_length == 5
 
 
-def test_a_peer_of_which_a_saved_document_is_applied(
-    seldom: OperatorProgram, seen: Seen, keeper: Keeper
-) -> None:
+def test_peer_replaced_by_a_saved_document(seldom: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     first = settled(seen, peer("shop", "rqp-mca", "10.0.0.1"))
     document = saved(seen, "peer", "shop")
     settled(seen, peer("shop", "rqp-mca", "10.0.0.2"), unlike=first)
@@ -73,8 +69,8 @@ def test_a_peer_of_which_a_saved_document_is_applied(
     assert keeper.peers()["shop"][1] == ("10.0.0.1",)
 
 
-async def test_a_document_that_is_changed_and_changed_back_at_once(inside: Inside, seen: Seen) -> None:
-    """kopf may see both only when it has written what it remembers, of the one before: the same as of the last."""
+async def test_document_changed_and_changed_back(inside: Inside, seen: Seen) -> None:
+    """kopf may see both only after it has written its annotation for the first."""
     seen.apply(queue("orders", maxLength=5))
     first = read(seen, "queue", "orders")
     control = Control(

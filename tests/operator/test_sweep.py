@@ -45,8 +45,8 @@ async def running(sweep: Sweep) -> AsyncIterator[None]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_without_a_pass_for_long_it_is_stuck(sweep: Sweep, inside: Inside) -> None:
-    """Also if there has never been one. A pass that comes after all is well."""
+async def test_operator_without_sweeps_is_not_alive(sweep: Sweep, inside: Inside) -> None:
+    """Also before the first sweep. A late sweep recovers."""
     inside.clock.now += LONG_S
     assert sweep.stuck() is None
     inside.clock.now += 1
@@ -59,9 +59,7 @@ async def test_without_a_pass_for_long_it_is_stuck(sweep: Sweep, inside: Inside)
         await until(lambda: sweep.stuck() is None)
 
 
-async def test_an_api_server_that_is_away_is_no_reason_to_be_killed(
-    line: Line, sweep: Sweep, inside: Inside
-) -> None:
+async def test_api_server_outage_keeps_the_operator_alive(line: Line, sweep: Sweep, inside: Inside) -> None:
     await sweep.first()
     assert sweep.trouble is None
     line.pull_out()

@@ -76,7 +76,9 @@ def of_the_release(seen: Seen, name: str, policy: str) -> dict[str, Any]:
     return {**document, "metadata": {**document["metadata"], "annotations": notes}}
 
 
-def test_the_releases_own_go_and_others_stay(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_own_resources_are_deleted_and_others_stay(
+    operator: OperatorProgram, seen: Seen, keeper: Keeper
+) -> None:
     seen.apply(of_the_release(seen, "own", "Delete"), of_the_release(seen, "kept-own", "Retain"))
     for name in ("own", "kept-own"):
         seen.becomes("queue", name, "True", "Declared")
@@ -94,7 +96,7 @@ def test_the_releases_own_go_and_others_stay(operator: OperatorProgram, seen: Se
     assert keeper.take("theirs") == [b"one"]
 
 
-def test_what_is_going_is_waited_for(
+def test_deletions_in_progress_are_waited_for(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
     operator = new_operator().ready()
@@ -126,8 +128,8 @@ def test_without_store_and_operator_nothing_hangs(
     eventually(lambda: seen.cluster.items("queues", seen.namespace) == [])
 
 
-def test_it_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, store: Server) -> None:
-    """No Deployment, or no right to stop it: finalizers are taken off all the same."""
+def test_uninstall_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, store: Server) -> None:
+    """Without a Deployment or the right to stop it, finalizers are removed all the same."""
     operator = new_operator().ready()
     declared(seen, "orders", "Delete")
     operator.kill()
@@ -135,10 +137,10 @@ def test_it_ends_whatever_is_missing(new_operator: NewOperator, seen: Seen, stor
     assert not seen.get("queue", "orders")["metadata"].get("finalizers")
 
 
-def test_an_operator_whose_namespace_goes_lets_go(
+def test_operator_in_a_deleted_namespace_removes_finalizers(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """Kubernetes ends its pod before Queues are deleted; docs/chart.md, "Uninstall"."""
+    """Kubernetes ends its pod before Queues are deleted (docs/chart.md, "Uninstall")."""
     operator = new_operator().ready()
     declared(seen, "orders", "Delete")
     assert operator.stop() == 0
@@ -177,8 +179,8 @@ class Overtaken(Api):
 
 
 @pytest.mark.usefixtures("new_operator")  # takes off what a failure leaves
-async def test_finalizers_that_change_meanwhile(defined: Cluster, seen: Seen) -> None:
-    """It takes off what it means to, however old its list is, and no other one in that place."""
+async def test_finalizers_changed_meanwhile(defined: Cluster, seen: Seen) -> None:
+    """It removes its own finalizer, however old its list is, and no other one at that index."""
     seen.apply(queue("orders"))
     seen.finalizers("queue", "orders", FINALIZER)
     added = partial(seen.finalizers, "queue", "orders", "example.org/first", FINALIZER)

@@ -22,7 +22,7 @@ def at(version: int, **changes: object) -> Resource:
     return replace(resource("orders"), version=version, **changes)  # type: ignore[arg-type]
 
 
-def test_an_older_word_changes_nothing() -> None:
+def test_outdated_event_is_ignored() -> None:
     mirror = Mirror(Clock())
     mirror.put(at(5, status={"depth": 1}))
     mirror.put(at(4))
@@ -33,7 +33,7 @@ def test_an_older_word_changes_nothing() -> None:
     assert known.status == {"depth": 1}
 
 
-def test_who_is_missing_in_a_list_is_gone() -> None:
+def test_object_missing_in_a_list_is_deleted() -> None:
     mirror = Mirror(clock := Clock())
     mirror.put(at(5))
     assert mirror.replace(Kind.PEER, "", [], since=clock()) == []
@@ -43,7 +43,7 @@ def test_who_is_missing_in_a_list_is_gone() -> None:
     assert mirror.of(Kind.QUEUE) == []
 
 
-def test_who_came_during_a_list_stays() -> None:
+def test_object_created_during_a_list_stays() -> None:
     mirror = Mirror(clock := Clock())
     since = clock()
     mirror.put(at(5))
@@ -51,7 +51,7 @@ def test_who_came_during_a_list_stays() -> None:
     assert len(mirror.of(Kind.QUEUE)) == 1
 
 
-def test_who_went_during_a_list_does_not_come_back() -> None:
+def test_object_deleted_during_a_list_stays_deleted() -> None:
     mirror = Mirror(clock := Clock())
     mirror.put(at(5))
     since = clock()
@@ -62,14 +62,14 @@ def test_who_went_during_a_list_does_not_come_back() -> None:
     assert len(mirror.of(Kind.QUEUE)) == 1
 
 
-def test_the_end_of_an_older_one_of_the_name() -> None:
+def test_deletion_of_the_previous_object_of_a_name() -> None:
     mirror = Mirror(Clock())
     mirror.put(at(7, uid="new"))
     mirror.delete(at(6))
     assert [each.uid for each in mirror] == ["new"]
 
 
-def test_a_late_word_of_an_older_one_of_the_name() -> None:
+def test_late_event_of_the_previous_object_of_a_name() -> None:
     mirror = Mirror(Clock())
     mirror.put(at(9, uid="new"))
     mirror.put(at(7))
@@ -77,8 +77,8 @@ def test_a_late_word_of_an_older_one_of_the_name() -> None:
     assert [each.uid for each in mirror] == ["new"]
 
 
-def test_versions_that_went_back() -> None:
-    """As those of a cluster whose etcd was restored: a list that began afterwards is true."""
+def test_decreasing_versions_after_a_restore() -> None:
+    """As of a cluster whose etcd was restored: a list that began afterwards is right."""
     mirror = Mirror(clock := Clock())
     mirror.put(at(9, status={"depth": 1}))
     since = clock()
@@ -90,7 +90,7 @@ def test_versions_that_went_back() -> None:
     assert known.version == 4
 
 
-def test_one_that_a_restored_cluster_has_again() -> None:
+def test_object_restored_from_a_backup() -> None:
     mirror = Mirror(clock := Clock())
     mirror.put(at(5))
     mirror.delete(at(6))
@@ -113,7 +113,7 @@ def test_what_was_listed_is_known() -> None:
     assert mirror.knows(Kind.QUEUE, "another")
 
 
-def test_another_of_the_same_name_is_another() -> None:
+def test_recreated_object_differs() -> None:
     mirror = Mirror(Clock())
     mirror.put(at(5))
     assert mirror.has(at(4, status={"depth": 1}))

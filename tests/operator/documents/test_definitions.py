@@ -44,16 +44,16 @@ def new_program(cluster: Cluster, namespace: str, store: Server, tmp_path: Path)
     forget(cluster)
 
 
-def test_it_may_be_stopped_while_it_waits_for_them(new_program: NewProgram) -> None:
+def test_operator_can_be_stopped_while_waiting_for_crds(new_program: NewProgram) -> None:
     program = new_program()
     eventually(lambda: program.events("definitions_missing"))
     assert program.stop() == 0
 
 
-def test_it_ends_with_a_failure_when_they_go(
+def test_deleted_crds_end_the_operator(
     new_program: NewProgram, cluster: Cluster, namespace: str, keeper: Keeper
 ) -> None:
-    """Its pod is started again, and the next one waits for them."""
+    """Its pod is restarted, and the next one waits for them."""
     define(cluster)
     first = new_program().ready()
     forget(cluster)
@@ -65,10 +65,10 @@ def test_it_ends_with_a_failure_when_they_go(
     eventually(lambda: second.page("readyz") == (503, MISSING))
 
 
-def test_definitions_of_another_version(
+def test_crds_of_another_version(
     new_program: NewProgram, cluster: Cluster, namespace: str, keeper: Keeper
 ) -> None:
-    """They fill in a field that the operator does not know. When they are put back it needs no restart."""
+    """They default a field that the operator does not know. It recovers without a restart."""
     define(cluster)
     known = definitions()["queues.penstock.dev"]["spec"]["versions"]
     other = deepcopy(known)
@@ -92,8 +92,8 @@ def test_definitions_of_another_version(
     seen.becomes("queue", "orders", "True", "Declared")
 
 
-async def test_what_nobody_defined_is_said(cluster: Cluster) -> None:
-    """The API server answers that by a line of text."""
+async def test_missing_crds_are_reported(cluster: Cluster) -> None:
+    """The API server answers with a line of text."""
     api = Api(lambda: access(cluster))
     try:
         with pytest.raises(ApiError) as refused:
@@ -110,10 +110,10 @@ async def test_what_nobody_defined_is_said(cluster: Cluster) -> None:
         await api.close()
 
 
-def test_each_need_makes_it_unready_until_it_is_met_again(
+def test_missing_crds_rights_or_store_make_it_unready(
     new_program: NewProgram, api_server: ApiServer, cluster: Cluster, namespace: str, store: Server
 ) -> None:
-    """The definitions, the rights to list resources, and the store may all come later, or go and come back."""
+    """Each may appear later, or disappear and come back."""
     started = new_program(cluster=api_server.as_user("developer"))
     met: set[str] = set()
 

@@ -48,7 +48,7 @@ def waiting(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
     keeper.put("away", b"waits")
 
 
-async def test_an_edge_dials_a_peer_that_is_applied_and_where_it_moves(
+async def test_edge_follows_an_applied_and_changed_peer(
     waiting: None, seen: Seen, store: Server, tmp_path: Path
 ) -> None:
     with machine() as first, machine() as second:

@@ -48,10 +48,10 @@ async def looking(inside: Inside, seen: Seen, store: Server) -> AsyncIterator[Lo
     await used.close(1.0)
 
 
-async def test_all_are_in_the_store_before_anybody_is_told(
+async def test_peers_are_stored_before_statuses_are_written(
     looking: Looking, inside: Inside, seen: Seen
 ) -> None:
-    """Who comes later would wait for as many statuses as there are."""
+    """Otherwise the last ones would wait for all statuses."""
     seen.apply(*map(peer, NAMES))
     for name in NAMES:
         inside.mirror.put(read(seen, "peer", name))
@@ -66,9 +66,7 @@ async def test_all_are_in_the_store_before_anybody_is_told(
     assert {seen.ready("peer", name) for name in NAMES} == {("True", "Declared")}
 
 
-async def test_a_verdict_about_another_document_is_not_told(
-    looking: Looking, inside: Inside, seen: Seen
-) -> None:
+async def test_outdated_verdict_is_not_written(looking: Looking, inside: Inside, seen: Seen) -> None:
     seen.apply(peer("shop"))
     inside.mirror.put(read(seen, "peer", "shop"))
     await looking.peers.reconcile()
@@ -77,7 +75,7 @@ async def test_a_verdict_about_another_document_is_not_told(
     assert inside.count(WRITTEN) == 0
 
 
-async def test_one_that_went_meanwhile_is_not_counted(inside: Inside, seen: Seen) -> None:
+async def test_deleted_peer_is_not_counted(inside: Inside, seen: Seen) -> None:
     """Whether the API server says so, or nothing had to be written."""
     seen.apply(peer("gone"), peer("there"))
     gone, there = read(seen, "peer", "gone"), read(seen, "peer", "there")
@@ -91,7 +89,7 @@ async def test_one_that_went_meanwhile_is_not_counted(inside: Inside, seen: Seen
     assert inside.count("penstock_operator_resources") == 1
 
 
-def test_one_that_somebody_else_holds_says_that_it_is_out_of_the_store(
+def test_peer_kept_by_a_foreign_finalizer_is_removed(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
     document = peer("shop")

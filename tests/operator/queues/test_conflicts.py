@@ -21,7 +21,7 @@ def a_second_later(seen: Seen, kind: str, name: str) -> None:
     eventually(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > made)
 
 
-def test_one_name_in_two_namespaces(
+def test_same_name_in_two_namespaces(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
     other = Seen(seen.cluster, new_namespace())
@@ -39,7 +39,7 @@ def test_one_name_in_two_namespaces(
     assert keeper.take("orders") == [b"one"]
 
 
-def test_one_number(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+def test_same_number(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.declared(queue("old", bindings=MCA_7))
     a_second_later(seen, "queue", "old")
     seen.apply(queue("new", bindings=MCA_7))
@@ -52,10 +52,10 @@ def test_one_number(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> No
     seen.becomes("queue", "new", "True", "Declared", 2.0)
 
 
-def test_the_oldest_gets_a_number_that_a_younger_one_had(
+def test_oldest_queue_takes_a_number_from_a_younger_one(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """The younger queue keeps its messages, and is reached by its name."""
+    """The younger queue keeps its messages and is reached by its name."""
     seen.declared(queue("old"))
     a_second_later(seen, "queue", "old")
     seen.declared(queue("new", bindings=MCA_7))
@@ -87,8 +87,8 @@ def two_with_numbers(seen: Seen) -> None:
     seen.declared(mca("new", 18))
 
 
-def test_two_that_swap_their_numbers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Whichever is heard of first."""
+def test_two_queues_swap_numbers(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """In any order of events."""
     two_with_numbers(seen)
     keeper.put("new", b"one")
     for swapped in ([mca("old", 18), mca("new", 17)], [mca("new", 18), mca("old", 17)]):
@@ -100,7 +100,7 @@ def test_two_that_swap_their_numbers(operator: OperatorProgram, seen: Seen, keep
     assert keeper.take("new") == [b"one"]
 
 
-def test_three_that_swapped_their_numbers_while_the_operator_was_away(
+def test_three_queues_swap_numbers_while_the_operator_is_down(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
     first = new_operator().ready()
@@ -114,8 +114,8 @@ def test_three_that_swapped_their_numbers_while_the_operator_was_away(
         assert number(keeper, name) == has
 
 
-def test_who_lost_one_number_keeps_none(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Nor the one that it had before, and wants no more."""
+def test_queue_that_lost_a_number_keeps_none(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Nor its previous one, which it does not claim any more."""
     two_with_numbers(seen)
     seen.apply(mca("new", 17))
     seen.becomes("queue", "new", "False", "Conflict")
@@ -123,10 +123,8 @@ def test_who_lost_one_number_keeps_none(operator: OperatorProgram, seen: Seen, k
     assert (number(keeper, "new"), number(keeper, "third")) == (None, 18)
 
 
-def test_what_is_in_a_queue_without_its_number_is_counted(
-    new_operator: NewOperator, seen: Seen, keeper: Keeper
-) -> None:
-    """Scaling goes by it. One that never had a queue has none."""
+def test_queue_without_its_number_is_counted(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+    """Scaling uses the count. A Queue that never had a queue has none."""
     operator = new_operator(sweep_s=1, queue_metrics="true").ready()
     two_with_numbers(seen)
     seen.apply(mca("new", 17), mca("third", 17))
@@ -138,7 +136,7 @@ def test_what_is_in_a_queue_without_its_number_is_counted(
     assert depth % ("third", 0.0) in operator.page("metrics")[1]
 
 
-def test_two_that_lead_to_one_number_of_a_peer(operator: OperatorProgram, seen: Seen) -> None:
+def test_two_queues_with_one_target(operator: OperatorProgram, seen: Seen) -> None:
     seen.apply(peer("shop"), peer("depot"))
     seen.declared(queue("all", remote={"protocol": "rqp-mca", "queueId": 7}))
     a_second_later(seen, "queue", "all")
@@ -148,10 +146,10 @@ def test_two_that_lead_to_one_number_of_a_peer(operator: OperatorProgram, seen: 
     seen.becomes("queue", "some", "True", "Declared")
 
 
-def test_a_destination_stays_until_its_queue_lets_go(
+def test_target_stays_until_its_queue_releases_it(
     operator: OperatorProgram, seen: Seen, keeper: Keeper
 ) -> None:
-    """Messages are on their way there: an older Queue that comes to want it does not take it."""
+    """Its messages are in transit: an older Queue that claims the target later does not take it."""
 
     def leading(number: int) -> dict[str, object]:
         return {"protocol": "rqp-mca", "queueId": number}

@@ -20,10 +20,10 @@ def two(new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen) -> t
     return first, other
 
 
-def test_a_retained_queue_is_anybodys(
+def test_retained_queue_can_be_adopted(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
-    """Its dead letters, too."""
+    """With its dead letters."""
     _, other = two(new_operator, new_namespace, seen)
     seen.declared(queue("mover"), queue("stays"))
     other.apply(queue("mover"), redrive("foreign", "stays"))
@@ -42,10 +42,10 @@ def test_a_retained_queue_is_anybodys(
     other.becomes("redrive", "own", "True", "Complete")
 
 
-def test_queues_that_went_while_the_operator_was_away_are_anybodys(
+def test_queues_deleted_while_the_operator_was_down_are_released(
     new_operator: NewOperator, seen: Seen, keeper: Keeper
 ) -> None:
-    """Not those whose resource is there, or which are seen to elsewhere; one of another name is another one's."""
+    """Not those whose resource exists, or which others manage; a renamed one is another queue's."""
     first = new_operator().ready()
     seen.declared(queue("gone"), queue("there"), queue("other", queueName="before"))
     keeper.declare("far", owner="kubernetes elsewhere/far")
@@ -66,7 +66,7 @@ def test_queues_that_went_while_the_operator_was_away_are_anybodys(
     assert keeper.owner("gone") == f"kubernetes {seen.namespace}/gone"
 
 
-def test_what_an_uninstalled_release_leaves_is_anybodys(
+def test_uninstalled_release_releases_its_queues(
     new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen, keeper: Keeper
 ) -> None:
     first, other = two(new_operator, new_namespace, seen)

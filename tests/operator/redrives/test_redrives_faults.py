@@ -30,8 +30,8 @@ REDRIVEN = "penstock_operator_redriven_total"
 WRITTEN = "penstock_operator_status_patches_total"
 
 
-def test_it_is_told_now_and_then_and_counted(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """Four steps a second, of which not each is written."""
+def test_progress_is_reported_periodically(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """Four steps a second, not all of which are written."""
     prepared(seen, keeper, 100)
     began = time.monotonic()
     seen.apply(redrive("slow", "orders", rate=20))
@@ -43,7 +43,7 @@ def test_it_is_told_now_and_then_and_counted(operator: OperatorProgram, seen: Se
     assert operator.metric(REDRIVEN) == 100
 
 
-def test_a_store_that_is_killed_on_the_way(
+def test_store_killed_during_a_redrive(
     operator: OperatorProgram, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
     prepared(seen, keeper, 60)
@@ -59,8 +59,8 @@ def test_a_store_that_is_killed_on_the_way(
     assert operator.metric(REDRIVEN) == 60
 
 
-async def test_answers_that_are_lost(store: Server, keeper: Keeper) -> None:
-    """They were moved, and nobody was told how many: the store counted them in that step."""
+async def test_lost_replies(store: Server, keeper: Keeper) -> None:
+    """The letters were moved without a reply: the store counted them in that step."""
     await asyncio.to_thread(keeper.declare, "orders")
     await asyncio.to_thread(keeper.kill, "orders", 20)
     steps: list[Progress] = []
@@ -104,10 +104,10 @@ async def run(inside: Inside, store: Server) -> AsyncIterator[Run]:
 
 
 @pytest.mark.parametrize("later_s", [0, FOR_QUEUES_S])
-async def test_a_target_that_goes_on_the_way(
+async def test_target_deleted_during_a_redrive(
     run: Run, inside: Inside, seen: Seen, keeper: Keeper, later_s: float
 ) -> None:
-    """It may come again for a minute after the Redrive began; then it is `Failed`. What had moved is told."""
+    """It may come back within a minute of the start; then the Redrive fails and reports the moved letters."""
     for name in ("orders", "other"):
         await asyncio.to_thread(keeper.declare, name)
     await asyncio.to_thread(keeper.kill, "orders", 40)
@@ -129,10 +129,10 @@ async def test_a_target_that_goes_on_the_way(
     await until(partial(counts, keeper, 0 if later_s else 1))
 
 
-async def test_the_minute_for_queues_begins_when_the_store_can_be_asked(
+async def test_minute_for_queues_starts_with_the_store(
     run: Run, inside: Inside, seen: Seen, keeper: Keeper
 ) -> None:
-    """However old the Redrive is by then; and a queue that a Queue declares is waited for without an end."""
+    """However old the Redrive is; a queue declared by a Queue is waited for without limit."""
     await asyncio.to_thread(keeper.declare, "other")
     seen.apply(redrive("again", "orders"), redrive("lost", "nowhere"), queue("to-come", queueName="orders"))
     resources = [read(seen, "redrive", name) for name in ("again", "lost")]
@@ -157,10 +157,8 @@ async def test_the_minute_for_queues_begins_when_the_store_can_be_asked(
     await looked("lost", "Failed")
 
 
-async def test_a_domain_that_lost_its_data_is_waited_for(
-    run: Run, inside: Inside, seen: Seen, keeper: Keeper
-) -> None:
-    """Its source has not been deleted, and may come back."""
+async def test_lost_domain_is_waited_for(run: Run, inside: Inside, seen: Seen, keeper: Keeper) -> None:
+    """Its source was not deleted and may come back."""
     await asyncio.to_thread(keeper.declare, "orders", domain="other")
     await asyncio.to_thread(keeper.kill, "orders", 3)
     await asyncio.to_thread(keeper.lose_domain, "other")
@@ -185,8 +183,8 @@ async def counts(keeper: Keeper, number: int) -> bool:
     return await asyncio.to_thread(keeper.runs, "orders") == number
 
 
-def test_a_target_that_is_nearly_full(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
-    """It runs and waits by turns: that is told now and then, and is no warning."""
+def test_nearly_full_target(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
+    """It runs and waits alternately, which is reported at intervals and is no warning."""
     seen.declared(queue("orders"), queue("small", maxLength=2))
     keeper.kill("orders", 30)
     began = time.monotonic()
@@ -211,8 +209,8 @@ def test_a_target_that_is_nearly_full(operator: OperatorProgram, seen: Seen, kee
     assert len(turns) <= 2 + minutes
 
 
-async def test_what_is_told_adds_up_after_a_kill(store: Server, keeper: Keeper) -> None:
-    """The store knows of letters that our status, which is older, does not."""
+async def test_counts_are_consistent_after_a_kill(store: Server, keeper: Keeper) -> None:
+    """The store has counted letters that the older status lacks."""
     await asyncio.to_thread(keeper.declare, "orders")
     await asyncio.to_thread(keeper.kill, "orders", 20)
     told: list[Progress] = []
@@ -238,10 +236,8 @@ async def test_what_is_told_adds_up_after_a_kill(store: Server, keeper: Keeper) 
     assert (ended.matched, ended.moved, ended.remaining) == (20, 20, 0)
 
 
-def test_a_status_that_somebody_wrote_and_nobody_can_read(
-    new_operator: NewOperator, seen: Seen, keeper: Keeper
-) -> None:
-    """The API server takes either. Nothing is moved, and those behind it are."""
+def test_unreadable_status(new_operator: NewOperator, seen: Seen, keeper: Keeper) -> None:
+    """The API server accepts either. Nothing is moved, and other Redrives run."""
     spoilt = {"small": "2026-11-25t15:00:00z", "late": "9999-12-31T23:59:59-23:00"}
     seen.apply(queue("orders"), *(redrive(name, "orders") for name in spoilt))
     for name, began in spoilt.items():

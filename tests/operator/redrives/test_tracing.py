@@ -36,7 +36,7 @@ async def dies(store: Server, collector: Collector) -> str:
         return letter
 
 
-def test_it_goes_on_with_the_trace(
+def test_redriven_message_stays_in_its_trace(
     new_operator: NewOperator,
     seen: Seen,
     keeper: Keeper,

@@ -37,10 +37,10 @@ def kept(cluster: Cluster, namespace: str) -> dict[str, str]:
     return data
 
 
-def test_data_that_was_lost_while_nobody_looked(
+def test_data_lost_while_the_operator_was_down(
     new_operator: NewOperator, defined: Cluster, namespace: str, store: Server
 ) -> None:
-    """Operator, store and edges begin anew together, as after a node's end; and a restart after that ends no alarm."""
+    """Operator, store and edges restart together, as when a node is lost; a later restart does not end the alarm."""
 
     def begun() -> tuple[OperatorProgram, dict[str, str]]:
         program = new_operator(dataset_configmap=MAP).ready()
@@ -66,7 +66,7 @@ def test_data_that_was_lost_while_nobody_looked(
 
 
 @pytest.mark.parametrize("data", [None, {"dataset": "abc", "replaced": "soon"}, {"replaced": "9" * 400}])
-async def test_what_somebody_wrote_there_is_no_trouble(
+async def test_foreign_content_of_the_record_is_tolerated(
     inside: Inside, defined: Cluster, namespace: str, data: dict[str, str] | None
 ) -> None:
     document: dict[str, Any] = {
@@ -93,7 +93,7 @@ class Counting(DatasetRecord):
 
 
 @pytest.mark.parametrize("before", ["", "z"])
-async def test_who_may_not_remember_says_so_once_and_tries_again(
+async def test_missing_rights_for_the_record_are_logged_once(
     api_server: ApiServer,
     defined: Cluster,
     namespace: str,
@@ -101,7 +101,7 @@ async def test_who_may_not_remember_says_so_once_and_tries_again(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As with rights of somebody's own making. The change that it saw meanwhile is told, and remembered then."""
+    """As with custom rights. A change seen meanwhile is reported and recorded later."""
     monkeypatch.setattr(datasets, "RETRY_S", 0.05)
     api, metrics = Api(lambda: access(api_server.as_user("developer"))), Metrics()
     if before:

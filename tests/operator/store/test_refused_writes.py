@@ -32,7 +32,7 @@ def read_only(store: Server) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("refusing", [full, read_only])
-def test_a_store_that_takes_no_writes(
+def test_store_that_refuses_writes(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server, refusing: Refusing
 ) -> None:
     operator = new_operator(sweep_s=NEVER_S).ready()
@@ -54,10 +54,10 @@ def test_a_store_that_takes_no_writes(
     assert set(keeper.peers()) == {"old", "shop"}
 
 
-def test_a_full_store_lets_peers_go(
+def test_full_store_allows_deletion_of_peers(
     new_operator: NewOperator, seen: Seen, keeper: Keeper, store: Server
 ) -> None:
-    """What cannot be written holds up no deletion."""
+    """Failed writes do not block deletions."""
     new_operator(sweep_s=NEVER_S).ready()
     seen.declared(*(peer(name) for name in ("one", "two", "three")))
     with full(store):

@@ -48,12 +48,12 @@ async def watched(store: Server) -> AsyncIterator[Watched]:
     await made.store.close()
 
 
-async def test_a_new_store_is_no_loss(watched: Watched) -> None:
+async def test_new_store_is_no_loss(watched: Watched) -> None:
     await watched.watch.poll()
     assert watched.restored == 0
 
 
-async def test_a_store_that_comes_back_as_it_was_is_none(watched: Watched, store: Server) -> None:
+async def test_store_with_the_same_data_is_no_loss(watched: Watched, store: Server) -> None:
     store.kill9()
     await watched.watch.poll()
     assert not watched.is_up()
@@ -63,7 +63,7 @@ async def test_a_store_that_comes_back_as_it_was_is_none(watched: Watched, store
     assert watched.restored == 0
 
 
-async def test_one_that_is_emptied_under_its_eyes_counts(watched: Watched, store: Server) -> None:
+async def test_emptied_store_counts(watched: Watched, store: Server) -> None:
     store.clear()
     await watched.watch.poll()
     await watched.watch.poll()
@@ -71,7 +71,7 @@ async def test_one_that_is_emptied_under_its_eyes_counts(watched: Watched, store
     assert watched.restored == 1
 
 
-async def test_one_that_comes_back_empty_after_an_outage_counts(
+async def test_store_empty_after_an_outage_counts(
     watched: Watched, store: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.kill9()
@@ -88,7 +88,7 @@ async def test_one_that_comes_back_empty_after_an_outage_counts(
     assert told.__dict__["old"] != told.__dict__["new"]
 
 
-async def test_one_that_somebody_else_set_up_anew_counts(watched: Watched, store: Server) -> None:
+async def test_store_set_up_again_by_others_counts(watched: Watched, store: Server) -> None:
     store.kill9()
     await watched.watch.poll()
     shutil.rmtree(store.directory)
@@ -100,8 +100,8 @@ async def test_one_that_somebody_else_set_up_anew_counts(watched: Watched, store
     assert watched.restored == 1
 
 
-async def test_a_new_generation_of_the_same_data_is_none(watched: Watched, store: Server) -> None:
-    """As a failover begins one."""
+async def test_new_generation_is_no_loss(watched: Watched, store: Server) -> None:
+    """As after a failover."""
     dataset, _, generation = (await watched.store.registry.epoch()).partition(".")
     store.call("SET", watched.store.registry.keys.epoch, f"{dataset}.{int(generation) + 1}")
     await watched.watch.poll()
@@ -120,10 +120,10 @@ def has_replicas(store: Server, number: int) -> bool:
     return int(store.info("replication")["connected_slaves"]) == number
 
 
-async def test_a_replica_that_joins_later_is_promised_and_stays_so(
+async def test_replica_that_joins_later_raises_the_ack_levels(
     watched: Watched, store: Server, replica: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a Cluster whose replicas follow some seconds after it is made."""
+    """As in a Cluster whose replicas follow some seconds later."""
     monkeypatch.setattr(store_watch, "PROMISES_S", 0.0)
     assert "replicated:1" not in (await watched.store.promises.now()).levels()
     replica.call("REPLICAOF", "127.0.0.1", store.port)

@@ -24,7 +24,7 @@ async def _damage(desk: Desk) -> None:
     await desk.domain.link.call("SET", other.keys[6], "damage")
 
 
-def test_messages_of_a_node_that_is_gone_are_told_until_it_is_there_again(
+def test_stranded_messages_are_counted_until_the_node_returns(
     new_operator: NewOperator, keeper: Keeper
 ) -> None:
     nodes = dict.fromkeys((LEFT, *DAMAGED, "ring/7/nothing.example:8085"), "edge:ring")
