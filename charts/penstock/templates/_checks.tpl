@@ -1,6 +1,6 @@
-{{/* Contradictions that the schema cannot see: each is refused in words that say what to do. Of edges: _edge-checks.tpl. */}}
+{{/* Contradictions that the schema cannot detect, each refused with advice. For edges see _edge-checks.tpl. */}}
 
-{{/* Of the whole release: $. */}}
+{{/* Checks of the whole release: $. */}}
 {{- define "penstock.check" -}}
 {{- include "penstock.checkNames" . -}}
 {{- $outside := .Values.externalRedis -}}
@@ -34,7 +34,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Alerts that there are not would go on unseen. */}}
+{{/* An unknown name would disable no alert. */}}
 {{- define "penstock.checkRules" -}}
 {{- $known := list -}}
 {{- range $path, $_ := .Files.Glob "files/rules/*.yaml" -}}
@@ -52,10 +52,10 @@
 {{- end -}}
 {{- end }}
 
-{{/* Names, labels and variables: the API server would refuse some objects when others are made already. */}}
+{{/* Names, labels and variables: the API server would refuse some objects after others were created. */}}
 {{- define "penstock.checkNames" -}}
 {{- $name := include "penstock.fullname" . -}}
-{{- $first := ternary "[a-z0-9]" "[a-z]" (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version) -}}{{/* Services' names may begin with a digit there */}}
+{{- $first := ternary "[a-z0-9]" "[a-z]" (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version) -}}{{/* there, names of Services may begin with a digit */}}
 {{- if not (regexMatch (printf "^%s([a-z0-9-]*[a-z0-9])?$" $first) $name) -}}
 {{- fail (printf "the name %s is not valid for a Service: set fullnameOverride to lower-case letters, digits and dashes, beginning with a letter" $name) -}}
 {{- end -}}
@@ -74,7 +74,7 @@
 {{- if and .Values.redis.enabled .Release.IsUpgrade }}{{ include "penstock.checkStore" . }}{{ end -}}
 {{- end }}
 
-{{/* Labels by which the chart finds its own pods: (list path labels). */}}
+{{/* Labels reserved for the chart's selectors: (list path labels). */}}
 {{- define "penstock.checkLabels" -}}
 {{- range $label, $_ := index . 1 | default dict -}}
 {{- if has $label (list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/component" "app.kubernetes.io/part-of" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" "penstock.dev/edge") -}}
@@ -83,7 +83,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Each variable once: (list path yaml). */}}
+{{/* Duplicate variables: (list path yaml). */}}
 {{- define "penstock.checkEnv" -}}
 {{- $seen := list -}}
 {{- range index . 1 | fromYamlArray -}}
@@ -94,7 +94,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Another name would be another StatefulSet, with a volume of its own: an empty store, and nobody would be told. */}}
+{{/* Another name creates another StatefulSet with a new volume, thus an empty store, silently. */}}
 {{- define "penstock.checkStore" -}}
 {{- $name := printf "%s-redis" (include "penstock.fullname" .) -}}
 {{- range dig "items" list (lookup "apps/v1" "StatefulSet" .Release.Namespace "" | default dict) -}}
@@ -106,7 +106,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Settings of the chart's own Redis, in any case of letters. */}}
+{{/* Settings of the chart's own Redis; names are case-insensitive. */}}
 {{- define "penstock.checkRedis" -}}
 {{- range list "adminPassword" "edgePassword" -}}
 {{- if and $.Values.redis.auth.existingSecret (get $.Values.redis.auth .) -}}
@@ -138,7 +138,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Bytes of a size as Redis or Kubernetes writes it. */}}
+{{/* The bytes of a size in the notation of Redis or Kubernetes. */}}
 {{- define "penstock.bytes" -}}
 {{- $kb := 1024.0 -}}{{- $mb := mulf $kb $kb -}}{{- $gb := mulf $mb $kb -}}{{- $tb := mulf $gb $kb -}}
 {{- $units := dict "" 1.0 "m" 1e6 "M" 1e6 "k" 1e3 "K" 1e3 "g" 1e9 "G" 1e9 "T" 1e12 "kb" $kb "Ki" $kb "mb" $mb "Mi" $mb "gb" $gb "Gi" $gb "Ti" $tb -}}

@@ -1,4 +1,4 @@
-{{/* Contradictions of an edge that the schema cannot see. All of them: the context of _edge-settings.tpl. */}}
+{{/* Contradictions of an edge that the schema cannot detect. All take the context of _edge-settings.tpl. */}}
 
 {{- define "penstock.edge.check" -}}
 {{- $where := printf "edges.%s" .name -}}
@@ -64,7 +64,7 @@
 {{- include "penstock.edge.checkTls" . -}}
 {{- end }}
 
-{{/* A budget that lets a pod go at any time: the API server counts per cents of pods upwards. */}}
+{{/* A budget must always allow an eviction: the API server rounds percentages of pods up. */}}
 {{- define "penstock.edge.checkBudget" -}}
 {{- $where := printf "%s.pdb" (.where | default (printf "edges.%s" .name)) -}}
 {{- $pods := ternary .edge.replicas (max 1 (int .edge.autoscaling.minReplicas)) (eq .edge.autoscaling.type "none") | int -}}
@@ -87,7 +87,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* A Service that the API server would take, and that leads to what it names. */}}
+{{/* A Service must be valid and lead to its ports. */}}
 {{- define "penstock.edge.checkService" -}}
 {{- $where := printf "edges.%s" .name -}}
 {{- $headless := eq .edge.service.clusterIP "None" -}}
@@ -124,7 +124,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* What stands in `ports` is what the process opens, or it is only decoration. */}}
+{{/* Entries of `ports` must match what the process opens. */}}
 {{- define "penstock.edge.checkPorts" -}}
 {{- $ports := .edge.ports -}}{{- $where := printf "edges.%s.ports" .name -}}
 {{- range get (.root.Files.Get "files/ports.yaml" | fromYaml) .name | default list -}}
@@ -149,7 +149,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* What the chart writes into an edge's settings is said in one place: what stands there otherwise would be overruled. */}}
+{{/* Settings that the chart sets itself must not be set elsewhere, since they would be overridden. */}}
 {{- define "penstock.edge.checkSettings" -}}
 {{- $settings := .edge.settings -}}{{- $where := printf "edges.%s" .name -}}
 {{- range $port, $its := .edge.ports -}}
@@ -188,7 +188,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* Each port has its own number, in the pod and in the Service, and its own listener. */}}
+{{/* Port numbers in the pod and in the Service, and listeners, must be unique. */}}
 {{- define "penstock.edge.checkPlaces" -}}
 {{- $where := printf "edges.%s.ports" .name -}}
 {{- $taken := dict (printf "TCP %d" (int .edge.healthPort)) "healthPort" -}}
@@ -212,7 +212,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* A certificate for a listener that is not open would leave clients without TLS. */}}
+{{/* A certificate for a closed listener would leave clients without TLS. */}}
 {{- define "penstock.edge.checkTls" -}}
 {{- $where := printf "edges.%s.tls" .name -}}
 {{- if and .edge.tls.listeners (not .edge.tls.secretName) -}}
