@@ -18,7 +18,7 @@ from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.listener import Listener, ListenerSettings
 from services.kit.readiness import Readiness
 from services.kit.session.session import SessionFactory
-from services.kit.startup import importing
+from services.kit.startup import paused_gc
 
 OFF = (None, False, "off", "null", "")  # as a file or an environment variable may say it
 
@@ -58,8 +58,8 @@ class EdgeContext(Generic[SettingsT]):
     metrics: Metrics
     listen: Listen  # makes a listener; the kit starts it once the edge has started
     dial: Dial  # makes a dialler for connections to others; the name is its label in metrics, as a listener's is
-    page: AddPage  # beside /metrics and the others, as "/name"; a process that is one of several workers has none
-    answer: AddTopic  # what this edge can be asked through the store, beside `connections` and `close`
+    add_page: AddPage  # beside /metrics and the others, as "/name"; a process that is one of several workers has none
+    add_topic: AddTopic  # what this edge can be asked through the store, beside `connections` and `close`
     readiness: Readiness = field(
         default_factory=Readiness
     )  # of the process; the kit adds what the edge needs
@@ -95,7 +95,7 @@ class Edge(Generic[SettingsT]):
 def edges() -> dict[str, Edge[Any]]:
     """Every edge there is: the `EDGE` of each `services.<package>.edge` that has one, by name."""
     found: dict[str, Edge[Any]] = {}
-    with importing():
+    with paused_gc():
         for package in pkgutil.iter_modules(services.__path__, "services."):
             module = f"{package.name}.edge"
             if not package.ispkg or find_spec(module) is None:

@@ -8,15 +8,15 @@ import logging
 import socket
 from collections.abc import Callable
 
-from services.kit.config.layers import Place, SettingsError
+from services.kit.config.layers import SettingPath, SettingsError
 from services.outside.url import mask_input
 
 log = logging.getLogger(__name__)
 
-BATCH = 64  # connections accepted in a row, before others get a turn
-REST_S = 0.2  # pause after the system had no descriptor or memory for one more connection
+ACCEPT_BATCH = 64  # connections accepted in a row, before others get a turn
+EXHAUSTED_PAUSE_S = 0.2  # pause after the system had no descriptor or memory for one more connection
 QUIET_S = 60.0  # between two log lines about that, where it comes and goes
-EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+EXHAUSTED_ERRNOS = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 
 BACKLOG = 1024  # connections that wait to be accepted, where no setting says how many
 
@@ -45,8 +45,8 @@ class AddressInUse(SettingsError):
     """Another socket has the address."""
 
 
-def listening(
-    host: str, port: int, setting: Place, backlog: int = BACKLOG, reuse_port: bool = False
+def open_listening(
+    host: str, port: int, setting: SettingPath, backlog: int = BACKLOG, reuse_port: bool = False
 ) -> socket.socket:
     """Return a TCP socket that listens. `setting` names the port in errors. Raises SettingsError, AddressInUse.
 
@@ -61,11 +61,11 @@ def listening(
             sock.close()
             raise
     except OSError as error:
-        raise cannot_listen(host, port, setting, error) from None
+        raise listen_error(host, port, setting, error) from None
     return sock
 
 
-def cannot_listen(host: str, port: int, setting: Place, error: OSError) -> SettingsError:
+def listen_error(host: str, port: int, setting: SettingPath, error: OSError) -> SettingsError:
     """Return the error that says which address cannot be had, why, and which setting to change."""
     name = ".".join(setting)
     text = f"cannot listen on {mask_input(host)} port {port}: {error.strerror}"
@@ -116,7 +116,7 @@ class Acceptor:
 
     def _accept_batch(self) -> bool:
         """True if there may be more."""
-        for _ in range(BATCH):
+        for _ in range(ACCEPT_BATCH):
             try:
                 sock, address = self._sock.accept()
             except BlockingIOError:
@@ -124,7 +124,7 @@ class Acceptor:
                 return False
             except OSError as error:
                 # Others are one connection's own misfortune: it was reset while it waited (accept(2)).
-                if error.errno in EXHAUSTED:
+                if error.errno in EXHAUSTED_ERRNOS:
                     self._exhausted(error)
                     return False
                 continue
@@ -156,4 +156,4 @@ class Acceptor:
         self._loop.remove_reader(self._sock)
         if self._rest is not None:
             self._rest.cancel()
-        self._rest = self._loop.call_later(REST_S, self._watch)
+        self._rest = self._loop.call_later(EXHAUSTED_PAUSE_S, self._watch)

@@ -18,7 +18,7 @@ from protos.types import PeerError
 from services.kit.net import sockets
 from services.kit.net.alarm import MIN_DELAY_S
 from services.kit.net.connection_limits import plain_address
-from services.kit.net.host import NOBODY, Host
+from services.kit.net.host import NO_SESSION, Host
 from services.kit.net.proxy_header import proxy_fault, proxy_version
 from services.kit.net.refusals import Refusal
 from services.kit.net.stream import Phase, Stream
@@ -52,7 +52,7 @@ class Connection(Stream):
         self.name: str | None = None  # what the peer says it is, once it has
         self.began = host.now()
         self.received = 0  # octets
-        self._session = NOBODY
+        self._session = NO_SESSION
         self.number = next(_numbers)
         self._held = 0  # bytes of the session's unfinished input, as the budget knows it
         self._postponed = 0.0  # the deadline that unread bytes have put off, once
@@ -120,7 +120,7 @@ class Connection(Stream):
         self._alarm.cancel()
         self._unwatch()
         self._host.budget.hold(self, 0)
-        session, self._session = self._session, NOBODY
+        session, self._session = self._session, NO_SESSION
         self._call(session.lost, reset)
         self._host.on_gone(self)
 

@@ -14,7 +14,7 @@ from services.kit.net.refusals import Refusal
 from services.kit.net.stream import Phase
 from services.kit.session.session import Peer
 
-MOST_TEXT = 256  # characters of what a certificate says, or an operator
+MAX_TEXT = 256  # characters of what a certificate says, or an operator
 TALKING = (Phase.OPENING, Phase.OPEN)
 
 
@@ -25,7 +25,7 @@ class Closing(enum.StrEnum):
     RESET = "reset"  # it was being closed already, or was not open yet
 
 
-class Census:
+class ConnectionInspector:
     """All connections of a process, and the topics `connections` and `close`."""
 
     def __init__(self, groups: Callable[[], Sequence[Connections]]) -> None:
@@ -54,7 +54,7 @@ class Census:
 
         Octets are of the protocol, without TLS; `unsentOctets` wait here, `heldOctets` are of unfinished requests.
         """
-        after, listener, named = number(args, "after"), args.get("listener"), bool(args.get("named"))
+        after, listener, named = count_argument(args, "after"), args.get("listener"), bool(args.get("named"))
         groups = [group for group in self._groups() if listener in (None, group.name)]
         found = merge(*(_numbered(group) for group in groups))
         return (
@@ -74,7 +74,7 @@ class Census:
         return []
 
 
-def number(args: Mapping[str, Any], name: str) -> int:
+def count_argument(args: Mapping[str, Any], name: str) -> int:
     """Of the arguments, 0 if it is not among them. Raises ValueError."""
     value = args.get(name, 0)
     if type(value) is not int or value < 0:
@@ -89,7 +89,7 @@ def _numbered(group: Connections) -> Iterator[tuple[int, str, Connection]]:
 
 def _close(connection: Connection, by: str) -> Closing:
     is_open = connection.phase is Phase.OPEN
-    connection.refuse(Refusal.CLOSED_BY_OPERATOR, by[:MOST_TEXT])
+    connection.refuse(Refusal.CLOSED_BY_OPERATOR, by[:MAX_TEXT])
     if is_open:
         connection.close()
         return Closing.CLOSED
@@ -102,8 +102,8 @@ def _described(listener: str, connection: Connection) -> Item:
         "id": connection.conn,
         "number": connection.number,
         "listener": listener,
-        **of_peer(connection.peer),
-        "name": None if connection.name is None else connection.name[:MOST_TEXT],
+        **describe_peer(connection.peer),
+        "name": None if connection.name is None else connection.name[:MAX_TEXT],
         "phase": connection.phase.name.lower(),
         "ageMs": connection.age_ms,
         "receivedOctets": connection.received,
@@ -113,7 +113,7 @@ def _described(listener: str, connection: Connection) -> Item:
     }
 
 
-def of_peer(peer: Peer) -> Item:
+def describe_peer(peer: Peer) -> Item:
     """Who is at the other end."""
     certificate = peer.certificate
-    return {"peer": str(peer), "certificate": None if certificate is None else certificate[:MOST_TEXT]}
+    return {"peer": str(peer), "certificate": None if certificate is None else certificate[:MAX_TEXT]}

@@ -35,7 +35,7 @@ def plain_address(host: str) -> str:
     return host.rpartition(":")[2] if host.startswith("::ffff:") and "." in host else host
 
 
-class Gate:
+class ConnectionLimits:
     """Counts the connections of one listener. `None` from `enter` means: come in, and `leave` when you go."""
 
     def __init__(self, allow: tuple[Network, ...], max_connections: int, max_per_address: int) -> None:
@@ -45,7 +45,7 @@ class Gate:
         self._inside: Counter[bytes] = Counter()
         self.count = 0
 
-    def enter(self, address: str) -> Refusal | None:
+    def admit(self, address: str) -> Refusal | None:
         """`address` as `plain_address` gives it."""
         if self.count >= self._max_connections:
             return Refusal.CONNECTION_LIMIT
@@ -61,7 +61,7 @@ class Gate:
         self.count += 1
         return None
 
-    def leave(self, address: str) -> None:
+    def release(self, address: str) -> None:
         self.count -= 1
         if self._max_per_address:
             key = _counted(ipaddress.ip_address(address))

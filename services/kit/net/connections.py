@@ -11,7 +11,7 @@ from services.kit.net import sockets
 from services.kit.net.budget import Budget
 from services.kit.net.connection import Connection
 from services.kit.net.refusals import Refusals
-from services.kit.net.tls import TlsFilter, TlsKeeper
+from services.kit.net.tls import ReloadableTlsContext, TlsFilter
 from services.kit.net.tls_transport import TlsTransport
 from services.kit.session.session import Peer, SessionFactory
 
@@ -34,7 +34,7 @@ class Connections:
         *,
         write_buffer_bytes: int,
         write_timeout_s: float,
-        tls: TlsKeeper | None,
+        tls: ReloadableTlsContext | None,
         make_session: SessionFactory,
     ) -> None:
         """name: the label `listener` of its metrics and log lines. tls: without, plain TCP."""

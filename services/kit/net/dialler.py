@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ConfigDict, Field
 
 from services.kit.config.layers import MAX_SECONDS
-from services.kit.dns.tcp_connect import reach
+from services.kit.dns.tcp_connect import open_tcp
 from services.kit.metrics.metrics import Metrics
 from services.kit.net.budget import Budget
 from services.kit.net.connection import Connection
 from services.kit.net.connection_limits import plain_address
 from services.kit.net.connections import Connections
-from services.kit.net.tls import ClientTls, TlsFilter, TlsKeeper
+from services.kit.net.tls import ClientTls, ReloadableTlsContext, TlsFilter
 from services.kit.session.session import Peer, Session, SessionFactory, Wire
 
 __all__ = ["ClientTls", "DialSettings", "Dialler"]
@@ -64,7 +64,7 @@ class Dialler(Connections):
             output,
             write_buffer_bytes=settings.write_buffer_bytes,
             write_timeout_s=settings.write_timeout_s,
-            tls=TlsKeeper.of_client(settings.tls, f"dial.tls of {name}")
+            tls=ReloadableTlsContext.for_client(settings.tls, f"dial.tls of {name}")
             if settings.tls is not None
             else None,
             make_session=self._make_session,
@@ -106,7 +106,7 @@ class Dialler(Connections):
     async def _dial(self, attempt: Attempt, host: str, port: int) -> None:
         try:
             tls = self._filter(host)
-            sock, address = await reach(host, port, self.settings.connect_timeout_s)
+            sock, address = await open_tcp(host, port, self.settings.connect_timeout_s)
         except (OSError, ValueError) as error:
             kind = type(error) if isinstance(error, TimeoutError) else ConnectionError
             attempt.fail(kind(f"{attempt.where}: {error}"))

@@ -43,7 +43,7 @@ class Host(Protocol[ConnectionT_contra]):
         """Count a fault of our own."""
 
 
-class Nobody:
+class NoSession:
     """Stands where a session is not yet or no longer: takes everything and wants nothing."""
 
     buffered = 0
@@ -56,4 +56,4 @@ class Nobody:
     received = eof = lost = on_time = resumed = drain = _ignore
 
 
-NOBODY: Session = Nobody()
+NO_SESSION: Session = NoSession()

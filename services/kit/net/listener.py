@@ -10,15 +10,15 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from services.kit.config.layers import MAX_SECONDS, Place
+from services.kit.config.layers import MAX_SECONDS, SettingPath
 from services.kit.metrics.metrics import Metrics
-from services.kit.net.acceptor import Acceptor, listening
+from services.kit.net.acceptor import Acceptor, open_listening
 from services.kit.net.budget import Budget
 from services.kit.net.connection import Connection
-from services.kit.net.connection_limits import Gate, Networks, plain_address
+from services.kit.net.connection_limits import ConnectionLimits, Networks, plain_address
 from services.kit.net.connections import Connections
 from services.kit.net.refusals import Refusal
-from services.kit.net.tls import TlsFilter, TlsKeeper, TlsSettings
+from services.kit.net.tls import ReloadableTlsContext, TlsFilter, TlsSettings
 from services.kit.session.session import Peer, SessionFactory
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class ListenerSettings(BaseModel):
     backlog: int = Field(default=4096, ge=1, le=65_535)
 
 
-def port_setting(edge: str, listener: str) -> Place:
+def port_setting(edge: str, listener: str) -> SettingPath:
     """Return the path of the setting of this listener's port."""
     return "edges", edge, "listeners", listener, "port"
 
@@ -86,13 +86,15 @@ class Listener(Connections):
             output or Budget(OUTPUT_BYTES),
             write_buffer_bytes=settings.write_buffer_bytes,
             write_timeout_s=settings.write_timeout_s,
-            tls=TlsKeeper.of_server(settings.tls, f"tls of listener {name}")
+            tls=ReloadableTlsContext.for_server(settings.tls, f"tls of listener {name}")
             if settings.tls is not None
             else None,
             make_session=factory,
         )
         self.settings = settings
-        self._gate = Gate(settings.allow, settings.max_connections, settings.max_connections_per_address)
+        self._gate = ConnectionLimits(
+            settings.allow, settings.max_connections, settings.max_connections_per_address
+        )
         self._reuse_port = reuse_port
         self._acceptor: Acceptor | None = None
 
@@ -101,7 +103,7 @@ class Listener(Connections):
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time
         settings, setting = self.settings, port_setting(self._metrics.edge, self.name)
-        sock = listening(settings.host, settings.port, setting, settings.backlog, self._reuse_port)
+        sock = open_listening(settings.host, settings.port, setting, settings.backlog, self._reuse_port)
         self._acceptor = Acceptor(sock, self._accepted, lambda: self.on_refusal(Refusal.NO_DESCRIPTORS))
         host, port = self._acceptor.address
         self.address = str(Peer(host, port))
@@ -120,7 +122,7 @@ class Listener(Connections):
 
     def _accepted(self, sock: socket.socket, host: str, port: int) -> None:
         peer = Peer(plain_address(host), port)
-        if (reason := self._gate.enter(peer.address)) is not None:
+        if (reason := self._gate.admit(peer.address)) is not None:
             sock.close()
             self.on_refusal(reason)
             self.log_refusal(reason, peer, None, "")
@@ -129,5 +131,5 @@ class Listener(Connections):
         self._add(sock, peer, tls, self.settings.handshake_timeout_s)
 
     def on_gone(self, connection: Connection) -> None:
-        self._gate.leave(connection.peer.address)
+        self._gate.release(connection.peer.address)
         super().on_gone(connection)

@@ -84,7 +84,7 @@ class Denials:
         self._now = now
         self._throttle = Throttle()
 
-    def tell(self, reason: str, peer: str, detail: str) -> None:
+    def record(self, reason: str, peer: str, detail: str) -> None:
         """Counted always, logged as far as it is no flood."""
         self._metrics.count_refusal(reason)
         now = self._now()

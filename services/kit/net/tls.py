@@ -132,7 +132,7 @@ def _no_passphrase() -> str:
     raise ssl.SSLError("the private key has a passphrase: none can be given here")
 
 
-class TlsKeeper:
+class ReloadableTlsContext:
     """The current context; new connections see renewed certificates without a restart."""
 
     def __init__(
@@ -147,14 +147,14 @@ class TlsKeeper:
         self.not_after = self._read_end()  # of our certificate that is in use, in seconds since 1970
 
     @classmethod
-    def of_server(cls, settings: TlsSettings, name: str) -> TlsKeeper:
+    def for_server(cls, settings: TlsSettings, name: str) -> ReloadableTlsContext:
         """Return the keeper of a listener's files. `name` says in errors where they are named."""
         return cls(
             [*settings.files.values()], _told(name, partial(server_context, settings)), settings.certificate
         )
 
     @classmethod
-    def of_client(cls, settings: ClientTls, name: str) -> TlsKeeper:
+    def for_client(cls, settings: ClientTls, name: str) -> ReloadableTlsContext:
         """Return the keeper of a dialler's files. `name` says in errors where they are named."""
         return cls(
             [*settings.files.values()], _told(name, partial(client_context, settings)), settings.certificate

@@ -14,10 +14,10 @@ from services.kit.config.layers import SettingsError
 from services.kit.config.settings import HealthSettings
 from services.kit.edge import Page
 from services.kit.metrics.metrics import CONTENT_TYPE
-from services.kit.net.acceptor import AddressInUse, cannot_listen, listening
+from services.kit.net.acceptor import AddressInUse, listen_error, open_listening
 from services.kit.net.connection_limits import plain_address
 from services.kit.net.refusals import Refusal, Refusals
-from services.kit.process.http_handler import HttpHandler, without_versions
+from services.kit.process.http_handler import HttpHandler, remove_server_header
 from services.kit.readiness import Readiness
 from services.kit.session.session import Peer
 
@@ -28,7 +28,7 @@ LISTENER = "health"
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class HealthSources:
     """Where the pages get their content."""
 
     metrics: Callable[
@@ -46,14 +46,14 @@ class HealthServer:
     """
 
     def __init__(
-        self, settings: HealthSettings, answers: Answers, pages: Mapping[str, Page] | None = None
+        self, settings: HealthSettings, answers: HealthSources, pages: Mapping[str, Page] | None = None
     ) -> None:
         self._settings = settings
         self._answers = answers
         self._pages = {} if pages is None else pages
         self._scrapes = asyncio.Lock()  # one at a time
         app = web.Application()
-        app.on_response_prepare.append(without_versions)
+        app.on_response_prepare.append(remove_server_header)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
@@ -128,11 +128,11 @@ def _sockets(host: str, port: int) -> list[socket.socket]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise cannot_listen(host, port, SETTING, error) from None
+        raise listen_error(host, port, SETTING, error) from None
     sockets: list[socket.socket] = []
     for address in dict.fromkeys(str(place[0]) for *_, place in found):
         try:
-            sockets.append(listening(address, port, SETTING))
+            sockets.append(open_listening(address, port, SETTING))
         except SettingsError:
             for sock in sockets:
                 sock.close()
@@ -140,7 +140,7 @@ def _sockets(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
-def serve_forever(settings: HealthSettings, answers: Answers, sockets: Sequence[socket.socket]) -> None:
+def serve_forever(settings: HealthSettings, answers: HealthSources, sockets: Sequence[socket.socket]) -> None:
     """Serve on these sockets, in a process that does nothing else."""
 
     async def serve() -> None:

@@ -61,6 +61,6 @@ class HttpHandler(web.RequestHandler):
         return told
 
 
-async def without_versions(_: web.Request, response: web.StreamResponse) -> None:
+async def remove_server_header(_: web.Request, response: web.StreamResponse) -> None:
     """Take the header that aiohttp writes of itself off an answer: a signal `on_response_prepare`."""
     response.headers.pop("Server", None)

@@ -14,12 +14,12 @@ from services.kit.config.settings import GlobalSettings
 from services.kit.edge import Edge, EdgeContext, Page, RunningEdge, SettingsT
 from services.kit.metrics.metrics import Metrics
 from services.kit.net.budget import Budget
-from services.kit.net.connection_inspector import Census
+from services.kit.net.connection_inspector import ConnectionInspector
 from services.kit.net.dialler import Dialler, DialSettings
 from services.kit.net.listener import Listener, ListenerSettings
 from services.kit.net.sockets import raise_descriptor_limit
 from services.kit.process.drain import drain
-from services.kit.process.health import Answers, HealthServer
+from services.kit.process.health import HealthServer, HealthSources
 from services.kit.readiness import Readiness
 from services.kit.session.session import Peer, SessionFactory
 from services.kit.stop import Stop
@@ -63,7 +63,7 @@ class EdgeProcess(Generic[SettingsT]):
             )
         count = self._count_spans() if settings.tracing.is_on else None
         self._recorder = tracing(settings.tracing, edge.name, count)
-        self._metrics.count_store_event.recorder = self._recorder
+        self._metrics.store_observer.recorder = self._recorder
         self._budget = Budget(settings.limits.max_input_bytes // share)
         self._output = Budget(settings.limits.max_output_bytes // share)
         self._listeners: list[Listener] = []
@@ -76,11 +76,11 @@ class EdgeProcess(Generic[SettingsT]):
             started=lambda: "starting" if self._running is None else None,
         )
         self._unready = self.readiness.unready()  # as it was logged last
-        self._census = Census(lambda: self._groups)
+        self._census = ConnectionInspector(lambda: self._groups)
         place = settings.health  # of one of several workers, where the one that answers for all has them
         self._health = str(Peer(place.host, place.port)) if place.port else None
-        self._metrics.count_store_event.topics |= self._census.topics
-        self._metrics.count_store_event.about = self._about
+        self._metrics.store_observer.topics |= self._census.topics
+        self._metrics.store_observer.about = self._about
 
     async def run(self, stop: Stop) -> bool:
         """True if it ended in order. Raises SettingsError, and whatever the edge raises when it starts."""
@@ -91,7 +91,7 @@ class EdgeProcess(Generic[SettingsT]):
                 self._recorder.start()
                 cleanup.push_async_callback(self._recorder.close, stop.hurry.is_set)
             if self._report is None:
-                answers = Answers(self._metrics.render, self.readiness, lambda: None, self._freshen)
+                answers = HealthSources(self._metrics.render, self.readiness, lambda: None, self._freshen)
                 health = HealthServer(self._settings.health, answers, self._pages)
                 self._health = str(Peer(*await health.start()))
                 cleanup.push_async_callback(health.close)
@@ -105,7 +105,7 @@ class EdgeProcess(Generic[SettingsT]):
             assert self._running is not None
             in_order = await drain(self._groups, self._running, self._settings.drain, stop.hurry)
             self._tick()
-            self._metrics.tell_queues()
+            self._metrics.publish_queues()
             return in_order
 
     def _count_spans(self) -> Callable[[str, int], None]:
@@ -141,7 +141,7 @@ class EdgeProcess(Generic[SettingsT]):
             self._listen,
             self._dial,
             self._pages.__setitem__,
-            self._metrics.count_store_event.topics.__setitem__,
+            self._metrics.store_observer.topics.__setitem__,
             self.readiness,
         )
         running = await self._edge.start(context)
@@ -189,7 +189,7 @@ class EdgeProcess(Generic[SettingsT]):
             self._tick()
             now = asyncio.get_running_loop().time()
             if self._report is not None and now - told_at >= TELL_QUEUES_S:
-                self._metrics.tell_queues()
+                self._metrics.publish_queues()
                 told_at = now
             await asyncio.sleep(TICK_S)
 
@@ -200,7 +200,7 @@ class EdgeProcess(Generic[SettingsT]):
             group.tick(now)
         self._metrics.input_held.set(self._budget.total)
         self._metrics.output_held.set(self._output.total)
-        self._metrics.tell_store_calls()
+        self._metrics.publish_store_calls()
         reason = self.readiness.unready()
         self._log_change(reason)
         self._metrics.ready.set(reason is None)
@@ -226,7 +226,7 @@ class EdgeProcess(Generic[SettingsT]):
 
     def _freshen(self) -> None:
         self._tick()
-        self._metrics.tell_queues()
+        self._metrics.publish_queues()
 
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         self._metrics.local_errors.inc()

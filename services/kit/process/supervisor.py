@@ -17,7 +17,7 @@ from enum import Enum, auto
 
 from services.kit.process.drain import HURRIED_CLOSE_TIMEOUT_S, RESET_TIMEOUT_S
 from services.kit.process.process import EXIT_DRAINED, EXIT_FAILED
-from services.kit.startup_sigterm import ending_signals
+from services.kit.startup_sigterm import stop_signals
 from services.kit.stop import HURRY
 from services.system.pdeathsig import die_with_parent
 
@@ -238,7 +238,7 @@ class Supervisor:
 
 def watched_signals() -> tuple[signal.Signals, ...]:
     """Return the signals that a supervisor waits for."""
-    return (*ending_signals(), HURRY, signal.SIGCHLD)
+    return (*stop_signals(), HURRY, signal.SIGCHLD)
 
 
 def block_signals() -> None:

@@ -9,14 +9,14 @@ from services.kit.session.session import Wire
 class Conversation:
     """One connection's replies, in the order of its requests. An edge adds what its own protocol needs."""
 
-    __slots__ = ("answers", "closing", "drained", "gone", "held", "held_bytes", "wire")
+    __slots__ = ("answers", "closing", "drained", "held", "held_bytes", "is_lost", "wire")
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.answers = Answers()
         self.closing = False  # no further request is handled; what is owed is still answered
         self.drained = False  # no new work is taken
-        self.gone = False  # nobody is there any more
+        self.is_lost = False  # nobody is there any more
         self.held = False  # replies wait: something else is being written that must not be cut
         self.held_bytes = 0  # of them
 

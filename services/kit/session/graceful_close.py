@@ -31,21 +31,21 @@ class Linger:
         self.unsent = unsent
 
 
-class Ending:
+class GracefulClose:
     """Made once there is a reason to end: a FIN, a drain, a violation, or a reply that cannot be given."""
 
-    __slots__ = ("_grace_s", "_inflow", "_linger", "_patience_s", "_talk", "_unsettled")
+    __slots__ = ("_conversation", "_grace_s", "_inflow", "_linger", "_patience_s", "_unsettled")
 
     def __init__(
         self,
-        talk: Conversation,
+        conversation: Conversation,
         inflow: Inflow[EventT],
         unsettled: Unsettled,
         grace_s: float,
         patience_s: float,
     ) -> None:
         """grace_s: a reset this soon after the FIN returns the last replies. patience_s: then unread ones must move."""
-        self._talk = talk
+        self._conversation = conversation
         self._inflow = inflow
         self._unsettled = unsettled
         self._grace_s = grace_s
@@ -59,23 +59,23 @@ class Ending:
 
     def end_if_done(self) -> None:
         """Closes once everything owed has been answered."""
-        talk, inflow = self._talk, self._inflow
+        conversation, inflow = self._conversation, self._inflow
         if inflow.pumping or self._linger is not None:
             return
-        if talk.answers or (not talk.closing and inflow.is_waiting()):
+        if conversation.answers or (not conversation.closing and inflow.is_waiting()):
             return
-        settles = inflow.eof_parsed and not talk.closing
+        settles = inflow.eof_parsed and not conversation.closing
         if inflow.violation is not None:
             violation, inflow.violation = inflow.violation, None
-            talk.wire.refuse(violation.reason, violation.detail)
+            conversation.wire.refuse(violation.reason, violation.detail)
             settles = inflow.eof_parsed  # a FIN is one, also where it cuts a request short (3.3)
         if settles and self._unsettled:
             self._begin_linger()
         else:
-            talk.wire.close()
+            conversation.wire.close()
 
     def _begin_linger(self) -> None:
-        wire = self._talk.wire
+        wire = self._conversation.wire
         now = wire.loop_time()
         self._linger = Linger(now + self._grace_s, now, wire.unsent())
         wire.reschedule()
@@ -85,7 +85,7 @@ class Ending:
         linger = self._linger
         if linger is None:
             return
-        wire = self._talk.wire
+        wire = self._conversation.wire
         unsent = 0 if wire.is_reset() else wire.unsent()
         if unsent < linger.unsent:
             linger.unsent, linger.moved = unsent, now
@@ -98,5 +98,5 @@ class Ending:
             self._linger = None
             if not wire.is_reset():
                 self._unsettled.settle()
-            self._talk.closing = True
+            self._conversation.closing = True
             wire.close()

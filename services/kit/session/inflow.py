@@ -2,7 +2,7 @@
 
 Events are handled one after the other. Handling one ends with its answer, or with a place for it among the answers:
 what an edge gives to one ordered pipe may so overlap. Where nothing may, the handler holds the input up, and meanwhile
-the rest stays unparsed. An event that goes another way than those before it `comes_alone`: it waits for their answers.
+the rest stays unparsed. An event that goes another way than those before it `is_exclusive`: it waits for their answers.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Inflow(Generic[EventT]):
         "_busy",
         "_chunks",
         "_congested",
+        "_conversation",
         "_eof",
         "_events",
         "_handler",
@@ -34,15 +35,14 @@ class Inflow(Generic[EventT]):
         "_parser",
         "_paused",
         "_resting",
-        "_talk",
         "_turn",
         "eof_parsed",
         "pumping",
         "violation",
     )
 
-    def __init__(self, talk: Conversation, parser: Parser[EventT], handler: Handler[EventT]) -> None:
-        self._talk = talk
+    def __init__(self, conversation: Conversation, parser: Parser[EventT], handler: Handler[EventT]) -> None:
+        self._conversation = conversation
         self._parser = parser
         self._handler = handler
         self._held: EventT | None = None
@@ -62,8 +62,8 @@ class Inflow(Generic[EventT]):
     # from the kit
 
     def received(self, data: bytes, now: float) -> None:
-        talk = self._talk
-        if talk.closing:
+        conversation = self._conversation
+        if conversation.closing:
             return
         if now != self._turn:
             self._turn, self._left = now, WORK_A_TURN
@@ -73,7 +73,7 @@ class Inflow(Generic[EventT]):
             or self._events is not None
             or self._held is not None
             or self._chunks
-            or len(talk.answers) >= MAX_UNANSWERED_RUNS
+            or len(conversation.answers) >= MAX_UNANSWERED_RUNS
         ):
             self._put_by(data)
         else:
@@ -126,7 +126,13 @@ class Inflow(Generic[EventT]):
 
     def run_answered(self) -> None:
         """Nobody was held up for that run alone, unless there are too many, or it all ends after it."""
-        if self._paused or self._eof or self._held is not None or self._talk.closing or self._talk.drained:
+        if (
+            self._paused
+            or self._eof
+            or self._held is not None
+            or self._conversation.closing
+            or self._conversation.drained
+        ):
             self.proceed()
 
     def is_waiting(self) -> bool:
@@ -135,32 +141,32 @@ class Inflow(Generic[EventT]):
 
     def proceed(self) -> None:
         """Something that was waited for has come: go on with the input, as far as it goes."""
-        if self._talk.gone:
+        if self._conversation.is_lost:
             return
-        while not (self.pumping or self._talk.closing or self._must_wait()):
+        while not (self.pumping or self._conversation.closing or self._must_wait()):
             if self._held is not None:  # perhaps it still comes too early
-                if self._talk.answers and self._handler.comes_alone(self._held):
+                if self._conversation.answers and self._handler.is_exclusive(self._held):
                     break
                 self._handle_held(self._held)
             elif self._events is not None:
                 events, self._events = self._events, None
                 self._pump(events)
             elif self._chunks:
-                self._pump(self._parser.receive(self._chunks.popleft(), self._talk.wire.loop_time()))
+                self._pump(self._parser.receive(self._chunks.popleft(), self._conversation.wire.loop_time()))
             elif self._eof and not self.eof_parsed:
                 self.eof_parsed = True
-                self._pump(self._parser.receive_eof(self._talk.wire.loop_time()))
+                self._pump(self._parser.receive_eof(self._conversation.wire.loop_time()))
             else:
                 self._resume()
                 break
-        self.leave_it_to_the_output()
+        self.yield_to_output()
         if self._parser.deadline() is not None and not self.pumping:
-            self._talk.wire.reschedule()
+            self._conversation.wire.reschedule()
         self._handler.end_if_done()
 
-    def leave_it_to_the_output(self) -> None:
+    def yield_to_output(self) -> None:
         """While output waits, the kit holds reading up and tells when both go on (`resumed`): unless we do so too."""
-        if self._talk.wire.is_blocked():
+        if self._conversation.wire.is_blocked():
             self._resume()
 
     # inside
@@ -173,18 +179,20 @@ class Inflow(Generic[EventT]):
 
     def _pump(self, events: Iterator[EventT]) -> None:
         """Handles events until one must be waited for; good ones before a bad one all count."""
-        talk, handler = self._talk, self._handler
+        conversation, handler = self._conversation, self._handler
         self.pumping = True
         first = True  # whoever called has looked whether it may be handled
         try:
             for event in events:
-                if (not first and self._must_wait()) or (talk.answers and handler.comes_alone(event)):
+                if (not first and self._must_wait()) or (
+                    conversation.answers and handler.is_exclusive(event)
+                ):
                     self._held, self._events = event, events
                     self._pause()
                     return
                 first = False
                 handler.handle(event)
-                if talk.closing:
+                if conversation.closing:
                     break
                 self._left -= handler.work(event)
                 if self._left <= 0:
@@ -195,17 +203,17 @@ class Inflow(Generic[EventT]):
         except PeerError as error:
             self._events = None
             self.violation = error
-            talk.closing = True
+            conversation.closing = True
         finally:
             self.pumping = False
-        if talk.closing or self.eof_parsed or talk.drained:
+        if conversation.closing or self.eof_parsed or conversation.drained:
             handler.end_if_done()
 
     def _rest(self) -> None:
         """One client that asks for what needs no store must not keep the edge from all others."""
         self._resting = True
         self._pause()
-        self._talk.wire.soon(self._rested)
+        self._conversation.wire.soon(self._rested)
 
     def _rested(self) -> None:
         self._resting, self._left = False, WORK_A_TURN
@@ -220,21 +228,21 @@ class Inflow(Generic[EventT]):
             self.pumping = False
 
     def _must_wait(self) -> bool:
-        talk = self._talk
+        conversation = self._conversation
         return (
             self._busy
             or self._resting
             or self._congested
-            or len(talk.answers) >= MAX_UNANSWERED_RUNS
-            or talk.wire.is_blocked()
+            or len(conversation.answers) >= MAX_UNANSWERED_RUNS
+            or conversation.wire.is_blocked()
         )
 
     def _pause(self) -> None:
-        if not (self._paused or self._talk.gone or self._talk.wire.is_blocked()):
+        if not (self._paused or self._conversation.is_lost or self._conversation.wire.is_blocked()):
             self._paused = True
-            self._talk.wire.pause()
+            self._conversation.wire.pause()
 
     def _resume(self) -> None:
         if self._paused:
             self._paused = False
-            self._talk.wire.resume()
+            self._conversation.wire.resume()

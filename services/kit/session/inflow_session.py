@@ -9,16 +9,16 @@ from services.kit.session.conversation import Conversation
 from services.kit.session.inflow import Inflow
 
 EventT = TypeVar("EventT")
-TalkT = TypeVar("TalkT", bound=Conversation)
+ConversationT = TypeVar("ConversationT", bound=Conversation)
 
 
-class InflowSession(ABC, Generic[EventT, TalkT]):
+class InflowSession(ABC, Generic[EventT, ConversationT]):
     """The kit's `Session` of a protocol whose requests come one after the other."""
 
-    __slots__ = ("_inflow", "_talk")
+    __slots__ = ("_conversation", "_inflow")
 
-    def __init__(self, talk: TalkT, inflow: Inflow[EventT]) -> None:
-        self._talk = talk
+    def __init__(self, conversation: ConversationT, inflow: Inflow[EventT]) -> None:
+        self._conversation = conversation
         self._inflow = inflow
 
     def received(self, data: bytes, now: float) -> None:
@@ -43,7 +43,7 @@ class InflowSession(ABC, Generic[EventT, TalkT]):
 
     def drain(self) -> None:
         """Answer what has come in, then close."""
-        self._talk.drained = True
+        self._conversation.drained = True
         self.end_if_done()
 
     @abstractmethod

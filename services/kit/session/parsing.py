@@ -40,7 +40,7 @@ class Handler(Protocol[EventT_contra]):
     def work(self, event: EventT_contra) -> int:
         """How much of a turn it takes: 1 for a request alone, more for a long run. Asked after `handle`."""
 
-    def comes_alone(self, event: EventT_contra) -> bool:
+    def is_exclusive(self, event: EventT_contra) -> bool:
         """True if it must not begin before everything is answered that came before it."""
 
     def end_if_done(self) -> None:
