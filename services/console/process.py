@@ -112,9 +112,7 @@ class Running:
         self._metrics = context.metrics
         self._filter = PeersFaults(context.metrics.count_refusal)
         logging.getLogger(SERVER_LOG).addFilter(self._filter)
-        self._tls = (
-            ReloadableTlsContext.for_server(settings.tls, "console.tls") if settings.tls is not None else None
-        )
+        self._tls = None if settings.tls is None else ReloadableTlsContext(settings.tls, "console.tls")
         self._catalogue_fault: str | None = "the store was not asked yet"
         told = everything.metrics
         self._states = QueueStates(told.max_queues if told.queues else 0)

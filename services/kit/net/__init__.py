@@ -1,6 +1,6 @@
-"""Connections: listeners, diallers, TLS, limits, timers and the memory that they may hold.
+"""Connections: listeners, diallers, TLS, limits, timers and memory budgets.
 
-It knows the session of a connection as an interface only, and no protocol.
+It knows a session as an interface only, and no protocol.
 """
 
 from services.kit.net.acceptor import (

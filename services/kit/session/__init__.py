@@ -1,6 +1,6 @@
-"""What a protocol's session is made of: input in order, replies in order, back-pressure and a graceful close.
+"""Building blocks of a protocol's session: ordered input, ordered replies, back-pressure and a graceful close.
 
-It computes with what the connection hands in, and knows neither sockets nor timers.
+They compute from what the connection passes in, and know neither sockets nor timers.
 """
 
 from services.kit.session.answers import Slot

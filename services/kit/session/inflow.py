@@ -1,8 +1,8 @@
-"""A connection's input: bytes become events, and what cannot be handled yet waits, whatever the protocol.
+"""Parse a connection's input and hand its events to the handler, with back-pressure.
 
-Events are handled one after the other. Handling one ends with its answer, or with a place for it among the answers:
-what an edge gives to one ordered pipe may so overlap. Where nothing may, the handler holds the input up, and meanwhile
-the rest stays unparsed. An event that goes another way than those before it `is_exclusive`: it waits for their answers.
+Events are handled one after the other. Handling an event ends with its reply or with a slot for it, so that requests to
+one ordered pipe may overlap. A handler that must not overlap holds the input up; the rest stays unparsed meanwhile. An
+event that takes another way than those before it `is_exclusive`: it waits until they are answered.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from protos.types import PeerError
 from services.kit.session.conversation import Conversation
 from services.kit.session.parsing import EventT, Handler, Parser
 
-MAX_UNANSWERED_RUNS = 64  # of one connection: this many events may wait for their answers at a time
-WORK_A_TURN = 32  # of one connection, then the others have theirs: many requests need no store to wait for
+MAX_UNANSWERED_RUNS = 64  # events of one connection that may wait for their replies
+WORK_A_TURN = 32  # requests per turn of a connection, as many requests never wait for the store
 
 
 class Inflow(Generic[EventT]):
-    """What waits, in this order: the event at hand, the parser's rest, whole chunks, the peer's FIN."""
+    """A connection's pending input, in this order: an event, the parser's rest, whole chunks, the peer's FIN."""
 
     __slots__ = (
         "_busy",
@@ -48,26 +48,27 @@ class Inflow(Generic[EventT]):
         self._held: EventT | None = None
         self._events: Iterator[EventT] | None = None
         self._chunks: deque[bytes] | None = None
-        self._busy = False  # a request is under way that all others wait for
-        self._congested = False  # too much waits for the store, of all connections together
-        self._resting = False  # the others have their turn
-        self._left = WORK_A_TURN  # of this connection's turn
-        self._turn = 0.0  # when it began: the loop's clock stands still while it makes its round
-        self._paused = False  # we hold reading up
+        self._busy = False  # a request is under way that must not overlap others
+        self._congested = False  # all connections together wait for too much of the store
+        self._resting = False  # other connections have their turn
+        self._left = WORK_A_TURN  # requests left in this turn
+        self._turn = 0.0  # when it began; the loop's time is constant within an iteration
+        self._paused = False  # reading is paused by us
         self._eof = False  # the peer's FIN has come
-        self.eof_parsed = False  # and nothing is left before it
-        self.pumping = False  # an event is being handled: a callback meanwhile leaves the rest to that
-        self.violation: PeerError | None = None  # what the peer did wrong
+        self.eof_parsed = False  # and all input before it was parsed
+        self.pumping = False  # an event is being handled; callbacks meanwhile leave the rest to it
+        self.violation: PeerError | None = None  # the peer's error, once there was one
 
-    # from the kit
+    # Called by the session
 
     def received(self, data: bytes, now: float) -> None:
+        """Parse and handle a chunk, or keep it until earlier input is done."""
         conversation = self._conversation
         if conversation.closing:
             return
         if now != self._turn:
             self._turn, self._left = now, WORK_A_TURN
-        if (  # `is_waiting` and more of the same, written out: this is asked for every chunk
+        if (  # `is_waiting` and `_must_wait` inlined: this runs for every chunk
             self._busy
             or self._congested
             or self._events is not None
@@ -75,47 +76,52 @@ class Inflow(Generic[EventT]):
             or self._chunks
             or len(conversation.answers) >= MAX_UNANSWERED_RUNS
         ):
-            self._put_by(data)
+            self._keep(data)
         else:
             self._pump(self._parser.receive(data, now))
 
     def eof(self) -> None:
+        """Handle the peer's FIN, after the rest of the input."""
         self._eof = True
-        self.proceed()  # the rest of the input comes first
+        self.proceed()
 
     def deadline(self) -> float | None:
-        """None while something is under way: what the clock brings comes after it too."""
+        """Return the parser's deadline; None while a request is under way, as it comes after that."""
         due = self._parser.deadline()
         return None if due is None or self.is_waiting() or self._must_wait() else due
 
     def on_time(self, now: float) -> None:
+        """Handle the parser's deadline if it has passed."""
         due = self.deadline()
         if due is not None and now >= due:
             self._pump(self._parser.on_time(now))
 
     def restart_clock(self, now: float) -> None:
+        """Restart the peer's deadline."""
         self._parser.restart_clock(now)
 
     def lost(self) -> None:
-        """The connection has gone. The session is let go too: nothing keeps it but answers that are still to come."""
+        """Release the session: only replies that are still to come keep it in memory."""
         del self._handler
 
     @property
     def buffered(self) -> int:
+        """Return the bytes of input held."""
         return self._parser.buffered + (sum(map(len, self._chunks)) if self._chunks else 0)
 
-    # from those who handle the events
+    # Called by the handlers of events
 
     def hold(self) -> None:
-        """The request at hand is under way: nothing else begins before it is answered."""
+        """Begin no other request until `free` is called."""
         self._busy = True
 
     def free(self) -> None:
+        """End `hold`, and continue with the input."""
         self._busy = False
         self.proceed()
 
     def hold_until_clear(self, when_clear: Callable[[Callable[[], None]], None]) -> None:
-        """Too much waits for the store: nothing else begins before there is room. when_clear: calls back then, once."""
+        """Begin no request until `when_clear` calls back, once: the store is congested."""
         if not self._congested:
             self._congested = True
             when_clear(self._clear)
@@ -125,26 +131,27 @@ class Inflow(Generic[EventT]):
         self.proceed()
 
     def run_answered(self) -> None:
-        """Nobody was held up for that run alone, unless there are too many, or it all ends after it."""
+        """Continue with the input if it may have waited for this run, or if the connection is closing."""
+        conversation = self._conversation
         if (
             self._paused
             or self._eof
             or self._held is not None
-            or self._conversation.closing
-            or self._conversation.drained
+            or conversation.closing
+            or conversation.drained
         ):
             self.proceed()
 
     def is_waiting(self) -> bool:
-        """True if there is input that has not been handled, or not answered."""
+        """Return True if a request is under way or input waits."""
         return self._busy or self._held is not None or self._events is not None or bool(self._chunks)
 
     def proceed(self) -> None:
-        """Something that was waited for has come: go on with the input, as far as it goes."""
+        """Handle the pending input as far as possible."""
         if self._conversation.is_lost:
             return
         while not (self.pumping or self._conversation.closing or self._must_wait()):
-            if self._held is not None:  # perhaps it still comes too early
+            if self._held is not None:  # perhaps it must still wait
                 if self._conversation.answers and self._handler.is_exclusive(self._held):
                     break
                 self._handle_held(self._held)
@@ -165,23 +172,23 @@ class Inflow(Generic[EventT]):
         self._handler.end_if_done()
 
     def yield_to_output(self) -> None:
-        """While output waits, the kit holds reading up and tells when both go on (`resumed`): unless we do so too."""
+        """End our own pause while output is blocked: the connection pauses reading, and calls `resumed` after it."""
         if self._conversation.wire.is_blocked():
             self._resume()
 
-    # inside
+    # Internal
 
-    def _put_by(self, data: bytes) -> None:
+    def _keep(self, data: bytes) -> None:
         if self._chunks is None:
             self._chunks = deque()
         self._chunks.append(data)
         self._pause()
 
     def _pump(self, events: Iterator[EventT]) -> None:
-        """Handles events until one must be waited for; good ones before a bad one all count."""
+        """Handle events until one must wait. All valid events before a violation are handled."""
         conversation, handler = self._conversation, self._handler
         self.pumping = True
-        first = True  # whoever called has looked whether it may be handled
+        first = True  # the caller has checked that it may be handled
         try:
             for event in events:
                 if (not first and self._must_wait()) or (
@@ -210,7 +217,7 @@ class Inflow(Generic[EventT]):
             handler.end_if_done()
 
     def _rest(self) -> None:
-        """One client that asks for what needs no store must not keep the edge from all others."""
+        """Give other connections their turn."""
         self._resting = True
         self._pause()
         self._conversation.wire.soon(self._rested)

@@ -62,7 +62,7 @@ def test_a_port_in_use_is_told_with_its_setting_and_who_may_hold_it(
         told = json.loads(alone.run("serve", "tmq", *options, "--json", code=2).err.splitlines()[-1])
     says = (
         f"tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
-        f"another `penstock up` or `serve` may run there: end it, or change {setting}"
+        f"another `penstock up` or `serve` may use it: stop that, or change {setting}"
     )
     assert error == f"penstock: edge_unusable: {says}"
     assert told == {"error": "edge_unusable", "message": says, "exit": 2}

@@ -222,8 +222,8 @@ def test_a_throttle_tells_how_much_it_held_back() -> None:
     throttle = Throttle(burst=2, window_s=10)
     assert [throttle.admit("a", 0.0) for _ in range(5)] == [True, True, False, False, False]
     assert throttle.admit("b", 0.0)
-    assert throttle.over(9.0) == []
-    assert throttle.over(10.0) == [("a", 3)]
+    assert throttle.expired(9.0) == []
+    assert throttle.expired(10.0) == [("a", 3)]
     assert throttle.admit("a", 10.0)
 
 
