@@ -94,7 +94,7 @@ def test_a_health_page_at_an_unknown_name_is_told(alone: Shell) -> None:
     host = ["--set", "health.host=no.such.host.invalid"]
     error = alone.fails("serve", "tmq", "--store", NOWHERE, *host, code=2)
     assert error.startswith("edge_unusable: tmq cannot start: cannot listen on no.such.host.invalid port 0: ")
-    assert error.endswith("; change health.port, or the host beside it")
+    assert error.endswith("; change health.port or its host")
 
 
 def test_a_url_that_is_none_is_told_as_by_every_command(alone: Shell) -> None:
