@@ -76,7 +76,7 @@ class ChanceWorld:
         self.closed = False
         self.drained = False
         self.written = b""
-        self.tally = self.errands = self.store = self.catalogue = self  # of the service
+        self.tally = self.background = self.store = self.catalogue = self  # of the service
         self.main = ChancePipe(rng)
         self.rounds: list[Callable[[], None]] = []
         self.aside: list[tuple[Callable[[Any], None], Any]] = []
@@ -150,10 +150,10 @@ class ChanceWorld:
     def give_back(self, deliveries: list[Delivery], **_: Any) -> None:
         pass
 
-    def ask(self, work: Any, done: Callable[[Any], None]) -> None:
+    def run(self, work: Any, done: Callable[[Any], None]) -> None:
         self.aside.append((done, work))
 
-    def look(self, work: Any, done: Callable[[Any], None]) -> None:
+    def run_read(self, work: Any, done: Callable[[Any], None]) -> None:
         self.aside.append((done, work))
 
     # chance

@@ -46,7 +46,7 @@ class Queues:
         slot = self._conversation.expect()
         self._inflow.hold()
         opened = service.open(decode_name(event.name), self._conversation.source.client)
-        service.errands.look(opened, partial(self._opened, slot, event.name))
+        service.background.run_read(opened, partial(self._opened, slot, event.name))
 
     def _opened(self, slot: Slot, name: bytes, queue: Queue | StoreError) -> None:
         conversation = self._conversation
@@ -74,14 +74,14 @@ class Queues:
         self._inflow.hold()
         service = self._conversation.service
         work = service.create(decode_name(event.name))
-        service.errands.ask(work, partial(self._done, slot, Operation.CREATE))
+        service.background.run(work, partial(self._done, slot, Operation.CREATE))
 
     def delete(self, event: tmq.Delete) -> None:
         slot = self._conversation.expect()
         self._inflow.hold()
         service = self._conversation.service
         work = service.delete(decode_name(event.name))
-        service.errands.ask(work, partial(self._done, slot, Operation.DELETE))
+        service.background.run(work, partial(self._done, slot, Operation.DELETE))
 
     def _done(self, slot: Slot, operation: Operation, result: bool | StoreError) -> None:
         conversation = self._conversation

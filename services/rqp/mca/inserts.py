@@ -31,7 +31,7 @@ class Inserts:
         self._assignments = assignments
         self._domain = ""  # that the last RELIABLE run went to
         self._has_refused = False  # a RELIABLE one
-        hops, peer = conversation.receiver.service.store.hops, conversation.wire.peer
+        hops, peer = conversation.receiver.service.store.trace_propagation, conversation.wire.peer
         self._arrivals = None if hops is None else Arrivals(hops, peer.address, peer.port)
         self._confirm = b""  # MSG_DATA_CONFIRM in the connection's profile
 
@@ -52,7 +52,7 @@ class Inserts:
             return
         self.inflow.hold()
         found = conversation.receiver.find(event.queue_id)
-        conversation.receiver.service.errands.look(found, partial(self._found, slot, event, came))
+        conversation.receiver.service.background.run_read(found, partial(self._found, slot, event, came))
 
     def _found(self, slot: Slot, event: Data, came: Came, queue: Queue | StoreError) -> None:
         if isinstance(queue, StoreError):

@@ -43,7 +43,7 @@ class Questions:
         slot = conversation.expect()
         self._inflow.hold()
         work = self._work(number, operation)
-        conversation.receiver.service.errands.ask(work, partial(self._answered, slot, number, operation))
+        conversation.receiver.service.background.run(work, partial(self._answered, slot, number, operation))
 
     async def _work(self, number: int, operation: str) -> None:
         """Raises StoreError. A queue that is remembered may have gone: then the number may be another's by now."""

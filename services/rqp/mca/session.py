@@ -80,7 +80,7 @@ class McaSession(InflowSession[Request, McaConversation]):
         assignments = self._assignments
         assignments.is_over = True
         if assignments:
-            self._conversation.receiver.service.errands.ask(assignments.free(), self._freed)
+            self._conversation.receiver.service.background.run(assignments.free(), self._freed)
         else:
             self._conversation.wire.close()
 

@@ -198,15 +198,15 @@ def test_a_loop_that_has_ended_is_told_nothing(tmp_path: Path, capfd: pytest.Cap
 LIMITED = """
 import asyncio, resource
 from pathlib import Path
-from services.kit.dns.lookup import look_up
+from services.kit.dns.lookup import resolve
 
 async def main():
     try:
-        await look_up("localhost", 7)
+        await resolve("localhost", 7)
     except OSError as error:
         print(error)
     resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
-    print(len(await look_up("127.0.0.1", 7)), bool(await look_up("localhost", 7)))
+    print(len(await resolve("127.0.0.1", 7)), bool(await resolve("localhost", 7)))
 
 size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 20), -1))

@@ -33,7 +33,7 @@ class State:
 
 @dataclass
 class Seen:
-    read: Mapping[str, State]
+    queues: Mapping[str, State]
     unread: Collection[str] = ()
 
 

@@ -77,7 +77,7 @@ async def test_they_come_in_the_order_in_which_they_were_made() -> None:
 @pytest.mark.parametrize("after", [-1, "1", None, 1.5, True])
 async def test_a_place_that_is_none_is_refused(after: object) -> None:
     async with Server() as server:
-        with pytest.raises(ValueError, match="after is a number"):
+        with pytest.raises(ValueError, match="after must be a whole number"):
             told(census(server), after=after)
 
 
