@@ -34,7 +34,7 @@ class State:
 @dataclass
 class Seen:
     queues: Mapping[str, State]
-    unread: Collection[str] = ()
+    unreadable: Collection[str] = ()
 
 
 def shown(states: QueueStates, what: str) -> dict[str, float]:
