@@ -28,7 +28,7 @@ from penstock_operator.documents.crds import GROUP, VERSION
 from penstock_operator.documents.declared import FINALIZER, is_removed_with_its_resource
 from penstock_operator.finalizer_release import KINDS
 from penstock_operator.peers.discovery import DISCOVER
-from services.kit.startup_sigterm import ending_signals
+from services.kit.startup_sigterm import stop_signals
 from services.outside.document import BadDocument, read_yaml
 from services.store import StoreError
 
@@ -248,5 +248,5 @@ async def watch(control: Control, namespaces: Collection[str], stop: asyncio.Eve
 def stop_by_signals(stop: asyncio.Event) -> None:
     """Set `stop` on SIGTERM and the other ending signals."""
     loop = asyncio.get_running_loop()
-    for number in ending_signals():
+    for number in stop_signals():
         loop.add_signal_handler(number, stop.set)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from services.kit.startup import importing, prepare
-from services.kit.startup_sigterm import end_at_once, ending_signals
+from services.kit.startup import paused_gc, prepare_streams
+from services.kit.startup_sigterm import exit_on_signals, stop_signals
 
 SERVING = ("serve", "up", "sysv", "console")  # SIGTERM is their regular end, so they exit with 0
 TERMINATED = 143  # Exit.TERMINATED; `exits` imports the store
@@ -15,11 +15,11 @@ def main() -> None:
     """Run the command and end the process with one of `Exit`."""
     is_service = bool(sys.argv[1:2]) and sys.argv[1] in SERVING
     if is_service:
-        end_at_once(0, ending_signals())
+        exit_on_signals(0, stop_signals())
     else:
-        end_at_once(TERMINATED)
-    prepare(is_service=is_service)
-    with importing():
+        exit_on_signals(TERMINATED)
+    prepare_streams(is_service=is_service)
+    with paused_gc():
         from services.cli.main import main as commands
 
     commands()

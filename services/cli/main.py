@@ -12,7 +12,7 @@ import click
 
 from services.cli.terminal.exits import Exit
 from services.cli.terminal.failures import DEBUG, complain, failure_for, finish_output
-from services.kit.startup import importing
+from services.kit.startup import paused_gc
 
 # Each module has the command as the attribute of that name. Only the one that runs is imported, to start faster.
 MODULES = {
@@ -47,7 +47,7 @@ class Commands(click.Group):
         """Import a command's module and return the command, or None if there is none of this name."""
         if cmd_name not in MODULES:
             return None
-        with importing():
+        with paused_gc():
             command: click.Command = getattr(importlib.import_module(MODULES[cmd_name]), cmd_name)
         return command
 

@@ -34,7 +34,7 @@ from services.store.model import OutcomeUnknown
 from services.store.model import records as record
 
 if TYPE_CHECKING:
-    from services.kit.dead_letter_formats import Letter, LetterFormat, LetterReader
+    from services.kit.dead_letter_formats import DeadLetterFormat, DeadLetterReader, ExportedDeadLetter
 
 LAST_ANSWERS_S = 2.0  # how long Ctrl-C waits for outstanding replies
 
@@ -54,7 +54,7 @@ class DeadLetterFormatCommand(click.Command):
         return [*super().get_params(ctx), *ctx.meta[_OPTIONS]]
 
 
-def _option(one: LetterFormat) -> click.Option:
+def _option(one: DeadLetterFormat) -> click.Option:
     def note(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
         if is_wanted:
             ctx.meta.setdefault(_CHOSEN, []).append(one)
@@ -62,10 +62,10 @@ def _option(one: LetterFormat) -> click.Option:
     return click.Option([f"--{one.name}"], is_flag=True, help=one.help, expose_value=False, callback=note)
 
 
-def _chosen() -> LetterFormat:
+def _chosen() -> DeadLetterFormat:
     """Return the format that was chosen. Raises Failure unless it is exactly one."""
     meta = click.get_current_context().meta
-    chosen: list[LetterFormat] = meta.get(_CHOSEN, [])
+    chosen: list[DeadLetterFormat] = meta.get(_CHOSEN, [])
     if len(chosen) != 1:
         names = ", ".join(option.opts[0] for option in meta[_OPTIONS])
         raise usage(f"choose a format: one of {names}")
@@ -111,13 +111,13 @@ def _behind(last: str, wanted: Filter) -> str:
 
 
 async def export_letters(
-    letters: AsyncIterator[DeadLetter], one: LetterFormat, fd: int
+    letters: AsyncIterator[DeadLetter], one: DeadLetterFormat, fd: int
 ) -> AsyncIterator[str]:
     """Write the letters, yield the id of each, and sync the file at the end. Raises OSError."""
-    from services.kit.dead_letter_formats import Letter
+    from services.kit.dead_letter_formats import ExportedDeadLetter
 
     async for letter in letters:
-        await write_all(fd, one.encode(Letter(letter.body, letter.reason)))
+        await write_all(fd, one.encode(ExportedDeadLetter(letter.body, letter.reason)))
         yield letter.id
     sync(fd)
 
@@ -177,13 +177,13 @@ def _letters_dropped(queue: Queue, imported: int, kept: int, dropped: int) -> Fa
     return Failure(Exit.REFUSED, "letters_dropped", text)
 
 
-async def read_pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter]]:
+async def read_pages(reader: DeadLetterReader, fd: int) -> AsyncIterator[list[ExportedDeadLetter]]:
     """Yield the letters in pages. Raises Failure for a damaged file, after all letters before the damage."""
-    from services.kit.dead_letter_formats import LettersDamaged
+    from services.kit.dead_letter_formats import DamagedDeadLetters
 
-    page: list[Letter] = []
+    page: list[ExportedDeadLetter] = []
     octets = 0
-    damage: LettersDamaged | None = None
+    damage: DamagedDeadLetters | None = None
     try:
         async for chunk in read_chunks(fd):
             for letter in reader.receive(chunk):
@@ -193,7 +193,7 @@ async def read_pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter
                     yield page
                     page, octets = [], 0
         reader.receive_eof()
-    except LettersDamaged as error:
+    except DamagedDeadLetters as error:
         damage = error
     if page:
         yield page
@@ -205,7 +205,7 @@ async def read_pages(reader: LetterReader, fd: int) -> AsyncIterator[list[Letter
 class Import:
     """A running import: `imported` letters are stored, and up to `perhaps` of those after them may be."""
 
-    def __init__(self, pipe: Pipe, queue: Queue, reader: LetterReader) -> None:
+    def __init__(self, pipe: Pipe, queue: Queue, reader: DeadLetterReader) -> None:
         self.imported = self.perhaps = 0
         self._pipe = pipe
         self._queue = queue
@@ -224,7 +224,7 @@ class Import:
             f"with --skip {behind + self.perhaps}, which may lose them"
         )
 
-    async def take(self, page: list[Letter]) -> None:
+    async def take(self, page: list[ExportedDeadLetter]) -> None:
         """Store a page, and count what is stored also when cancelled. Raises StoreError."""
         answers = self._buried(page)
         try:
@@ -247,7 +247,7 @@ class Import:
         self.imported += certain
         self.perhaps = max([certain, *may_be]) - certain
 
-    def _buried(self, letters: Iterable[Letter]) -> list[asyncio.Future[Any]]:
+    def _buried(self, letters: Iterable[ExportedDeadLetter]) -> list[asyncio.Future[Any]]:
         source, answers = Source(INTERNAL_CLIENT), []
         for letter in letters:
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

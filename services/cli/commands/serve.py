@@ -8,7 +8,7 @@ from services.cli.framework.command import Options, plain_command
 from services.cli.framework.edge_flags import EdgeCommand
 from services.cli.terminal.exits import usage
 from services.kit.edge import edges
-from services.kit.startup import importing
+from services.kit.startup import paused_gc
 
 
 @click.command(cls=EdgeCommand)
@@ -29,7 +29,7 @@ def serve(options: Options, edge: str, workers: int | None) -> int:
     for given in options.flags:
         if given.edge != edge:
             raise usage(f"{given.flag.name} is an option of {given.edge}, not of {edge}")
-    with importing():  # loads a web server, which would slow other commands down
+    with paused_gc():  # loads a web server, which would slow other commands down
         from services.cli.framework.serving import serve_edge
 
     return serve_edge(known[edge], options.with_store(), workers)

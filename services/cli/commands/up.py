@@ -28,8 +28,8 @@ from services.cli.terminal.output import Output
 from services.kit import logs
 from services.kit.config import GlobalSettings, LogSettings, MovableHealthSettings, SecretUrl
 from services.kit.edge import Edge, EdgeSettings, edges
-from services.kit.startup import importing
-from services.kit.workers import Child, Policy, Role, Supervisor, forked, longest_drain_s
+from services.kit.startup import paused_gc
+from services.kit.workers import Child, Policy, Role, Supervisor, forked, max_drain_s
 from services.store import StoreError, StoreUnavailable
 from services.store.redis import Promises
 
@@ -171,7 +171,7 @@ class Up(Policy):
 
     def run(self) -> int:
         """Run until a signal; return 0 after an orderly end, else 1. Raises Failure if restarts cannot help."""
-        with importing():  # before the fork, so that children share the memory
+        with paused_gc():  # before the fork, so that children share the memory
             import uvloop  # noqa: F401
 
             import services.cli.framework.serving  # noqa: F401
@@ -180,7 +180,7 @@ class Up(Policy):
                 console_module()
         store = [self._store] if self._store is not None else []
         children = [*store, self._task, *self._children]
-        status = Supervisor(children, self, longest_drain_s(self._settings.drain), Failure).run()
+        status = Supervisor(children, self, max_drain_s(self._settings.drain), Failure).run()
         with suppress(OSError):  # the terminal may be gone (SIGHUP)
             self._output.line("stopped")
         finish_output()

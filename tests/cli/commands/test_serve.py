@@ -60,7 +60,7 @@ def test_port_in_use_names_setting_and_holder(alone: Shell, setting: str, worker
         told = json.loads(alone.run("serve", "tmq", *options, "--json", code=2).err.splitlines()[-1])
     says = (
         f"tmq cannot start: cannot listen on 127.0.0.1 port {port}: Address already in use; "
-        f"another `penstock up` or `serve` may run there: end it, or change {setting}"
+        f"another `penstock up` or `serve` may use it: stop that, or change {setting}"
     )
     assert error == f"penstock: edge_unusable: {says}"
     assert told == {"error": "edge_unusable", "message": says, "exit": 2}
@@ -92,7 +92,7 @@ def test_unknown_health_host(alone: Shell) -> None:
     host = ["--set", "health.host=no.such.host.invalid"]
     error = alone.fails("serve", "tmq", "--store", NOWHERE, *host, code=2)
     assert error.startswith("edge_unusable: tmq cannot start: cannot listen on no.such.host.invalid port 0: ")
-    assert error.endswith("; change health.port, or the host beside it")
+    assert error.endswith("; change health.port or its host")
 
 
 def test_invalid_url_as_with_other_commands(alone: Shell) -> None:
