@@ -33,7 +33,7 @@ def sysv(options: Options, **given: Any) -> int:
     Ctrl-C, then finishes the messages in transfer. Ends with 2 if the mappings cannot be used: a permission is
     missing, another bridge uses them, or messages would loop.
     """
-    settings = options.settings.part(SysvSettings, "sysv", _mappings_given(given))
+    settings = options.settings.section(SysvSettings, "sysv", _mappings_given(given))
     process = _process()
     try:
         return int(process.run(options.with_health_port(HEALTH_PORT), settings))
