@@ -155,9 +155,9 @@ def ask(url: str, token: str, **more: str) -> tuple[int, str]:
 def test_configured_console_accepts_its_token(up: Up, tmp_path: Path) -> None:
     with console(render(CONSOLE), tmp_path, up.tenant["url"], "abc" * 8) as url:
         status, told = ask(url, "abc" * 8, START_S="20")
-        assert (status, told.splitlines()[-1].startswith(f"console at {url}: tells of ")) == (0, True), told
+        assert (status, told.endswith(" edges")) == (0, True), told
         status, told = ask(url, "wrong")
-        assert (status, "/api/v1/overview was answered 401" in told) == (1, True)
+        assert (status, "/api/v1/overview returned 401" in told) == (1, True)
 
 
 def test_unreachable_console_fails_the_test() -> None:

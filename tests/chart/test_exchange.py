@@ -92,9 +92,9 @@ def test_script_knows_every_tested_edge(up: Up) -> None:
     """An unknown edge fails, and so does a test of nothing."""
     strange = run(up, {"TEST_TELEX": "tcp://127.0.0.1:1"})
     assert strange.returncode == 1
-    assert "telex at tcp://127.0.0.1:1: this script does not know" in strange.stdout
+    assert "telex at tcp://127.0.0.1:1: this script does not support its protocol" in strange.stdout
     nothing = run(up, {})
-    assert (nothing.returncode, nothing.stdout.strip()) == (1, "no edge to test: TEST_<EDGE> names none")
+    assert (nothing.returncode, nothing.stdout.strip()) == (1, "no edge to test: no TEST_<EDGE> is set")
 
 
 def test_missing_edge_fails_and_others_are_tested(up: Up) -> None:
@@ -115,7 +115,7 @@ def test_starting_edge_is_waited_for(up: Up) -> None:
         text=True,
     )
     assert process.stdout is not None
-    assert ": not there yet: " in process.stdout.readline()
+    assert ": not ready: " in process.stdout.readline()
     with socket.create_server(("127.0.0.1", port)) as server:
         server.settimeout(20)
         client, _ = server.accept()
