@@ -1,4 +1,4 @@
-"""Each thing that an alert speaks of sounds, and its other side is silent."""
+"""Each case of an alert fires, and the values below its threshold do not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF = defaultdict[str, list[Case]](list)
 for each in CASES:
     OF[each.alert].append(each)
 
-# Of the store's refusals, those for which nothing sounds: the client did it, or asked for what is not to be.
+# refusals of the store that fire no alert: they are errors of the client or expected
 SILENT = {
     "store_error": "is no refusal itself, but what all of them are",
     "queue_unknown": "a client names a queue that is not there",

@@ -1,4 +1,4 @@
-"""Alerts sound where they must, on metrics that there are: the rules as the chart's files have them."""
+"""Alerts of the chart's files fire when they should, on metrics that exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def own() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def told(up: Up) -> str:
-    """What edges, the operator and the console tell."""
+    """Return the metrics of edges, operator and console."""
     pages = [Metrics().render().decode()]
     for edge in (*up.told["edges"].values(), up.told["console"]):
         host, port = edge["health"]["host"], edge["health"]["port"]

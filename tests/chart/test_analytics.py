@@ -1,4 +1,4 @@
-"""The analytics job: how its pod, and those of its executors, are told what to do (docs/chart.md)."""
+"""The analytics job: the settings of its pod and of its executors (docs/chart.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPARK: Values = {
 
 
 def flags(rendered: Rendered) -> dict[str, Any]:
-    """As the job itself reads them."""
+    """Return the flags as the job parses them."""
     words = [word.replace("$$", "$") for word in rendered.container(CRONJOB)["args"]]
     context = analytics.make_context("analytics", words, auto_envvar_prefix=None)
     return dict(context.params)
@@ -66,7 +66,7 @@ def test_values_reach_the_job() -> None:
     assert (found["late_hours"], found["retention_days"], found["week_days"]) == (3, 30, 2)
     assert (found["report_hours"], found["clock_slack"], found["fail_on_data_loss"]) == (168, 90, False)
     assert (found["lock_s"], found["patience_s"]) == (2.5, 600.0)
-    assert found["top"] == 6  # what is said behind it is over it
+    assert found["top"] == 6  # later flags override it
     assert found["conf"] == ("spark.local.dir=/a b",)
     Settings(store="redis://127.0.0.1", output="/output", run="r", conf=found["conf"])
 
@@ -89,7 +89,7 @@ def test_chart_has_all_options_of_the_job() -> None:
         "--redact",
         "--conf",
         *once,
-    }  # of no pattern and setting there is no word
+    }  # of no log pattern or setting
     assert said - own == set()
 
 
@@ -218,7 +218,7 @@ def test_claim_gets_a_pod_at_once() -> None:
     volumes = {each["name"]: each for each in rendered.pod(place)["volumes"]}
     assert volumes["output"]["persistentVolumeClaim"] == {"claimName": f"{NAME}-analytics"}
     another = render(ON, nested("analytics.image.tag", "2.0.0"))
-    assert place not in another  # a Job's pods cannot be changed
+    assert place not in another  # pods of a Job are immutable
     for output in ({"existingClaim": "there"}, {"url": "s3a://bucket/folder"}):
         found = render(ON, nested("analytics.output", output))
         assert [each for each in found.objects if "analytics-output" in each] == []

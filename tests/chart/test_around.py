@@ -1,4 +1,4 @@
-"""A chart around this one: docs/chart.md, "Install"."""
+"""The chart as a dependency of another chart: docs/chart.md, "Install"."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_release_with_two_aliases_can_be_upgraded(cluster: Cluster, release: Rel
     chart = Around(tmp_path, TWICE, "inner", "outer")
     said = (RELEASE, str(chart.path), "--namespace", release.namespace)
     cluster.helm("install", *said, "--set", "outer.enabled=false")
-    cluster.helm("upgrade", *said, "--reset-values")  # one more beside it
+    cluster.helm("upgrade", *said, "--reset-values")  # one additional edge
     notes = cluster.helm("upgrade", *said, "--render-subchart-notes")
     for one, other in (("inner", "outer"), ("outer", "inner")):
         assert cluster.get("statefulset", f"{RELEASE}-{one}-redis", release.namespace)

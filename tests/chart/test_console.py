@@ -1,4 +1,4 @@
-"""The console of a release: docs/chart.md, "Console". That its commands are right, tests/docs looks at."""
+"""The console of a release: docs/chart.md, "Console". tests/docs runs the commands."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def said(**values: Any) -> Values:
     return {"console": {"enabled": True, **values}}
 
 
-# What it is told ------------------------------------------------------------------------------------------------------
+# Settings -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("values", [CONSOLE, BESIDE, together(CONSOLE, PROXY)], ids=["own", "beside", "both"])
@@ -81,7 +81,7 @@ def test_helm_test_uses_a_view_token_if_possible() -> None:
         assert told["CONSOLE_TOKEN"]["valueFrom"]["secretKeyRef"]["key"] == key
 
 
-# Who reaches it -------------------------------------------------------------------------------------------------------
+# Network access -------------------------------------------------------------------------------------------------------
 
 
 def test_console_reaches_only_the_store_and_name_servers() -> None:
@@ -121,7 +121,7 @@ def test_sidecar_proxy_is_the_only_way_in() -> None:
 
 @contextmanager
 def console(rendered: Rendered, folder: Path, store: str, token: str) -> Iterator[str]:
-    """Its URL. It runs with the file of a release, on any ports, and a token where the pod has it."""
+    """Run the console with the file of a release on free ports, with a token as in the pod; return its URL."""
     (folder / "admin-token").write_text(token)
     file = rendered[f"ConfigMap/{NAME}-console"]["data"]["penstock.yaml"]
     path = folder / "penstock.yaml"

@@ -1,4 +1,4 @@
-"""What the chart makes of an edge's values, as the edge itself reads it: docs/chart.md, "Edges"."""
+"""The settings that the chart creates for an edge, as the edge reads them: docs/chart.md, "Edges"."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def environment(up: Up) -> dict[str, str]:
 
 
 def run(up: Up, places: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """As in the pod: the script alone, elsewhere than the packages that it uses."""
+    """Run the script as in the pod: in another folder than its packages."""
     return subprocess.run(
         [sys.executable, str(SCRIPT)],
         env={**environment(up), **places},
@@ -130,7 +130,7 @@ def test_starting_edge_is_waited_for(up: Up) -> None:
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:
-    """Until the source has ended."""
+    """Copy data until the source ends."""
     while data := source.recv(65536):
         target.sendall(data)
 

@@ -1,4 +1,4 @@
-"""Who reaches whom through a release's policies, nobody else: chart.md, "What edges need of the network"."""
+"""Allowed connections of a release, and no others: chart.md, "What edges need of the network"."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ALL: Values = together(
 )
 EDGES = {"tmq", "pubsub", "rqp", "ring"}
 CLIENTS_OF_STORE = EDGES | {"operator", "console", "analytics", "test"}
-# also what speaks to the API server alone: a pod's token is for https://kubernetes.default.svc, a name
+# includes clients of the API server alone: a pod uses the name https://kubernetes.default.svc
 CLIENTS_OF_DNS = CLIENTS_OF_STORE | {"uninstall"}
 ELSEWHERE = {"app.kubernetes.io/name": "somebody", COMPONENT: "else"}
 NODE_DNS = {"k8s-app": "kube-dns"}
-ANYWHERE = {"rqp"}  # other systems have any ports
+ANYWHERE = {"rqp"}  # other systems may use any port
 API_PORTS = (443, 6443)
 
 
@@ -123,7 +123,7 @@ def test_operator_egress_is_applied() -> None:
     assert not told.passes(told.pods["tmq"], None, 8443)
 
 
-# What a single writer, and its data, hang on --------------------------------------------------------------------------
+# A single writer and its data -----------------------------------------------------------------------------------------
 
 
 def test_store_and_operator_never_run_twice() -> None:

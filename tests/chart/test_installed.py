@@ -1,4 +1,4 @@
-"""Upgrades of a release, and who may do what in it, on a real API server: docs/chart.md."""
+"""Upgrades of a release and its permissions, on a real API server: docs/chart.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.kubernetes.namespaces import RESTRICTED
 from tests.servers import eventually
 
 SCALED: Values = nested("edges.tmq.autoscaling.type", "hpa")
-DRY = ("--dry-run=server",)  # it looks at what there is, and changes nothing
+DRY = ("--dry-run=server",)  # the dry run reads the cluster and changes nothing
 
 
 def secret(release: Release, part: str) -> dict[str, str]:
@@ -108,9 +108,9 @@ def test_second_release_in_a_namespace_is_warned(installed: Release) -> None:
     assert f"WARNING: {RELEASE} also has an operator in this namespace" in said
 
 
-# Rights ---------------------------------------------------------------------------------------------------------------
+# Permissions ----------------------------------------------------------------------------------------------------------
 
-ROLES = ("view", "edit", "admin")  # which have what is gathered
+ROLES = ("view", "edit", "admin")  # with the aggregated rules
 AGGREGATES = tuple(f"rbac.authorization.k8s.io/aggregate-to-{role}" for role in ROLES)
 
 
@@ -133,7 +133,7 @@ def test_namespace_editors_may_edit_queues(api_server: ApiServer, installed: Rel
 
 @pytest.fixture
 def tenant(api_server: ApiServer, installed: Release, new_namespace: Callable[..., str]) -> Release:
-    """Admin of a namespace of its own, by whatever the controller would gather in the ClusterRole `admin`."""
+    """The admin of a namespace, with the rules that the controller would aggregate into the ClusterRole `admin`."""
     cluster, namespace = installed.cluster, new_namespace(**RESTRICTED)
     for role in cluster.items("clusterroles.rbac.authorization.k8s.io"):
         name = role["metadata"]["name"]

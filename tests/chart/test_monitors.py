@@ -1,4 +1,4 @@
-"""Prometheus finds every process once, and Grafana the dashboards."""
+"""Prometheus scrapes every process once, and Grafana finds the dashboards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chart.console import CONSOLE
 from tests.chart.flows import selects
 
 DASHBOARDS = CHART / "files" / "dashboards"
-INSTANCE = "app.kubernetes.io/instance"  # dashboards ask for it
+INSTANCE = "app.kubernetes.io/instance"  # the dashboards use it
 
 
 def test_every_pod_is_scraped_once() -> None:
@@ -42,7 +42,7 @@ def test_service_monitor_covers_every_pod_once(kind: str) -> None:
     )
     monitor = rendered[f"ServiceMonitor/{NAME}"]["spec"]
     assert INSTANCE in monitor["targetLabels"]
-    wanted = monitor["selector"]  # by the label of that name, too
+    wanted = monitor["selector"]  # also by the label with that name
     led = [
         each["spec"]["selector"]["app.kubernetes.io/component"]
         for each in rendered.of("Service")

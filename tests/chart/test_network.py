@@ -1,4 +1,4 @@
-"""Who may come to what, and where what may go: docs/chart.md, "What edges need of the network"."""
+"""NetworkPolicies: docs/chart.md, "What edges need of the network"."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""NOTES.txt as helm renders it: each hint where its options are so, and not where they are otherwise.
+"""NOTES.txt as helm renders it: each hint appears only with its options.
 
-What needs an API server is in test_installed.py: a release beside others, and the console's token.
+Hints that need an API server are in test_installed.py: several releases, and the console's token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOPBACK = together(CONSOLE, nested("console.bindAddress", "127.0.0.1"))
 
 @dataclass(frozen=True)
 class Hint:
-    """`words` are there with `on`, and not with `off`."""
+    """`words` appear with `on`, and not with `off`."""
 
     words: str
     on: Values
@@ -82,7 +82,7 @@ STALE = "fires when a report is older than"
     ("schedule", "hours"),
     [
         ("*/5 ?   * * ?", 1),
-        ("7 */5 * * *", 5),  # from 20 to 0 it is 4
+        ("7 */5 * * *", 5),  # 4 hours from 20 to 0
         ("7 5/9 * * *", 9),  # 5, 14, 23
         ("7 3 * * *", 24),
         ("7 23,1,9-17/4 * * *", 8),  # 23, 1, 9, 13, 17

@@ -1,4 +1,4 @@
-"""What takes a default out: null, and "" where a chart around this one says it, of whose nulls Helm keeps none."""
+"""Removing defaults: with null, and with "" in a parent chart, because Helm drops its nulls."""
 
 from __future__ import annotations
 

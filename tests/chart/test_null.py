@@ -1,4 +1,4 @@
-"""A part of the values with nothing behind it, as `redis:`, is refused in words or is as if it were empty."""
+"""A section of the values without content, as `redis:`, is rejected with an error or treated as empty."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.chart.chart import CHART, FULL, Refused, nested, render, together
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
 OF_ALL_EDGES = SCHEMA["allOf"][0]["properties"]["edgeDefaults"]["required"]
-REFUSED_OTHERWISE = ("edges.", "analytics.output")  # in words of their own
+REFUSED_OTHERWISE = ("edges.", "analytics.output")  # with their own error messages
 
 
 def required(schema: Any = SCHEMA, path: str = "") -> Iterator[str]:
-    """What must not be taken out."""
+    """Return the keys that must not be removed."""
     yield from (f"{path}{name}" for name in schema.get("required", ()))
     for name, inner in schema.get("properties", {}).items():
         yield from required(inner, f"{path}{name}.")

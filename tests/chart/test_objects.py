@@ -1,4 +1,4 @@
-"""What the chart makes of values beside files of edges: docs/chart.md."""
+"""Objects that the chart creates besides settings of edges: docs/chart.md."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_same_release_name_in_two_namespaces() -> None:
 
 
 def _store(release: str, namespace: str) -> str:
-    """As the label of Services, and as the operator compares it."""
+    """Return the label of Services, as the operator compares it."""
     rendered = render(release=release, namespace=namespace)
     (label,) = {
         each["metadata"]["labels"]["penstock.dev/store"]

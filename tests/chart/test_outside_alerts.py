@@ -1,4 +1,4 @@
-"""Alerts for those outside Kubernetes say the same as the chart's, of jobs and instances."""
+"""Alerts outside Kubernetes are the same as the chart's, with jobs and instances."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_promtool_accepts_both_files(tmp_path: Path) -> None:
 
 
 def outside(series: Series) -> Series:
-    """As a scrape without Kubernetes has it."""
+    """Return series as scraped without Kubernetes."""
     jobs = {
         name.replace('namespace="shop"', 'job="penstock-shop"'): values for name, values in series.items()
     }

@@ -11,7 +11,7 @@ from tests.chart.flows import selects
 from tests.chart.switches import EXTERNAL, SHARED
 
 LIMITS = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"cpu": "1", "memory": "3Gi"}}
-OWN_CONTAINERS = {"more", "first"}  # of the values, which say all about them
+OWN_CONTAINERS = {"more", "first"}  # from the values, which set them completely
 LOCAL_VOLUMES = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 LIMITED: Values = {
     "edgeDefaults": {"resources": LIMITS},
@@ -36,7 +36,7 @@ def job_of_output(rendered: Rendered) -> Any:
 
 
 def pods(rendered: Rendered) -> dict[str, Any]:
-    """Return all pods and pod templates by what makes them, those that Spark makes included."""
+    """Return all pods and pod templates by their owner, including those that Spark creates."""
     found = dict(rendered.pods())
     if f"ConfigMap/{NAME}-analytics" in rendered:
         found["executor"] = rendered.executor()

@@ -1,4 +1,4 @@
-"""The chart's own store: its scripts and its settings, with real servers. docs/chart.md, "The store"."""
+"""The chart's own store: its scripts and settings, with real servers. docs/chart.md, "The store"."""
 
 from __future__ import annotations
 

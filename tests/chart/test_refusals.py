@@ -1,4 +1,4 @@
-"""What cannot be is refused in words that say what to do: refusals.yaml."""
+"""Invalid values are rejected with an error that names the fix: refusals.yaml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installation makes and an uninstall leaves, on a real API server: docs/chart.md."""
+"""Objects that an installation creates and an uninstall keeps, on a real API server: docs/chart.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers import eventually
 ANALYTICS = ("analytics", "analytics-output", "executor")
 EVERYTHING: Values = {
     "console": {"enabled": True, "ingress": {"enabled": True, "hosts": ["console.example.org"]}},
-    # of somebody else: what protects a claim is taken off it by a controller, and none runs
+    # not helm's: a controller removes the finalizer of a claim, and none runs
     "analytics": {**EXECUTORS["analytics"], "output": {"existingClaim": "theirs"}},
     "edges": {"tmq": {"autoscaling": {"type": "hpa"}}},
     "monitoring": {"dashboards": {"enabled": True}},
@@ -44,14 +44,14 @@ def test_install_is_admitted_and_uninstall_keeps_crds_and_queues(cluster: Cluste
     roles = cluster.items("clusterroles.rbac.authorization.k8s.io")
     assert [each for each in roles if RELEASE in str(each)] == []
     assert [each["metadata"]["name"] for each in cluster.items("queues", release.namespace)] == ["orders"]
-    release.install()  # finds its own definitions again
+    release.install()  # reinstall over its own CRDs
     assert cluster.items("queues", release.namespace)
 
 
 def _admits_every_pod(release: Release) -> None:
-    """A pod of each template, hooks and the test among them; of those on a node's network none."""
+    """Create a pod of each template, including hooks and tests; except those on the node's network."""
     own_claim = together(nested("analytics.output.existingClaim", ""), nested("analytics.output", SHARED))
-    rendered = render(EVERYTHING, own_claim)  # which a Job binds
+    rendered = render(EVERYTHING, own_claim)  # bound by a Job
     executor = rendered.executor()
     executor["spec"]["containers"][0]["image"] = "as-spark-says"
     templates = {**dict(rendered.pods()), "Pod/executor": executor}
@@ -71,7 +71,7 @@ def _admits_every_pod(release: Release) -> None:
 
 
 def _pod(place: str, template: Any) -> dict[str, Any]:
-    """As a controller would make it; of hooks the ServiceAccount may not be there yet."""
+    """Return a pod as its controller would create it; the ServiceAccount of a hook may not exist yet."""
     name = place.rpartition("/")[2].lower() + "-tried"
     spec = {**template["spec"]}
     if place.endswith("-uninstall"):
@@ -108,13 +108,13 @@ def test_uninstall_without_a_working_hook(cluster: Cluster, release: Release) ->
 
 
 def _makes_anew_what_nobody_may_change(release: Release) -> None:
-    """docs/chart.md, "Upgrade"."""
+    """Immutable objects are replaced: docs/chart.md, "Upgrade"."""
     larger = nested("redis.persistence.size", "16Gi")
     with pytest.raises(CommandFailed, match="Forbidden"):
         release.upgrade(larger)
     words = ("statefulset", f"{NAME}-redis", "--namespace", release.namespace)
     release.cluster.kubectl("delete", *words, "--cascade=orphan", "--wait=false")
-    # as the garbage collector: it lets an owner go once its pods have none
+    # as the garbage collector: it deletes an owner after its pods
     no_finalizers = json.dumps({"metadata": {"finalizers": None}})
     release.cluster.kubectl("patch", *words, "--type=merge", "--patch", no_finalizers)
     release.upgrade(larger)

@@ -1,4 +1,4 @@
-"""Which alerts a release has, with which numbers, and of whose pods."""
+"""The alerts of a release, with their thresholds and pods."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_rules_select_pods_of_the_release(tmp_path: Path) -> None:
     assert f"{len(own)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yaml"))
 
 
-# What sounds of the rules as a release has them -----------------------------------------------------------------------
+# Firing alerts ---------------------------------------------------------------------------------------------------------
 
 Tried = tuple[list[Rule], dict[str, Any]]
 
@@ -47,7 +47,7 @@ def ready(namespace: str, edge: str, pod: str) -> dict[str, str]:
 
 
 def one_edge_of_several_is_gone() -> Tried:
-    """Not of those that may have no pods, nor of another release in the same namespace."""
+    """Only edges that should have pods count, not those of other releases in the namespace."""
     keda = {"type": "keda", "minReplicas": 0, "keda": {"serverAddress": "http://p"}}
     values = {"tmq": {}, "pubsub": {}, "rqp": {"autoscaling": keda}, "ring": {"replicas": 0}}
     rule = released(RULE, {"edges": values})["PenstockEdgesGone"]
@@ -64,7 +64,7 @@ def one_edge_of_several_is_gone() -> Tried:
 
 
 def another_release_of_the_namespace_has_an_operator() -> Tried:
-    """Its faults are told by that release alone."""
+    """Only the release whose operator it is alerts."""
     gone, down = (released(ON)[f"PenstockOperator{what}"] for what in ("Gone", "StoreDown"))
     series = 'penstock_operator_store_up{namespace="shop",pod="west-penstock-operator-0"}'
     told = {
@@ -76,7 +76,7 @@ def another_release_of_the_namespace_has_an_operator() -> Tried:
 
 
 def the_first_report_may_take_as_long_as_any_other() -> Tried:
-    """A job of each day is not missed in the first hours of a release."""
+    """A daily job must not alert in the first hours of a release."""
     found = released(ON, nested("monitoring.prometheusRule.analyticsStaleSeconds", 90_000))
     stale, none = found["PenstockAnalyticsStale"], found["PenstockAnalyticsNoReport"]
     assert stale["expr"].endswith("> 90000")
@@ -100,7 +100,7 @@ def document(
 
 
 def dead_letters_of_some_queues_are_meant_to_be() -> Tried:
-    """Those that the values name are left out, by their whole names, also of what died while nothing looked."""
+    """Dead letters of listed queues fire no alert, also if they died unobserved; names match completely."""
     except_ = ["returns", 'odd"\\d.*']
     monitoring = {
         "queues": {"enabled": True},
@@ -146,7 +146,7 @@ def test_rules_fire_for_their_release_with_its_numbers(tmp_path: Path) -> None:
     check(tmp_path, [each() for each in tried])
 
 
-# Which there are ------------------------------------------------------------------------------------------------------
+# Rules -----------------------------------------------------------------------------------------------------------------
 
 
 def test_each_edge_has_its_own_number_of_pods() -> None:

@@ -1,4 +1,4 @@
-"""Each alert has a runbook that says what the rule says, and can be followed."""
+"""Each alert has a runbook that matches its rule and whose commands exist."""
 
 from __future__ import annotations
 

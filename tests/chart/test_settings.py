@@ -1,4 +1,4 @@
-"""Settings of an edge beside what the chart writes there itself: both hold (refusals.yaml: or are refused)."""
+"""Settings of an edge that the chart also sets: both apply (or are rejected: refusals.yaml)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every switch of the chart, on and off; and every object that comes of any of them is what Kubernetes knows."""
+"""Every switch of the chart, on and off; Kubernetes accepts every resulting object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.chart.switch import Switch
 from tests.chart.switches import EXECUTORS, SWITCHES, renderings
 from tests.kubernetes.cluster import Cluster, CommandFailed
 
-FOREIGN = {  # kinds of others' operators, with what each needs
+FOREIGN = {  # kinds of other operators, with their required fields
     "PodMonitor": ("selector", "podMetricsEndpoints"),
     "ServiceMonitor": ("selector", "endpoints"),
     "PrometheusRule": ("groups",),
@@ -63,7 +63,7 @@ def _of_any_edge(path: str) -> str:
 
 @pytest.fixture(scope="module")
 def objects() -> list[Object]:
-    """Return all that there are, each once."""
+    """Return all distinct objects."""
     found = {
         json.dumps(each, sort_keys=True): each for some in renderings() for each in some.objects.values()
     }
@@ -94,9 +94,9 @@ def test_current_api_server_accepts_every_object(
 
 
 def _try(cluster: Cluster, namespace: str, objects: list[Object]) -> None:
-    """Raises CommandFailed for one that is refused."""
+    """Apply the objects as a dry run. Raises CommandFailed if one is rejected."""
     for each in objects:
-        if "namespace" in each["metadata"]:  # one that is watched, too
+        if "namespace" in each["metadata"]:  # including the watched one
             each["metadata"]["namespace"] = namespace
     flags = ("--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts")
     cluster.apply(objects, "--namespace", namespace, *flags)

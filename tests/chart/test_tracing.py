@@ -1,4 +1,4 @@
-"""Where traces go: docs/chart.md, "Traces"."""
+"""Export of traces: docs/chart.md, "Traces"."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def variables(rendered: Rendered, place: str) -> dict[str, Any]:
 
 
 def ways(rendered: Rendered, who: str) -> list[Any]:
-    """Where it may go, beside the store and name servers."""
+    """Return the allowed egress besides store and DNS."""
     found = rendered[f"NetworkPolicy/{NAME}-{who}"]["spec"]["egress"]
     return [
         rule for rule in found if rule not in render(CONSOLE)[f"NetworkPolicy/{NAME}-{who}"]["spec"]["egress"]

@@ -1,4 +1,4 @@
-"""values.yaml, values.schema.json and README.md say the same, and what cannot be is refused in words."""
+"""values.yaml, values.schema.json and README.md agree, and invalid values are rejected with an error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _leaves(values: dict[str, Any], path: str = "") -> Iterator[str]:
 
 
 def _upwards(path: str) -> Iterator[str]:
-    """The path and all that it is part of."""
+    """Return the path and all its prefixes."""
     parts = path.split(".")
     yield from (".".join(parts[:length]) for length in range(len(parts), 0, -1))
 
@@ -59,9 +59,9 @@ def _unknown(root: Any, schema: Any, value: Any, path: str = "") -> Iterator[str
     if name := schema.get("$ref"):
         schema = root["definitions"][name.rpartition("/")[2]]
     for name, inner in schema.get("properties", {}).items():
-        if path.endswith("limits."):  # max_input_bytes and the other, which have defaults in the edges
+        if path.endswith("limits."):  # max_input_bytes and another one, with defaults in the edges
             continue
-        if f"{path}{name}" == "enabled":  # for a chart around this one
+        if f"{path}{name}" == "enabled":  # for a parent chart
             continue
         if isinstance(value, dict) and name in value:
             yield from _unknown(root, inner, value[name], f"{path}{name}.")
@@ -103,14 +103,14 @@ KEDA = {
 def test_every_value_has_an_effect(values: Values) -> None:
     """Values that only select something are tested as switches."""
     rendered = json.dumps(list(render(values).objects.values()))
-    chosen = {"type", "query"}  # told by what is there then
+    chosen = {"type", "query"}  # decided by existing objects
     said = [text for path, text in _texts(values) if path.rpartition(".")[2] not in chosen]
     assert len(said) > 4
     assert [text for text in said if text not in rendered] == []
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Strings, and numbers that are hardly there by chance."""
+    """Return strings, and numbers that are unlikely to occur by chance."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _texts(inner, f"{path}.{name}")
@@ -130,7 +130,7 @@ def test_package_has_all_files(tmp_path: Path) -> None:
     """.helmignore excludes nothing that templates read."""
     helm(("package", str(CHART), "--destination", str(tmp_path)))
     (packed,) = tmp_path.glob("penstock-*.tgz")
-    # passwords would be new each time
+    # passwords would change with each rendering
     sets = ("--set", "redis.auth.existingSecret=kept", "--set", "monitoring.dashboards.enabled=true")
     one, other = (helm(("template", "demo", str(chart), *sets)) for chart in (packed, CHART))
     assert one == other

@@ -1,6 +1,6 @@
-"""SIGTERM while a process starts ends it: nothing is there yet to drain (docs/images.md, What they promise).
+"""SIGTERM during startup ends the process; there is nothing to drain yet (docs/images.md, What they promise).
 
-As the first process of a container it would be sent none, if nothing handled it: tests/images/test_edge.py.
+The first process of a container gets no signal without a handler: tests/images/test_edge.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the project says of itself is kept: which part may import which, and the licence."""
+"""Rules of the project: import contracts and the licence."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every command as any user id, in any encoding, with any standard stream closed (services/kit/startup.py).
 
-Exit statuses of docs/cli.md hold: 74 for a result that cannot be written, the usual one for everything else. And with
-`--json` every result is one JSON object a line.
+Exit statuses of docs/cli.md apply: 74 for a result that cannot be written, otherwise the usual one. With `--json`
+every result is one JSON object a line.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def shell(tmp_path: Path, store: Server) -> Shell:
 
 @pytest.fixture
 def known(shell: Shell, store: Server) -> Mapping[str, str]:
-    """What is in the store, as words of rows name it."""
+    """Values of placeholders in rows."""
     store.clear()
     return fill(shell)
 
@@ -130,7 +130,7 @@ def test_missing_characters_are_escaped_and_documents_read_back(
     shell: Shell, known: Mapping[str, str]
 ) -> None:
     assert ESCAPED in outcome(shell, ["queue", "list"], ())[1]
-    turned = "turned\u202e"  # at a terminal it would turn the rest of the line around
+    turned = "turned\u202e"  # at a terminal it would reverse the rest of the line
     shell.run("queue", "create", turned)
     for kind, name in (("queue", NAME), ("peer", FRIEND), ("queue", turned)):
         written = [outcome(shell, [kind, "show", name], ())[1]]
@@ -178,7 +178,7 @@ def test_service_without_streams_drains_at_sigterm(shell: Shell, known: Mapping[
 
 
 def drained(shell: Shell, words: list[str], port: str, closed: Collection[int]) -> tuple[int, bytes, bytes]:
-    """How it ended, told to as soon as it listens on the port of that setting."""
+    """Return the exit status after SIGTERM, sent as soon as it listens on the port of that setting."""
     number = free_port()
     command = Hostile(shell, [*words, "--set", f"{port}={number}"], closed)
     try:

@@ -1,4 +1,4 @@
-"""What dashboards say and ask, without a Prometheus: whose it is, what may be chosen, what is left out."""
+"""Texts and queries of dashboards without a Prometheus: legends, variables, exclusions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEFT_OUT = {  # and why
     "python_gc_objects_uncollectable_total": "of developers",
     "python_info": "of developers",
 }
-SUMS = re.compile(r"\b(?:sum|max|min) ?(?:by)?\s?\(")  # what makes one series of several
+SUMS = re.compile(r"\b(?:sum|max|min) ?(?:by)?\s?\(")  # aggregations
 
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem)
@@ -64,14 +64,12 @@ def test_panels_do_not_overlap(board: dict[str, Any]) -> None:
 def test_variables_are_used(board: dict[str, Any]) -> None:
     """Each is used, and depends on those before it."""
     variables = [each["name"] for each in board["templating"]["list"]]
-    of_edges = (
-        [] if board["title"].endswith("Analytics") else ["job", "pod"]
-    )  # the operator is in none of these
+    of_edges = [] if board["title"].endswith("Analytics") else ["job", "pod"]  # does not contain the operator
     assert variables[: 3 + len(of_edges)] == ["datasource", "namespace", "release", *of_edges]
     used = {name for ask in asks(board) for name, _ in VARIABLE.findall(ask.expr)}
     assert used - {"__rate_interval"} == set(variables) - {"datasource"}
     for each in board["templating"]["list"][1:]:
-        assert each["allValue"] == ".*"  # also where nobody gives series a namespace, as on a laptop
+        assert each["allValue"] == ".*"  # also without a namespace label, as on a laptop
         known = {name for name, _ in VARIABLE.findall(each["definition"])}
         assert known == {
             "namespace": set(),

@@ -1,4 +1,4 @@
-"""What panels make of series that are known, as Prometheus itself reckons."""
+"""Results of panels on known series, computed by Prometheus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.dashboards.board import RELEASE
 
 WEST = f'namespace="shop",{RELEASE}="west"'
 
-# What is reckoned of two metrics, or of the time.
+# Computed from two metrics, or from the time.
 OF_SEVERAL = (
     Known("edge: Failed requests: {{edge}}", {f'{EAST},edge="tmq"': 0.25}),
     Known("edge: Open files: {{pod}} {{instance}}", {f'{EAST},pod="a",instance="a:1"': 0.125}),
@@ -50,7 +50,7 @@ def test_variables_filter_series(tmp_path: Path) -> None:
 
 
 def choices(board: dict[str, Any], ask: Ask) -> set[str]:
-    """But for those of edges where operator or console tell of it."""
+    """Except for those of edges that operator or console export."""
     offered = {each["name"] for each in board["templating"]["list"][1:]}
     metrics = [ROWS[name.removesuffix("_bucket")] for name in METRIC.findall(ask.expr)]
     are_of_edges = not any(row.who in OF_CONTROL for row in metrics)
@@ -120,7 +120,7 @@ def test_releases_of_a_namespace_are_distinguished(tmp_path: Path) -> None:
     series = {
         f'{queue}{{{EAST},pod="east-operator-0",queue="orders"}}': stands(100),
         f'{queue}{{{EAST},pod="east-console-0",queue="orders"}}': stands(100),
-        f'{queue}{{{EAST},pod="east-console-1",queue="_other"}}': stands(100),  # it names none
+        f'{queue}{{{EAST},pod="east-console-1",queue="_other"}}': stands(100),  # no names
         f'{queue}{{{WEST},pod="west-operator-0",queue="orders"}}': stands(40),
     }
     both = {EAST: 100.0, WEST: 40.0}

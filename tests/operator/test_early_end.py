@@ -1,4 +1,4 @@
-"""SIGTERM while the operator starts ends it: nothing is there yet to let go (docs/images.md, What they promise)."""
+"""SIGTERM during startup ends the operator; there is nothing to release yet (docs/images.md, What they promise)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_user_id_without_a_name_suffices(
     names = ("USER", "LOGNAME", "LNAME", "USERNAME")
     environment = {name: value for name, value in program.environment.items() if name not in names}
     words = [*NAMELESS, sys.executable, "-P", "-m", "penstock_operator"]
-    log_file = tmp_path / f"operator-{program.port}.log"  # where `ready` looks
+    log_file = tmp_path / f"operator-{program.port}.log"  # `ready` polls it
     with log_file.open("wb") as log, subprocess.Popen(words, env=environment, stderr=log) as process:
         try:
             program.ready()

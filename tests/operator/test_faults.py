@@ -1,4 +1,4 @@
-"""What breaks around the operator, and what it does then (docs/kubernetes.md, "Failures")."""
+"""Faults around the operator, and its reactions (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.stores import chance
 
 __all__ = ["chance"]
 
-KOPF_WAITS_S = 5.0  # at its end for all tasks of the loop, unless it is cancelled
+KOPF_WAITS_S = 5.0  # at the end of all tasks of the loop, unless it is cancelled
 SWEEPS = "penstock_operator_sweeps_total"
 NAMES = [f"q{number}" for number in range(12)]
 
@@ -55,7 +55,7 @@ def test_store_outage(operator: OperatorProgram, seen: Seen, keeper: Keeper, sto
     assert operator.page("readyz")[0] == 200
     eventually(lambda: seen.events("late") == ["Declared", "Conflict"])
     eventually(lambda: seen.events("new") == ["Declared"])
-    eventually(lambda: seen.events("orders") == ["Declared"])  # the log tells of the store, once
+    eventually(lambda: seen.events("orders") == ["Declared"])  # the log reports the store once
     assert len(operator.events("store_down")) == 1
 
 
@@ -75,7 +75,7 @@ def test_domain_that_lost_its_data(
     second = new_operator(sweep_s=1)
     eventually(lambda: second.events("domain_lost"))
     eventually(lambda: second.metric(SWEEPS, result="done") >= 4)
-    assert writes(store) == written | {"publish": written["publish"] + 1}  # the second one's start
+    assert writes(store) == written | {"publish": written["publish"] + 1}  # the start of the second one
     seen.becomes("queue", "orders", "False", "DatasetLost")
     second.kill()
     new_operator(sweep_s=1, accept_loss="true").ready()
@@ -83,7 +83,7 @@ def test_domain_that_lost_its_data(
 
 
 def writes(store: Server) -> dict[str, int]:
-    """How often functions were loaded, and notices given to every edge."""
+    """Return how often functions were loaded, and all edges notified."""
     found = store.call("INFO", "commandstats").decode()
     return {
         name.partition("|")[0]: int(re.search(rf"cmdstat_{re.escape(name)}:calls=(\d+)", found)[1])  # type: ignore[index]
@@ -204,7 +204,7 @@ def test_namespace_without_rights_does_not_block_others(
     running.ready()
     eventually(lambda: "theirs" not in keeper.peers())
     seen.becomes("queue", "old", "True", "Declared")
-    other.becomes("queue", "late", "True", "Declared")  # who would put the finalizer on but a watch
+    other.becomes("queue", "late", "True", "Declared")  # only a watch would cause the finalizer
 
 
 def test_watches_are_retried_forever() -> None:

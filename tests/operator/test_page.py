@@ -1,4 +1,4 @@
-"""docs/kubernetes.md: its commands, run as they stand there by somebody whose context names the namespace."""
+"""docs/kubernetes.md: its commands, with the namespace from the kubectl context."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tools.kubernetes.programs import find
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 BLOCKS = re.findall(r"^```\n(\$ .*?)^```", PAGE, re.M | re.S)
-APPLY, FREE, RELEASE, REDRIVE = BLOCKS  # one more must be run here, too
+APPLY, FREE, RELEASE, REDRIVE = BLOCKS  # add new ones to these tests
 Type = Callable[[str], str]
 
 
 @pytest.fixture
 def type_in(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> Type:
-    """Runs a block in a shell; what it prints. It must end well."""
+    """Run a block in a shell, which must succeed; return its output."""
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(find("kubectl"))

@@ -1,6 +1,6 @@
-"""Documents that come back as they were saved: what kopf remembers of them comes with them, and it sees no change.
+"""Restored documents: they contain kopf's annotations, so kopf sees no change.
 
-Without a pass over everything in between, which comes after a minute (docs/kubernetes.md, "Drift").
+Without a full pass, which comes after a minute (docs/kubernetes.md, "Drift").
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def remembered(seen: Seen, kind: str, name: str) -> str:
 
 
 def settled(seen: Seen, document: dict[str, Any], *, unlike: str = "") -> str:
-    """Applies it, and returns what kopf remembers once it has seen to it."""
+    """Apply it, and return kopf's annotations after it was reconciled."""
     kind, name = document["kind"].lower(), document["metadata"]["name"]
     seen.apply(document)
     seen.becomes(kind, name, "True", "Declared")
@@ -45,7 +45,7 @@ def settled(seen: Seen, document: dict[str, Any], *, unlike: str = "") -> str:
 
 
 def saved(seen: Seen, kind: str, name: str) -> str:
-    """As `kubectl get --output json` writes it, but for its version."""
+    """Return it as `kubectl get --output json` writes it, without its version."""
     found = seen.get(kind, name)
     del found["metadata"]["resourceVersion"]
     return json.dumps(found)
@@ -80,7 +80,7 @@ async def test_document_changed_and_changed_back(inside: Inside, seen: Seen) -> 
         inside.metrics,
     )
     control.on_change(first)
-    control.work.forget(first.key)  # it is looked at
+    control.work.forget(first.key)  # it is reconciled
     control.on_event(replace(first, version=first.version + 1, status={"observedGeneration": 1}))
     assert control.work.depth == 0
     control.on_event(replace(first, version=first.version + 2, generation=first.generation + 2))

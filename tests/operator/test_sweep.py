@@ -1,4 +1,4 @@
-"""The pass over everything: what it says of itself on /healthz and /readyz (docs/kubernetes.md, "Drift")."""
+"""The full pass in /healthz and /readyz (docs/kubernetes.md, "Drift")."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONG_S = STUCK * INTERVAL_S + SLOW_S
 async def sweep(
     inside: Inside, api_server: ApiServer, line: Line, seen: Seen, store: Server
 ) -> AsyncIterator[Sweep]:
-    """A pass a second, of whatever time the test says it is."""
+    """A pass each second, with the time that the test sets."""
     client, api = Store(store.url, "operator"), Api(lambda: access(api_server.as_user(port=line.port)))
     settings = OperatorSettings(namespaces=seen.namespace, sweep_s=INTERVAL_S)
     control = Control(settings, client, api, inside.metrics)

@@ -1,4 +1,4 @@
-"""Before a release goes (docs/kubernetes.md, "Uninstall"): nothing hangs, whatever is away, and Retain is kept."""
+"""Before an uninstall (docs/kubernetes.md, "Uninstall"): nothing blocks in any outage, and Retain is honoured."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def replicas(seen: Seen, number: int) -> None:
 
 @contextmanager
 def controlled(program: OperatorProgram, seen: Seen) -> Iterator[None]:
-    """What a cluster's controllers do: the operator runs until its Deployment wants none."""
+    """Act as the cluster's controllers: the operator runs until its Deployment has no replicas."""
     seen.apply(deployment())
     replicas(seen, 1)
 
@@ -63,7 +63,7 @@ def controlled(program: OperatorProgram, seen: Seen) -> Iterator[None]:
 
 
 def uninstall(program: OperatorProgram, seen: Seen, timeout_s: float = 20) -> str:
-    """As the hook's Job runs it; what it logs."""
+    """Run it as the hook's Job does; return its log."""
     words = ["--release", "penstock", "--namespace", seen.namespace, "--deployment", "operator"]
     status, said = program.command("uninstall", *words, "--timeout", str(timeout_s))
     assert status == 0, said
@@ -92,7 +92,7 @@ def test_own_resources_are_deleted_and_others_stay(
     assert seen.get("queue", "theirs")["status"]["ackLevel"] == "fsync"
     owner = f"released kubernetes {seen.namespace}/kept-own"
     assert (keeper.find("own"), keeper.owner("kept-own")) == (None, owner)
-    seen.delete("queue", "theirs", 5)  # no finalizer holds it
+    seen.delete("queue", "theirs", 5)  # no finalizer is left
     assert keeper.take("theirs") == [b"one"]
 
 
@@ -162,7 +162,7 @@ def test_finalizers_of_others_stay(new_operator: NewOperator, seen: Seen, store:
 
 
 class Overtaken(Api):
-    """What it lists is changed before it can be used."""
+    """A client whose lists are outdated before they are used."""
 
     def __init__(self, log_in: Callable[[], Access], meanwhile: list[Callable[[], None]]) -> None:
         super().__init__(log_in)
@@ -178,7 +178,7 @@ class Overtaken(Api):
             yield body
 
 
-@pytest.mark.usefixtures("new_operator")  # takes off what a failure leaves
+@pytest.mark.usefixtures("new_operator")  # remove what a failure leaves
 async def test_finalizers_changed_meanwhile(defined: Cluster, seen: Seen) -> None:
     """It removes its own finalizer, however old its list is, and no other one at that index."""
     seen.apply(queue("orders"))

@@ -1,4 +1,4 @@
-"""Settings that the operator cannot use: it says so, and ends. No restart mends them."""
+"""Invalid settings of the operator: it reports them and exits, because no restart helps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock_operator.__main__ import EXIT_UNUSABLE
 from tests.kubernetes.cluster import Cluster
 from tests.operator.program import OperatorProgram
 
-NOBODY = {  # a cluster that is never asked
+NOBODY = {  # a cluster that is never contacted
     "current-context": "nobody",
     "contexts": [{"name": "nobody", "context": {"cluster": "nobody", "user": "nobody"}}],
     "clusters": [{"name": "nobody", "cluster": {"server": "http://127.0.0.1:1"}}],

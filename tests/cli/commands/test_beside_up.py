@@ -1,4 +1,4 @@
-"""Commands, clients and the console beside a `penstock up` that runs."""
+"""Commands, clients and the console next to a running `penstock up`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ DOCUMENT = "apiVersion: penstock.dev/v1alpha1\nkind: Queue\nmetadata: {name: '%s
 
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """It ends with this module: seven processes that wait take a fiftieth of a processor."""
+    """Stops after this module: seven idle processes use a fiftieth of a processor."""
     with running(Shell(tmp_path_factory.mktemp("cli"))) as up:
         yield up
 
 
 @pytest.fixture(scope="module")
 def beside(system: Up) -> Shell:
-    """The folder in which it runs."""
+    """The folder of the running `up`."""
     return system.shell
 
 
@@ -108,12 +108,12 @@ def test_rqp_send_timeout_reports_condition_and_queue(beside: Shell) -> None:
     assert sorted(body for body, _ in waiting(beside, stays)) == ["x", "y"]
 
 
-# Queues in which ring nodes keep what they have to send: the administrator looks, but neither uses nor makes one
+# Outgoing queues of ring nodes: commands may inspect them, but neither use nor create them
 
 
 @pytest.fixture(scope="module")
 def internal(beside: Shell) -> str:
-    """That of the node that runs here."""
+    """Return the internal queue of the running node."""
 
     def listed() -> list[str]:
         return [row["name"] for row in beside.run("queue", "list", "ring/*", "--json").objects]

@@ -1,4 +1,4 @@
-"""penstock config; how a command ends when it was called wrongly."""
+"""penstock config; exit status of commands with invalid arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_config_shows_values_and_their_origin(alone: Shell) -> None:
     assert settings["log"] == {"level": "WARNING", "format": "text"}
     assert settings["drain"]["timeout_s"] == 7
     assert settings["edges"]["tmq"]["workers"] == 2
-    assert settings["edges"]["tmq"]["max_message_bytes"] == 1 << 20  # a default of the edge's own
+    assert settings["edges"]["tmq"]["max_message_bytes"] == 1 << 20  # a default of the edge
     assert origins["log.level"] == "penstock.yaml"
     assert origins["log.format"] == "PENSTOCK_LOG__FORMAT"
     assert origins["drain.timeout_s"] == "the command line"

@@ -17,11 +17,11 @@ from services.store.model import records as record
 from tests.cli.shell import PATIENCE_S, Shell
 from tests.servers import eventually
 
-SEARCHES_S = 1.0  # of processor time: what a command has before it searches is a fifth of it
+SEARCHES_S = 1.0  # of processor time: starting a command takes a fifth of it
 
 
 def bury(shell: Shell, queue: str, *letters: tuple[str, bytes], origin: str = "tmq 10.0.0.7") -> list[str]:
-    """Dead letters of (reason, body); answers all ids, the oldest first."""
+    """Store dead letters of (reason, body); return their ids, oldest first."""
 
     async def work(store: Store) -> list[str]:
         found = await store.catalogue.find(queue)
@@ -73,7 +73,7 @@ def test_ctrl_c_ends_a_catastrophic_regex(shell: Shell, queue: str) -> None:
 
 
 def _busy_s(pid: int) -> float:
-    """Seconds of processor time that it has had."""
+    """Return the processor time that the process has used, in seconds."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 

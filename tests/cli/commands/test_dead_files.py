@@ -28,7 +28,7 @@ INJURED, PARTIALLY_RECEIVED, ZOMBIE = range(3)
 
 
 def garbage(body: bytes, reason: int) -> bytes:
-    """As the document has it: message_size, data, reason."""
+    """Encode as in the specification: message_size, data, reason."""
     return struct.pack(">I", len(body)) + body + struct.pack(">I", reason)
 
 
@@ -46,7 +46,7 @@ def test_export_writes_garbage_msgs(shell: Shell, queue: str) -> None:
 
 
 class Disk:
-    """A file, and how much of it was there each time that it was put on the disk."""
+    """Records the size of a file at each sync."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path = path
@@ -206,7 +206,7 @@ def test_interrupted_import_reports_its_progress(
     importing.stdin.flush()
     eventually(lambda: shell.stats(queue)["dead_letters"] == PAGE)
     importing.send_signal(how)
-    assert importing.wait(PATIENCE_S) == code  # and only then the file ends
+    assert importing.wait(PATIENCE_S) == code  # only then does the file end
     out, error = importing.communicate()
     told = f"stopped: {PAGE} dead letters imported; continue with --skip {PAGE}"
     assert (out, error.decode().rstrip()) == (b"", told)

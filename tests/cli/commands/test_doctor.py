@@ -1,4 +1,4 @@
-"""penstock doctor and penstock store init, on stores that are not as they should be."""
+"""penstock doctor and penstock store init, on stores with problems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers import Server, eventually, free_port
 
 @pytest.fixture
 def empty(alone: Shell, server: Server) -> Shell:
-    """A shell whose store nobody has set up."""
+    """A shell whose store is not set up."""
     alone.environment["REDIS_URL"] = server.url
     return alone
 
@@ -72,13 +72,13 @@ def test_queue_with_unsupported_ack_level(ready: Shell, server: Server) -> None:
         assert found["durability"]["grade"] == "warn"
         assert "strict (fsync)" in found["queues"]["found"]
         assert "appendfsync always" in found["queues"]["advice"]
-        assert found["promises"]["grade"] == "fail"  # edges still count on it
+        assert found["promises"]["grade"] == "fail"  # edges still rely on it
         ready.run("store", "init")
         assert findings(ready, code=1)["promises"]["grade"] == "ok"
         assert ready.fails("queue", "create", "q", "--ack-level", "fsync", code=1).startswith(
             "ack_level_refused"
         )
-        told = ready.run("queue", "create", "q", "--json").object  # without a wish: what there is
+        told = ready.run("queue", "create", "q", "--json").object  # no preference: the existing one
         assert told["ackLevel"] == "memory"
 
 
@@ -180,7 +180,7 @@ HIDDEN = {"grade": "warn", "found": "may not be looked at", "advice": "needs an 
 
 @pytest.fixture
 def as_edge(ready: Shell, server: Server) -> Iterator[Shell]:
-    """A shell of the user that `store rights` makes, on a store that is set up."""
+    """A shell with the user that `store rights` creates, on a store that is set up."""
     ready.run("queue", "create", "q")
     rules = ready.run("store", "rights", "--json").object["rules"]
     server.call("ACL", "SETUSER", "edge", *rules, ">secret")

@@ -1,4 +1,4 @@
-"""penstock queue purge: what is ready goes for good, and only if it is meant."""
+"""penstock queue purge: ready messages are deleted permanently, after confirmation."""
 
 from __future__ import annotations
 

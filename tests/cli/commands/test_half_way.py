@@ -1,4 +1,4 @@
-"""A command that stops when some of it is stored: 2, 3 and 4 say that nothing is, so it ends with 1 (guarantees.md)."""
+"""A command that stops after a partial success exits with 1; 2, 3 and 4 mean that nothing is stored (guarantees.md)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.live import until
 from tests.proxy import Proxy
 from tests.servers import Server, eventually
 
-CLOSE_WAIT = "08"  # /proc/net/tcp: the other end has closed
-BIG = 700 << 10  # octets; two of them are no one call
-TOO_LONG = 17 << 20  # octets; a message has at most 16 MiB
+CLOSE_WAIT = "08"  # /proc/net/tcp: closed by the peer
+BIG = 700 << 10  # bytes; two of them do not fit into one call
+TOO_LONG = 17 << 20  # bytes; a message has at most 16 MiB
 
 
 def stopped_by(shell: Shell, queue: str, cause: Callable[[], object]) -> tuple[int, bytes, str]:
-    """`put` of two messages, between which something happens."""
+    """Run `put` with two messages, and do something between them."""
     putting = shell.spawn(
         *("put", queue, "--lines", "--json", "--timeout", "3"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -39,9 +39,9 @@ def stopped_by(shell: Shell, queue: str, cause: Callable[[], object]) -> tuple[i
 
 
 def gone(server: Server) -> None:
-    """And noticed by who puts in: what is sent on a connection that has just ended is of unknown outcome.
+    """Close the connection and wait until `put` notices: a request on a closed connection has an unknown outcome.
 
-    Of its three connections one looked the queue up and is not used again; the others are for messages and heartbeats.
+    Of its three connections one did the lookup and is unused; the others carry messages and heartbeats.
     """
     ended = re.compile(rf" [0-9A-F]+:[0-9A-F]+ [0-9A-F]+:{server.port:04X} {CLOSE_WAIT} ")
 
@@ -105,7 +105,7 @@ async def test_import_with_unknown_outcome(ready: Shell, server: Server) -> None
         assert importing.stdin is not None
         importing.stdin.write(letters[0][:1])
         importing.stdin.flush()
-        await until(lambda: not unread(importing))  # it has found the queue by then
+        await until(lambda: not unread(importing))  # by then it has looked the queue up
         store = Store(server.url, "test")
         await store.catalogue.delete(await store.catalogue.find("orders"))
         await store.close()
@@ -119,6 +119,6 @@ async def test_import_with_unknown_outcome(ready: Shell, server: Server) -> None
 
 
 def unread(process: subprocess.Popen[bytes]) -> int:
-    """Octets on their way to its standard input."""
+    """Return the number of unread bytes in its standard input."""
     assert process.stdin is not None
     return int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)), "little")

@@ -1,4 +1,4 @@
-"""penstock log: what the store's log of the text service holds, and who is linked with it (docs/cli.md)."""
+"""penstock log: contents and links of the store's log of the text service (docs/cli.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT = LogSpec("fsync", 2 * HOUR_MS, 1 << 20)
 
 
 async def declared(store: Store) -> Log:
-    """The log as an edge leaves it that nobody has sent anything to."""
+    """A log that an edge created and nobody has used."""
     log = Log(store.get_domain(LOG_DOMAIN), KEPT)
     await log.declare()
     return log
@@ -35,7 +35,7 @@ def arrived(origin: tuple[bytes, bytes], first: int, number: int) -> Arrived:
 
 
 def take(shell: Shell, *items: Arrived | Gap) -> None:
-    """As if a neighbour had sent them over a link."""
+    """Store messages as if a neighbour had sent them over a link."""
 
     async def work(store: Store) -> None:
         await Replica(await declared(store)).accept(list(items), NO_SUBSCRIPTIONS)

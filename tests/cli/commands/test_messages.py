@@ -1,4 +1,4 @@
-"""penstock put, get, peek: what goes in comes out, and nothing is lost on the way."""
+"""penstock put, get, peek: messages are unchanged, and none is lost."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_wait_collects_the_requested_number(shell: Shell, queue: str) -> None:
     assert getting.communicate(timeout=30)[0] == b"1\n2\n"
 
 
-# What cannot be written stays in the queue -------------------------------------------------------------------------
+# Unwritable output leaves messages in the queue ---------------------------------------------------------------------
 
 
 def test_full_disk_keeps_message_in_queue(shell: Shell, queue: str) -> None:
@@ -232,7 +232,7 @@ def test_messages_are_synced_before_acknowledgement(
     """One sync for all messages acknowledged together (docs/cli.md, get)."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_size))
-    for body in ("one", "two", "three"):  # an entry each
+    for body in ("one", "two", "three"):  # one entry each
         shell.run("put", queue, body)
 
     async def get(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""Queues that meet the text service, as `queue create`, `apply` and `show` say it (pubsub.md 5.1, 5.2)."""
+"""Queues with bindings to the text service in `queue create`, `apply` and `show` (pubsub.md 5.1, 5.2)."""
 
 from __future__ import annotations
 

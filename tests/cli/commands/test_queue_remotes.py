@@ -1,4 +1,4 @@
-"""Queues that RQP fills or empties, as `queue create`, `apply` and `show` say it (docs/cli.md, docs/store.md)."""
+"""Queues that receive from or send to RQP in `queue create`, `apply` and `show` (docs/cli.md, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from services.store import Store
 from tests.cli.shell import Shell
 
 REMOTE = ("--remote-protocol", "rqp-mca", "--remote-queue-id", "7")
-OTHER = (*REMOTE[:-1], "71")  # leads somewhere else
+OTHER = (*REMOTE[:-1], "71")  # a different target
 
 
 @pytest.fixture
 def gone(shell: Shell) -> Iterator[Callable[[str], None]]:
-    """Names of queues that go with the test: their numbers are wanted by others."""
+    """Names of queues that are deleted after the test, because others use their numbers."""
     names: list[str] = []
     yield names.append
     for name in names:

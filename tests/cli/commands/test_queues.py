@@ -50,7 +50,7 @@ def test_show_output_can_be_applied(shell: Shell, new_queue: Callable[..., str])
         "kind": "Queue",
         "name": name,
         "dry_run": False,
-    }  # now it belongs to the file
+    }  # now the file owns it
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""penstock report (docs/cli.md): what the analytics job found last."""
+"""penstock report (docs/cli.md): the latest report of the analytics job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`penstock store rights` prints what ACL SETUSER takes."""
+"""`penstock store rights` prints arguments that ACL SETUSER accepts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_printed_acl_suffices_for_edges(alone: Shell, server: Server) -> None:
         assert client.call("EXISTS", "ps:{main}:epoch") == 0
 
 
-PASSWORD = "sec/ret@1"  # what has to be quoted in a URL
+PASSWORD = "sec/ret@1"  # must be quoted in a URL
 CATALOGUE = "ps:{registry}:epoch"
 
 
@@ -55,14 +55,14 @@ def users(shell: Shell, store: str, code: int) -> dict[str, Any]:
 
 
 def well(sentinel: SentinelServer, old: Server) -> bool:
-    """Whether it knows another primary, and sees it well."""
+    """Whether it knows another primary that is reachable."""
     flat = sentinel.call("SENTINEL", "MASTER", SERVICE)
     state = dict(zip(flat[::2], flat[1::2], strict=True))
     return int(state[b"port"]) != old.port and state[b"flags"] == b"master"
 
 
 def fail_over(topology: Replicated | Cluster, old: Server) -> None:
-    """Kills the primary of the catalogue; returns once another server has taken over."""
+    """Kill the primary of the catalogue; return after another server has taken over."""
     old.kill9()
     if isinstance(topology, Replicated):
         eventually(lambda: all(well(sentinel, old) for sentinel in topology.sentinels))

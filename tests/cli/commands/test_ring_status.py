@@ -1,4 +1,4 @@
-"""penstock ring status (docs/cli.md): what stands on the board, and what follows from it."""
+"""penstock ring status (docs/cli.md): what nodes published, and conclusions from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def link(name: str | None, since_s: float = 5.0) -> dict[str, Any]:
 
 
 def document(name: str, **told: Any) -> dict[str, Any]:
-    """As a node writes it (tests/ring/links/test_board.py sees to that)."""
+    """Return a document as a node writes it (tested in tests/ring/links/test_board.py)."""
     nothing: dict[str, Any] = {"predecessor": None, "successor": None, "last_break": None, "away": None}
     return {"name": name, "leader": "c:1", "is_leader": name == "c:1", "member_count": 2, **nothing, **told}
 
@@ -120,7 +120,7 @@ def test_nodes_of_other_stores_are_shown_by_neighbours(board: Shell) -> None:
 
 
 def status(shell: Shell) -> tuple[dict[str, Any], str]:
-    """What it says of group 7001, and the first line for people."""
+    """Return the JSON for group 7001, and the first line of the text."""
     told = shell.run("ring", "status", "--group", "7001", "--json").object
     return told, shell.run("ring", "status", "--group", "7001").text.splitlines()[0]
 

@@ -1,4 +1,4 @@
-"""penstock rqp send: which queue it takes, what it puts in, and how waiting ends where nobody confirms."""
+"""penstock rqp send: the queue and the message, and how waiting ends without a confirmation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _numbers = itertools.count(1_000)
 
 @pytest.fixture
 def number() -> int:
-    """Of a queue elsewhere that no other test sends to."""
+    """A number of a remote queue that no other test uses."""
     return next(_numbers)
 
 
 @pytest.fixture
 def stays(shell: Shell, number: int) -> str:
-    """A transmission queue; no edge carries its messages away."""
+    """A transmission queue whose messages no edge sends."""
     return declare(shell, f"to{number}", "rqp-cast", key=number)
 
 
@@ -35,14 +35,14 @@ def declare(shell: Shell, name: str, protocol: str, **remote: Any) -> str:
 
 
 def waiting(shell: Shell, queue: str) -> list[tuple[str, Any]]:
-    """Body and certainty of what stands in it, taken out again and again until nothing is leased elsewhere."""
+    """Return body and reliability of its messages, after all other leases have ended."""
     shell.with_store(lambda store: _paused(store, queue))
     eventually(lambda: shell.stats(queue)["in_flight"] == 0)
     return [(m["body"], m["attributes"].get("certain")) for m in shell.run("peek", queue, "--json").objects]
 
 
 async def _paused(store: Store, name: str) -> None:
-    """Whoever carries its messages gives them back."""
+    """Return all leased messages to the queue."""
     found = await store.catalogue.find(name)
     spec = found.spec.model_copy(update={"paused": True})
     await store.catalogue.declare(name, spec, "test", replace=True)

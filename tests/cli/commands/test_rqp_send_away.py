@@ -1,4 +1,4 @@
-"""penstock rqp send --wait: a store that goes away, falls silent or loses all meanwhile (docs/cli.md, rqp send)."""
+"""penstock rqp send --wait with a store that stops, hangs or loses its data (docs/cli.md, rqp send)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""penstock rqp send --wait: every end that is not the good one, on a store without edges (docs/cli.md, rqp send)."""
+"""penstock rqp send --wait: every failure, on a store without edges (docs/cli.md, rqp send)."""
 
 from __future__ import annotations
 

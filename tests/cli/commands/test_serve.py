@@ -1,4 +1,4 @@
-"""penstock serve: one edge in the foreground, and every way in which it does not come up."""
+"""penstock serve: one edge in the foreground, and every reason for which it cannot start."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from tests.cli.shell import Shell
 from tests.servers import eventually, free_port
 
-NOWHERE = "redis://127.0.0.1:1"  # nobody asks it before the edge has started
+NOWHERE = "redis://127.0.0.1:1"  # nobody connects before the edge has started
 DOCUMENT = "edges.tmq.listeners.document"
 
 
 @contextmanager
 def taken() -> Iterator[int]:
-    """A port on which somebody else listens."""
+    """A port that another program uses."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -1,4 +1,4 @@
-"""Commands on a Cluster of which one shard is away."""
+"""Commands on a Redis Cluster with one unreachable shard."""
 
 from collections.abc import Iterator
 from pathlib import Path

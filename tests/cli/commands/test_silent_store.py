@@ -1,4 +1,4 @@
-"""A store that stops answering while a command waits: how long, and what the command may then say."""
+"""Commands with a store that stops responding: their time limit and their error."""
 
 from __future__ import annotations
 
@@ -96,4 +96,4 @@ def test_read_only_commands_time_out_too(ready: Shell, server: Server, command: 
     finally:
         server.cont()
     assert error.startswith("store_unavailable: ")
-    assert time.monotonic() - began < 2.5  # the program itself takes its time to start
+    assert time.monotonic() - began < 2.5  # starting the program takes time

@@ -1,4 +1,4 @@
-"""penstock up: everything runs, says where it is, and ends in order with all messages kept."""
+"""penstock up: everything runs, prints its addresses, and stops cleanly with all messages kept."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_up_prints_addresses_and_ends_with_its_terminal(alone: Shell) -> None:
 
 
 def examples(terminal: Terminal) -> list[str]:
-    """Return the lines to try each listener."""
+    """Return the example command for each listener."""
     lines = [line for line in terminal.screen.decode().splitlines() if line.startswith("    ")]
     return [line.strip() for line in lines if "metrics" not in line]
 
 
 def tried(line: str) -> str:
-    """Return what a shell prints for the line."""
+    """Return the output of the command in a shell."""
     return subprocess.run(line, shell=True, capture_output=True, text=True, timeout=30, check=True).stdout
 
 
@@ -66,7 +66,7 @@ def test_queues_file_is_applied_and_messages_survive(alone: Shell) -> None:
         assert up.told["peers"] == {"east": "created"}
         mail = alone.run("queue", "show", "mail", "--json").object
         assert (mail["owner"], mail["spec"]["access"]["peers"]) == ("file", ["10.1.0.0/16"])
-        alone.run("put", "mail", "x")  # access does not bind the administrator
+        alone.run("put", "mail", "x")  # access rules do not apply to the administrator
         processes = descendants(up.process.pid)
         with connected(up, b"orders") as client:
             assert client.enqueue(b"kept")

@@ -1,4 +1,4 @@
-"""penstock up: whatever dies is started again, also before everything is ready; nothing stays behind."""
+"""penstock up: every process is restarted, also before all are ready; none is left behind."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_up_killed_with_9_leaves_no_process(alone: Shell) -> None:
             eventually(lambda: not any(lives(pid) for pid in processes if pid != store))
             eventually(lambda: has_open(again.process.pid, "up.lock"))
             assert lives(store)
-            assert up.tenant["store_pid"] == store  # nothing has taken its place
+            assert up.tenant["store_pid"] == store  # nothing has replaced it
             os.kill(store, signal.SIGCONT)
             assert takes(again.start(), b"orders") == b"kept"
             assert not lives(store)

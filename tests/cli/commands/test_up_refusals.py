@@ -1,4 +1,4 @@
-"""penstock up: what keeps it from coming up is one clear line, and no data is lost in silence."""
+"""penstock up: every reason for which it cannot start is one clear line, and no data is lost silently."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def test_store_port_requires_an_own_store(alone: Shell) -> None:
     assert "--store-server" in alone.fails("up", "--store-port", "7777", code=2, REDIS_URL=url)
 
 
-# data that is not there
+# missing data
 
 
 @pytest.fixture(scope="module")
 def had_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of a `penstock up` that ended in order."""
+    """The data folder of a `penstock up` that stopped cleanly."""
     shell = Shell(tmp_path_factory.mktemp("had"))
     with running(shell, *NO_CONSOLE) as up:
         put(up, b"orders", b"precious")
@@ -105,12 +105,12 @@ def test_missing_append_only_file_needs_accept_loss(alone: Shell, log: Path) -> 
     error = alone.fails("up", code=1)
     assert error.startswith("dataset_lost: penstock-data had data set ")
     assert "penstock store init --accept-loss --data-dir penstock-data" in error
-    assert not log.exists()  # nothing new stands in the way of a backup
+    assert not log.exists()  # no new data blocks the restore of a backup
     assert "dataset_lost" in alone.fails("store", "init", code=1)
     alone.run("store", "init", "--accept-loss", "--data-dir", "penstock-data")
     with running(alone, *NO_CONSOLE):
         names = [one["name"] for one in alone.run("queue", "list", "--json").objects]
-        assert [name for name in names if not name.startswith("ring/")] == []  # a node's own is there again
+        assert [name for name in names if not name.startswith("ring/")] == []  # a node's own data are back
 
 
 def test_emptied_append_only_file_is_refused(alone: Shell, log: Path) -> None:
@@ -157,7 +157,7 @@ def test_simultaneous_starts_keep_one_per_listeners(tmp_path: Path) -> None:
 
 
 def shell_without(folder: Path, *variables: str) -> Shell:
-    """Return a shell in a new folder, without these variables of the environment."""
+    """Return a shell in a new folder, without these environment variables."""
     folder.mkdir()
     shell = Shell(folder)
     for name in variables:

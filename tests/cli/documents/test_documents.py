@@ -1,4 +1,4 @@
-"""Documents and settings files that cannot be used, and what Kubernetes prints."""
+"""Invalid documents and settings files, and output of Kubernetes."""
 
 from __future__ import annotations
 

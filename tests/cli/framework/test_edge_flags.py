@@ -1,4 +1,4 @@
-"""Flags that edges bring along, on `serve`, `up` and `config`: the command line knows none of them."""
+"""Flags that edges define, on `serve`, `up` and `config`; the command line itself defines none of them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.kit.echo_edge import frame
 from tests.kit.harness import exchange
 
 ROOT = Path(__file__).parents[3]
-NOWHERE = "redis://127.0.0.1:1"  # the fifth edge asks no store
+NOWHERE = "redis://127.0.0.1:1"  # the fifth edge does not use the store
 
 
 @pytest.fixture
 def found(
     alone: Shell, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Shell]:
-    """A shell whose commands find the fifth edge, and so do the processes that they start."""
+    """A shell whose commands, and the processes that they start, find the fifth edge."""
     folder = tmp_path_factory.mktemp("fifth")
     fifth.create(folder)
     monkeypatch.setattr(services, "__path__", [*services.__path__, str(folder / "found")])
@@ -81,7 +81,7 @@ def test_errors_name_the_edge_option(found: Shell, command: list[str]) -> None:
 
 @contextlib.contextmanager
 def cousins() -> Iterator[list[socket.socket]]:
-    """Two that wait to be called."""
+    """Two edges that are not loaded yet."""
     with contextlib.ExitStack() as stack:
         both = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
         for one in both:

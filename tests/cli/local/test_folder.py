@@ -1,4 +1,4 @@
-"""The data folder: one tenant at a time, and a memory of the data that it had."""
+"""The data folder: one process at a time, and a record of its data."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_store_of_another_user_is_refused() -> None:
             with pytest.raises(Failure, match=r"up\.lock belongs to uid 65533: set --data-dir"):
                 Folder(planted.path).tenant()
             os.seteuid(0)
-            assert Folder(planted.path).tenant() is not None  # root uses any
+            assert Folder(planted.path).tenant() is not None  # root may use any
             os.close(planted.lock_fd)
             os.seteuid(65_534)
             assert Folder(planted.path).tenant() is None  # nothing runs there

@@ -1,4 +1,4 @@
-"""The ports of health pages step over those that settings give to something else."""
+"""Ports of health pages skip ports that settings use for something else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHERS = [
 
 
 def ports(first: int) -> list[int]:
-    """Return those of three edges and the console; one edge has a listener on 9162."""
+    """Return the health ports of three edges and the console; one edge has a listener on 9162."""
     told = {"pubsub": {"text": {"port": 9162}}, "rqp": {}, "tmq": {}}
     found = {
         name: edges()[name].settings.model_validate({"listeners": listeners})

@@ -1,4 +1,4 @@
-"""docs/reference/cli.md tells every command and every option, as they are."""
+"""docs/reference/cli.md lists every command and every option."""
 
 from __future__ import annotations
 

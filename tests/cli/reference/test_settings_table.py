@@ -1,4 +1,4 @@
-"""docs/settings.md tells every setting, as it is."""
+"""docs/settings.md lists every setting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LISTENER = re.compile(r"\.listeners\.\w+")
 
 
 def table() -> dict[str, list[str]]:
-    """path -> default, allowed, meaning"""
+    """Return path -> default, allowed values, meaning."""
     lines = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return {path.strip("`"): rest for path, *rest in cells}

@@ -1,4 +1,4 @@
-"""Every refusal of the store ends a command with a code that a script can act on."""
+"""Every error of the store has an exit status for scripts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OTHERS = {errors.OutcomeUnknown: Exit.UNKNOWN, errors.QueueUnknown: Exit.NOT_FOU
 
 
 def kinds(kind: type[StoreError]) -> list[type[StoreError]]:
-    """Return it and those that the store makes of it; programs may have more."""
+    """Return the class and all its subclasses in the store; programs may have more."""
     own = (child for child in kind.__subclasses__() if child.__module__.startswith("services.store"))
     return [kind, *(below for child in own for below in kinds(child))]
 

@@ -1,4 +1,4 @@
-"""Strangers' bytes are made harmless before a terminal sees them."""
+"""Untrusted bytes are escaped before a terminal sees them."""
 
 from __future__ import annotations
 

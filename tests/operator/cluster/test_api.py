@@ -1,4 +1,4 @@
-"""How the operator comes to terms with the API server: whom it knows, and whose status it writes.
+"""The operator and the API server: log-in, and writing of statuses.
 
 docs/kubernetes.md, "Failures".
 """
@@ -37,7 +37,7 @@ LogIns = Callable[..., tuple[Api, list[str]]]
 
 @pytest.fixture
 async def log_ins(cluster: Cluster) -> AsyncIterator[LogIns]:
-    """Makes an Api that logs in with these tokens, one after the other; the second list is of those not asked for."""
+    """Creates an Api that logs in with these tokens in turn; the second list has the unused ones."""
     made: list[Api] = []
 
     def make(*tokens: str) -> tuple[Api, list[str]]:
@@ -89,7 +89,7 @@ def test_rejected_credentials_end_the_operator(
     try:
         running.ready()
         seen.delete("serviceaccount", "default")
-        eventually(lambda: is_unknown(known))  # the API server remembers it for some seconds
+        eventually(lambda: is_unknown(known))  # the API server caches it for some seconds
         line.break_all()
         assert running.ended() == 1
     finally:
@@ -139,12 +139,12 @@ async def test_deleted_object_is_no_failure(inside: Inside, seen: Seen) -> None:
 
 
 class Quicker:
-    """Stands before the API server: when a status is to be written somebody else has changed the object just now."""
+    """A proxy of the API server: before each write of a status, another client changes the object."""
 
     def __init__(self, behind: Access, seen: Seen, name: str) -> None:
         self._behind = behind
         self._seen, self._name = seen, name
-        self.wins = 0  # how often still
+        self.wins = 0  # remaining conflicts
         self.writes = 0
 
     async def answer(self, request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""What there is in the cluster, from watches and lists that overtake each other."""
+"""The local copy of the cluster's objects, with watches and lists that overtake each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that wait to be looked at: none is lost, none comes too often (docs/kubernetes.md, "Its metrics": looks)."""
+"""The work queue: no key is lost, and none is polled too often (docs/kubernetes.md, "Its metrics": looks)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Broken(Exception):
 
 
 class Looks:
-    """When there was a look. `fails` says whether the n-th at a key does."""
+    """The times of reconciliations. `fails` says whether the n-th one of a key fails."""
 
     def __init__(
         self, fails: Callable[[int], bool] = lambda _: False, lasts_s: float = 0, *, unsettled: bool = False

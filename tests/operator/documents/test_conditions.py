@@ -1,4 +1,4 @@
-"""What a status says, and when it says nothing new."""
+"""The contents of a status, and changes that are not written."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_same_verdict_is_no_change() -> None:
 
 def test_differences() -> None:
     first = status_of({}, WELL, 1, NOON)
-    assert differs(first, status_of(first, WELL, 2, LATER))  # about another generation
+    assert differs(first, status_of(first, WELL, 2, LATER))  # for another generation
     assert differs(first, status_of(first, ILL, 1, LATER))
     deeper = Verdict(Ready.YES, Reason.DECLARED, "as it is declared", {"depth": 4})
     assert not differs(first, status_of(first, deeper, 1, LATER))

@@ -1,4 +1,4 @@
-"""Definitions that come after the operator, or go while it runs (docs/kubernetes.md, "Failures")."""
+"""CRDs that are created after the operator started, or deleted while it runs (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NewProgram = Callable[..., OperatorProgram]
 
 @pytest.fixture
 def new_program(cluster: Cluster, namespace: str, store: Server, tmp_path: Path) -> Iterator[NewProgram]:
-    """Operators that may end by themselves."""
+    """Starts operators that may end by themselves."""
     made: list[OperatorProgram] = []
 
     def start(cluster: Cluster = cluster, **settings: object) -> OperatorProgram:

@@ -1,4 +1,4 @@
-"""docs/kubernetes.md has every field of the resources, as `make crds` writes them, and whatever else it lists."""
+"""docs/kubernetes.md lists every field of the resources, as `make crds` writes them, and all other tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/metrics.md, "How many series there are": no name in metrics unless somebody said so, and a bounded number."""
+"""docs/metrics.md, "How many series there are": queue names only if enabled, and at most so many."""
 
 from __future__ import annotations
 

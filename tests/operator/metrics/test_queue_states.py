@@ -1,4 +1,4 @@
-"""The operator tells how the store's queues stand: of all together, or by name; also of those without a resource."""
+"""The operator exports the state of the store's queues, in total or by name; also of queues without a resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said to Peers, and when: the store comes first (docs/kubernetes.md, "Peer")."""
+"""Statuses of Peers: the store is written first (docs/kubernetes.md, "Peer")."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = [f"p{number}" for number in range(5)]
 
 
 class Looking:
-    """`Peers` without a process, and whom it tells."""
+    """`Peers` in this process, and the edges that it notifies."""
 
     def __init__(self, inside: Inside, store: Store, namespace: str) -> None:
         self.told: set[Key] = set()

@@ -17,7 +17,7 @@ from tests.operator.test_faults import writes
 from tests.servers import Server, eventually
 
 LOOKS = "penstock_operator_looks_total"
-QUICK_S = 2.0  # from a change to the store
+QUICK_S = 2.0  # after a change of the store
 
 
 def endpoints(
@@ -89,7 +89,7 @@ def test_peer_of_another_operator(
     found = other.becomes("peer", "shop", "False", "Conflict")
     assert f"belongs to a Peer in namespace '{seen.namespace}', which another operator" in found["message"]
     other.becomes("peer", "last", "True", "Declared")
-    for one in (first, second):  # each has looked at all since
+    for one in (first, second):  # after each has reconciled everything
         looked = one.metric(LOOKS, kind="peers", result="done")
         eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
     assert keeper.peers()["shop"] == (f"kubernetes {seen.namespace}/shop", ("10.0.0.7",))
@@ -120,7 +120,7 @@ def test_edges_of_another_store_become_peers(operator: OperatorProgram, seen: Se
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.3:11311",), QUICK_S)
     seen.apply(endpoints("depot-rqp", "rqp-mca", 11311, "10.1.0.3", ready=False))
     eventually(lambda: keeper.peers() == {}, QUICK_S)
-    # of our own edges only nodes of the ring look for each other
+    # of a release's edges only ring nodes discover each other
     seen.apply(endpoints("own-rqp", "rqp-mca", 11311, "10.1.0.3", store="penstock"))
     seen.apply(endpoints("own-ring", "ring-beacon", 8083, "10.1.0.1", store="penstock"))
     owner = f"discovered {seen.namespace}/penstock"
@@ -183,7 +183,7 @@ def test_unlisted_namespace_keeps_only_its_own_peers(
 
 
 def quiet_and_loud() -> list[dict[str, Any]]:
-    """Only the last of them says that it wants to be found."""
+    """Only the last of them asks to be discovered."""
     quiet, no, loud = (endpoints(name, "rqp-mca", 11311, "10.1.0.1") for name in ("quiet", "no", "loud"))
     del quiet["metadata"]["labels"]["penstock.dev/discover"]
     no["metadata"]["labels"]["penstock.dev/discover"] = "false"
@@ -261,5 +261,5 @@ def test_operators_with_the_same_discovery_do_not_compete(
         eventually(lambda one=one, looked=looked: one.metric(LOOKS, kind="peers", result="done") > looked)
     assert keeper.peers() == expected
     assert writes(store)["publish"] == told
-    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.2"))  # whoever sees it first
+    seen.apply(endpoints("depot", "text-link", 7172, "10.1.0.2"))  # whichever sees it first
     eventually(lambda: keeper.peers()[name][1] == ("10.1.0.2:7172",))

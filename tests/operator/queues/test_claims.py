@@ -1,4 +1,4 @@
-"""Who has a name or number that several want (docs/kubernetes.md, "Conflicts"): rules, without a cluster."""
+"""Owners of a contested name or number (docs/kubernetes.md, "Conflicts"): the rules, without a cluster."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def clash(one: str, other: str) -> bool:
 
 
 def by_the_page(queues: list[DeclaredQueue], of: DeclaredQueue) -> dict[str, Key]:
-    """ "The oldest has it": each of them, from the oldest on, gets what it wants if nobody has any of it."""
+    """The documented rule: in order of age, each gets its claims if all of them are free."""
     taken: list[tuple[str, Key]] = []
     for each in sorted(queues, key=lambda one: one.resource.age_rank):
         name, *claims = wants(each)
@@ -121,7 +121,7 @@ def test_many_targets_at_different_peers() -> None:
 
 
 def steps_of(work: Callable[[], object]) -> int:
-    """How many operations of Python's the module takes for it: the same on every machine."""
+    """Return the number of Python operations that the module executes: independent of the machine."""
     count = 0
 
     def on_operation(frame: FrameType, event: str, _: object) -> Any:
@@ -143,7 +143,7 @@ def steps_of(work: Callable[[], object]) -> int:
 
 
 def to_many(number: int, peers: int) -> list[DeclaredQueue]:
-    """Queues that lead to many peers each, one of them common to all."""
+    """Queues with many peers each, one of them common to all."""
     return [
         read_queue(
             resource(
@@ -164,7 +164,7 @@ def test_group_is_resolved_once_in_linear_time() -> None:
     assert settled(many).lost(many[7]) == {"to rqp-mca 1 at all": many[0].resource.key}
     settling_few = steps_of(partial(settled(few).lost, few[-1]))
     claimants = settled(many)
-    for one, by in ((claimants, many), (settled(wide), wide)):  # four times as many wants
+    for one, by in ((claimants, many), (settled(wide), wide)):  # four times as many claims
         assert steps_of(partial(one.lost, by[-1])) < 5 * settling_few
     assert sum(steps_of(partial(claimants.lost, each)) for each in many) < settling_few
 

@@ -1,4 +1,4 @@
-"""Several Queues that want one name or one number: the oldest has it (docs/kubernetes.md, "Conflicts")."""
+"""Several Queues with the same name or number: the oldest gets it (docs/kubernetes.md, "Conflicts")."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MCA_7 = {"rqpMca": {"queueId": 7}}
 
 
 def a_second_later(seen: Seen, kind: str, name: str) -> None:
-    """Resources have their age in whole seconds."""
+    """Wait a second, because ages of resources are in whole seconds."""
     made = seen.get(kind, name)["metadata"]["creationTimestamp"]
     eventually(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > made)
 
@@ -94,7 +94,7 @@ def test_two_queues_swap_numbers(operator: OperatorProgram, seen: Seen, keeper: 
     for swapped in ([mca("old", 18), mca("new", 17)], [mca("new", 18), mca("old", 17)]):
         seen.apply(*swapped)
         for name in ("old", "new"):
-            seen.becomes("queue", name, "True", "Declared", 10.0)  # no pass over everything was needed
+            seen.becomes("queue", name, "True", "Declared", 10.0)  # without a full pass
         found = {name: number(keeper, name) for name in ("old", "new")}
         assert found == {each["metadata"]["name"]: mca_of(each) for each in swapped}
     assert keeper.take("new") == [b"one"]
@@ -170,6 +170,6 @@ def test_target_stays_until_its_queue_releases_it(
 
 
 def leads(keeper: Keeper, name: str) -> int | None:
-    """The number of the queue there."""
+    """Return the remote number of the queue."""
     remote = keeper.spec(name).remote
     return remote.queue_id if remote else None

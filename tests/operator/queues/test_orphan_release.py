@@ -1,4 +1,4 @@
-"""What stays in the store without its resource is nobody's (docs/kubernetes.md, "Several operators on one store")."""
+"""Retained objects in the store lose their owner (docs/kubernetes.md, "Several operators on one store")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.servers import eventually
 
 
 def two(new_operator: NewOperator, new_namespace: NewNamespace, seen: Seen) -> tuple[OperatorProgram, Seen]:
-    """An operator of each namespace: that of `seen`, and the other namespace."""
+    """An operator for each namespace: that of `seen`, and the other one."""
     other = Seen(seen.cluster, new_namespace())
     first = new_operator(sweep_s=1).ready()
     new_operator(namespaces=other.namespace, sweep_s=1).ready()

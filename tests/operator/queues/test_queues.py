@@ -11,7 +11,7 @@ from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import Server, eventually
 from tests.store.desk import numbered
 
-QUICK_S = 2.0  # what one Queue may take
+QUICK_S = 2.0  # the limit for one Queue
 
 
 def test_queue_is_declared_and_changed(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
@@ -28,14 +28,14 @@ def test_queue_is_declared_and_changed(operator: OperatorProgram, seen: Seen, ke
     kept = keeper.spec("orders")
     assert (kept.max_length, kept.message_ttl) == (7, 3_600_000)
     eventually(lambda: seen.events("orders") == ["Declared"])
-    assert seen.get("queue", "orders")["metadata"].get("finalizers") is None  # Retain: nobody has to wait
+    assert seen.get("queue", "orders")["metadata"].get("finalizers") is None  # Retain: no waiting
 
 
 def test_counts_are_in_the_status(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> None:
     seen.declared(queue("orders"))
     keeper.put("orders", *numbered(3))
     keeper.kill("orders", 2, first=3)  # all were taken and refused
-    seen.apply(queue("orders", maxLength=100))  # counts alone are not written often
+    seen.apply(queue("orders", maxLength=100))  # changes of counts alone are rarely written
     eventually(lambda: seen.get("queue", "orders")["status"]["dead"] == 5)
     assert seen.get("queue", "orders")["status"]["depth"] == 0
     assert re.search(
@@ -148,7 +148,7 @@ def test_queue_with_a_large_document(operator: OperatorProgram, seen: Seen, keep
 
 
 def notes(seen: Seen, name: str) -> dict[str, str]:
-    """Of kopf."""
+    """Return kopf's annotations."""
     found: dict[str, str] = seen.get("queue", name)["metadata"].get("annotations", {})
     return {name: text for name, text in found.items() if name.startswith("penstock.dev/")}
 

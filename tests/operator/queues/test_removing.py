@@ -1,4 +1,4 @@
-"""Queues that go (docs/kubernetes.md, "Deletion"): by their policy, and never so that something hangs."""
+"""Deletion of Queues (docs/kubernetes.md, "Deletion"): by their policy, and never blocked."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_time_limit_starts_with_the_operator(
 
 
 def tried(seen: Seen) -> bool:
-    """Once or more often, as kopf notes it; or nobody is left for whom it is tried."""
+    """Whether kopf noted one attempt or more, or the object is gone."""
     found = seen.cluster.items("queues", seen.namespace)
     return all("penstock.dev/leaving" in one["metadata"].get("annotations", {}) for one in found)
 
@@ -163,7 +163,7 @@ def test_queue_kept_by_a_foreign_finalizer_reports_its_state(
 
 
 def without_patch(rule: dict[str, Any]) -> dict[str, Any]:
-    """Of resources; their statuses may still be written."""
+    """Permissions without `patch` of resources; their statuses are writable."""
     verbs = [verb for verb in rule["verbs"] if verb != "patch" or "queues/status" in rule["resources"]]
     return {**rule, "verbs": verbs}
 
@@ -180,7 +180,7 @@ def test_queue_deleted_while_being_reconciled(
     seen.apply(queue("last", deletionPolicy="Delete"))
     eventually(
         lambda: seen.get("queue", "last")["metadata"].get("finalizers")
-    )  # it has heard of the end before
+    )  # it already knows of the deletion
     store.cont()
     eventually(lambda: operator.metric("penstock_operator_looks_total", kind="queues") >= looked + 2)
     seen.becomes("queue", "before", "True", "Declared")

@@ -17,7 +17,7 @@ from tests.store.desk import numbered
 
 @pytest.fixture
 def orders(operator: OperatorProgram, seen: Seen, keeper: Keeper) -> str:
-    """A queue with five that were refused and three that expired, all dead."""
+    """A queue with eight dead letters: five refused, three expired."""
     return prepared(seen, keeper)
 
 
@@ -82,7 +82,7 @@ def test_killed_operator_continues_with_an_exact_count(
     seen.apply(redrive("again", "orders", rate=20))
     eventually(lambda: keeper.stats("orders")["redriven"] >= 20)
     first.kill()
-    keeper.kill("orders", 7, "expired", first=60)  # they died later, and are not meant
+    keeper.kill("orders", 7, "expired", first=60)  # died later, and are not included
     new_operator().ready()
     seen.becomes("redrive", "again", "True", "Complete", 60)
     assert told(seen, "again") == (60, 60, 0)
@@ -134,7 +134,7 @@ def test_recreated_source(operator: OperatorProgram, seen: Seen, keeper: Keeper)
     matched, moved, remaining = told(seen, "again")
     assert (matched, moved + remaining) == (400, 400)
     assert moved >= 20
-    assert len(keeper.take("fixed")) - moved in range(11)  # of two steps that were not counted any more
+    assert len(keeper.take("fixed")) - moved in range(11)  # of two steps that were not counted
     assert len(keeper.dead("orders")) == 3
 
 
@@ -168,7 +168,7 @@ def test_message_too_large_for_the_target(operator: OperatorProgram, seen: Seen,
     """Letters moved before are reported."""
     small = {"protocol": "rqp-mca", "queueId": 9, "maxMessageBytes": 6}
     seen.declared(peer("shop"), queue("orders"), queue("small", remote=small))
-    keeper.kill("orders", 3)  # of six octets each
+    keeper.kill("orders", 3)  # six bytes each
     keeper.kill("orders", 1, first=1_000_000)  # of eight
     seen.apply(redrive("again", "orders", target="small"))
     found = seen.becomes("redrive", "again", "False", "Failed")
@@ -183,12 +183,12 @@ def test_deleted_redrive_stops(operator: OperatorProgram, seen: Seen, keeper: Ke
     eventually(lambda: keeper.stats("orders")["redriven"] >= 5)
     assert keeper.runs("orders") == 1
     seen.delete("redrive", "slow", 10)
-    eventually(lambda: keeper.runs("orders") == 0)  # by now nobody counts, as nobody moves
+    eventually(lambda: keeper.runs("orders") == 0)  # the count has stopped, because no message moves
     moved = keeper.stats("orders")["redriven"]
     seen.apply(redrive("rest", "orders", rate=1000))
     seen.becomes("redrive", "rest", "True", "Complete")
     assert told(seen, "rest") == (50 - moved, 50 - moved, 0)
-    eventually(lambda: keeper.runs("orders") == 0)  # the store counts no run that is over
+    eventually(lambda: keeper.runs("orders") == 0)  # the store counts no finished run
     assert keeper.take("orders") == numbered(50)
 
 
@@ -214,11 +214,13 @@ def test_recreated_redrive_stops_the_old_one(operator: OperatorProgram, seen: Se
     for name in ("one", "two"):
         seen.apply(redrive(name, "orders", target="old", rate=40))
         eventually(lambda name=name: seen.get("redrive", name).get("status", {}).get("moved"))
-        seen.renew(redrive(name, "orders", target="new", filter={"reasons": ["expired"]}))  # of which is none
+        seen.renew(
+            redrive(name, "orders", target="new", filter={"reasons": ["expired"]})
+        )  # none of them exists
         seen.becomes("redrive", name, "True", "Complete")
         moved = keeper.stats("orders")["redriven"]
         time.sleep(1.0)  # the old one would have moved forty more
-        assert keeper.stats("orders")["redriven"] <= moved + 10  # of a step that was under way
+        assert keeper.stats("orders")["redriven"] <= moved + 10  # of a step in progress
         assert told(seen, name) == (0, 0, 0)
 
 

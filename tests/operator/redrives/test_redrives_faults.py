@@ -1,4 +1,4 @@
-"""Redrives that are held up, cut or ended on their way: what they tell is exact (docs/kubernetes.md, "Redrive")."""
+"""Interrupted and deleted Redrives report exact counts (docs/kubernetes.md, "Redrive")."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_lost_replies(store: Server, keeper: Keeper) -> None:
 
 
 class Run:
-    """All Redrives, in the test's process. Time passes when the test says so."""
+    """All Redrives, in the test's process. The test advances the time."""
 
     def __init__(self, inside: Inside, store: Store) -> None:
         self.again: list[Key] = []
@@ -188,7 +188,7 @@ def test_nearly_full_target(operator: OperatorProgram, seen: Seen, keeper: Keepe
     seen.declared(queue("orders"), queue("small", maxLength=2))
     keeper.kill("orders", 30)
     began = time.monotonic()
-    seen.apply(redrive("again", "orders", target="small", rate=4))  # a step is of one message
+    seen.apply(redrive("again", "orders", target="small", rate=4))  # one message a step
     moved = 0
 
     def took_all() -> bool:

@@ -1,4 +1,4 @@
-"""What is written about a resource, and when (docs/kubernetes.md, "Status"), on a real API server."""
+"""Contents and writes of statuses (docs/kubernetes.md, "Status"), on a real API server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def deep(depth: int, reason: Reason = Reason.DECLARED) -> Verdict:
 
 
 async def settle(inside: Inside, seen: Seen, verdict: Verdict) -> dict[str, Any]:
-    """Its status then."""
+    """Wait until the status is stable, and return it."""
     await inside.statuses.settle(read(seen, "queue", "orders"), verdict)
     return dict(read(seen, "queue", "orders").status)
 
@@ -37,7 +37,7 @@ async def test_counts_are_written_at_intervals(inside: Inside, seen: Seen) -> No
     inside.clock.now += 1
     assert (await settle(inside, seen, deep(3)))["depth"] == 3
     inside.clock.now += COUNTS_S - 1
-    assert (await settle(inside, seen, deep(4)))["depth"] == 3  # from the last writing on
+    assert (await settle(inside, seen, deep(4)))["depth"] == 3  # since the last write
     assert inside.count(WRITTEN) == 2
 
 
@@ -76,7 +76,7 @@ async def test_written_status_is_known_before_the_watch_event(inside: Inside, se
     assert inside.count(WRITTEN) == 1
 
 
-@pytest.mark.parametrize("letter", ["x", "\u20ac", "\U0001f4ee"])  # of 1, 3 and 4 octets
+@pytest.mark.parametrize("letter", ["x", "\u20ac", "\U0001f4ee"])  # of 1, 3 and 4 bytes
 async def test_long_event_message_is_cut(inside: Inside, seen: Seen, letter: str) -> None:
     """Between two characters of any size."""
     seen.apply(queue("orders"))

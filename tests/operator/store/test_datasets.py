@@ -1,4 +1,4 @@
-"""Other data than before is told also by an operator that was started anew.
+"""A restarted operator reports that the store has other data than before.
 
 docs/kubernetes.md, "Failures".
 """
@@ -31,7 +31,7 @@ REPLACED = "penstock_operator_store_replaced_time_seconds"
 
 
 def kept(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """Nothing, as long as nobody has made it."""
+    """Return the record of data; None before the first."""
     found = [each for each in cluster.items("configmaps", namespace) if each["metadata"]["name"] == MAP]
     data: dict[str, str] = (found[0].get("data") or {}) if found else {}
     return data
@@ -83,7 +83,7 @@ async def test_foreign_content_of_the_record_is_tolerated(
 
 
 class Counting(DatasetRecord):
-    """How often it was asked what it remembers."""
+    """Counts the reads of its record."""
 
     asked = 0
 

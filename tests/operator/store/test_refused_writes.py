@@ -1,4 +1,4 @@
-"""A store that answers and takes no writes (docs/kubernetes.md, "Failures"), or not all of them."""
+"""A store that rejects all or some writes (docs/kubernetes.md, "Failures")."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.operator.keeper import Keeper
 from tests.operator.resource_documents import Seen, peer, queue
 from tests.servers import Server, eventually
 
-NEVER_S = 3600  # no pass helps
+NEVER_S = 3600  # no full pass helps
 Refusing = Callable[[Server], contextlib.AbstractContextManager[None]]
 
 
 @contextlib.contextmanager
 def full(store: Server) -> Iterator[None]:
-    """Out of memory."""
+    """The store is out of memory."""
     with store.configured(maxmemory="1"):
         yield
 
 
 @contextlib.contextmanager
 def read_only(store: Server) -> Iterator[None]:
-    """As a primary is after a failover that went to another one."""
+    """The store is a replica, like a former primary after a failover."""
     store.call("REPLICAOF", "127.0.0.1", "1")
     yield
     store.call("REPLICAOF", "NO", "ONE")

@@ -1,4 +1,4 @@
-"""What the watch of the store tells of data that is gone: docs/kubernetes.md, "Failures"."""
+"""Reports of the store's watch about lost data: docs/kubernetes.md, "Failures"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers import Server, eventually
 
 
 class Watched:
-    """The watch, and what it counted."""
+    """The watch, and its counts."""
 
     def __init__(self, server: Server) -> None:
         self.metrics = Metrics()
@@ -110,7 +110,7 @@ async def test_new_generation_is_no_loss(watched: Watched, store: Server) -> Non
 
 @pytest.fixture
 def replica(store: Server, tmp_path: Path) -> Iterator[Server]:
-    """Start a server that is no replica yet."""
+    """Start a server that is not a replica yet."""
     server = Server(store.program, tmp_path / "replica", {"repl-diskless-sync-delay": "0"}).start()
     yield server
     server.end()

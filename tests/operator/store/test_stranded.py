@@ -1,4 +1,4 @@
-"""What a node of a ring left that is gone: docs/operations.md, "Rings"."""
+"""Messages of a ring node that is gone: docs/operations.md, "Rings"."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CLIENTS = {
     "ring-of-bells": "edge:ring",
     "ring/orders": "edge:ring",
     "ring/7/orders": "edge:tmq",
-}  # of before, with owners
+}  # from earlier, with owners
 
 
 async def _damage(desk: Desk) -> None:
-    """Whoever looks cannot read them: neither ends the looks, nor hides the others."""
+    """Make them unreadable, which must neither stop the checks nor hide the others."""
     one, other = [await desk.store.catalogue.find(name) for name in DAMAGED]
     await desk.domain.link.call("HSET", one.keys[1], "added", "many")
     await desk.domain.link.call("SET", other.keys[6], "damage")
