@@ -36,7 +36,7 @@ def test_rules_select_pods_of_the_release(tmp_path: Path) -> None:
     assert f"{len(own)} rules found" in promtool("check", "rules", str(tmp_path / "rules.yaml"))
 
 
-# Firing alerts ---------------------------------------------------------------------------------------------------------
+# Firing alerts --------------------------------------------------------------------------------------------------------
 
 Tried = tuple[list[Rule], dict[str, Any]]
 
@@ -146,7 +146,7 @@ def test_rules_fire_for_their_release_with_its_numbers(tmp_path: Path) -> None:
     check(tmp_path, [each() for each in tried])
 
 
-# Rules -----------------------------------------------------------------------------------------------------------------
+# Rules ----------------------------------------------------------------------------------------------------------------
 
 
 def test_each_edge_has_its_own_number_of_pods() -> None:
