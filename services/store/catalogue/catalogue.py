@@ -22,12 +22,12 @@ from services.store.model.errors import (
     QueueUnknown,
     QueueUnreadable,
     domain_lost,
+    unknown_after_commit,
 )
 from services.store.model.internal import RESERVED, is_internal
 from services.store.model.queue_document import parse_leniently
 from services.store.model.queues import Listed, Queue, released
 from services.store.model.spec import QueueSpec
-from services.store.model.unknown_after_commit import unknown_after_commit
 from services.store.pipeline.domains import Domains
 from services.store.pipeline.outcomes import tell
 

@@ -10,12 +10,11 @@ from pydantic import ValidationError
 
 from services.store.catalogue.registry import Registry
 from services.store.model.duration import STORED
-from services.store.model.errors import PeerChanged, StoreFault
+from services.store.model.errors import PeerChanged, StoreFault, unknown_after_commit
 from services.store.model.names import decode_name, encode_name
 from services.store.model.peer import Peer, PeerSpec, Unreadable
 from services.store.model.queue_document import faults_of
 from services.store.model.spec import MAX_NAME_BYTES
-from services.store.model.unknown_after_commit import unknown_after_commit
 from services.store.pipeline.outcomes import tell
 
 NOTICE = "peer ".ljust(MAX_NAME_BYTES + 1)  # before a peer's name among the changes: too long for any queue's

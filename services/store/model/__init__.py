@@ -46,6 +46,7 @@ from services.store.model.errors import (
     StoreFault,
     StoreFull,
     StoreUnavailable,
+    unknown_after_commit,
 )
 from services.store.model.identities import DeliveryToken, Identity, JournalNumber, RequestId, TransactionId
 from services.store.model.internal import KEEPER, NODE_OWNER, PREFIX, RESERVED, is_internal, is_of_node
@@ -103,7 +104,6 @@ from services.store.model.spec import (
 )
 from services.store.model.text_binding import TextBinding
 from services.store.model.trace_context import Context, Hop, hop, hop_of_request
-from services.store.model.unknown_after_commit import unknown_after_commit
 
 __all__ = [
     "API_VERSION",

@@ -33,8 +33,8 @@ class State:
 
 @dataclass
 class Seen:
-    read: Mapping[str, State]
-    unread: Collection[str] = ()
+    queues: Mapping[str, State]
+    unreadable: Collection[str] = ()
 
 
 def shown(states: QueueStates, what: str) -> dict[str, float]:

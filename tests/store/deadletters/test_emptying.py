@@ -245,7 +245,7 @@ async def test_whoever_waits_for_a_message_is_told(desk: Desk) -> None:
     queue = await desk.queue()
     watch = await watching(desk, queue)
     await emptied(desk, queue)
-    assert await watch.look() == DeliveryResult(DeliveryStatus.EMPTIED)
+    assert await watch.poll() == DeliveryResult(DeliveryStatus.EMPTIED)
     assert await watched_fields(desk, queue) == (0, 0)
 
 

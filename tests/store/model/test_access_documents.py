@@ -64,14 +64,14 @@ INBOX = {"ring": {"inbox": 7}}
 @pytest.mark.parametrize(
     ("bindings", "access", "says"),
     [
-        (TEXT, {"peers": ["10.0.0.7"]}, "a line of the text service does not say who sent it"),
-        (SHOWN, {"certificates": ["shop"]}, "a line of the text service does not say who sent it"),
-        (INBOX, {"peers": ["10.0.0.7"]}, "nodes of a ring pass on what others sent"),
-        (INBOX, {"certificates": ["shop"]}, "nodes of a ring pass on what others sent"),
+        (TEXT, {"peers": ["10.0.0.7"]}, "lines of the text service do not name their sender"),
+        (SHOWN, {"certificates": ["shop"]}, "lines of the text service do not name their sender"),
+        (INBOX, {"peers": ["10.0.0.7"]}, "ring nodes forward messages of others"),
+        (INBOX, {"certificates": ["shop"]}, "ring nodes forward messages of others"),
         ({"rqpCast": {"key": 7}}, {"certificates": ["shop"]}, "RQP/cast has no TLS"),
-        (TEXT, {"edges": ["tmq"]}, "bindings.text is of edge pubsub, which access.edges leaves out"),
-        (SHOWN, {"edges": ["tmq"]}, "bindings.text is of edge pubsub, which access.edges leaves out"),
-        (INBOX, {"edges": ["tmq"]}, "bindings.ring.inbox is of edge ring, which access.edges leaves out"),
+        (TEXT, {"edges": ["tmq"]}, "bindings.text needs edge pubsub, which access.edges does not list"),
+        (SHOWN, {"edges": ["tmq"]}, "bindings.text needs edge pubsub, which access.edges does not list"),
+        (INBOX, {"edges": ["tmq"]}, "bindings.ring.inbox needs edge ring, which access.edges does not list"),
     ],
 )
 def test_what_a_binding_makes_impossible_is_refused(
