@@ -128,7 +128,7 @@ class Store:
         promises = await self.promises.probe()
         await self.registry.initialise()
         await self.promises.write_down(promises)
-        await self.registry.tell(EVERYTHING)
+        await self.registry.publish_change(EVERYTHING)
         ready = await self.registry.domains()
         for name in ready:
             domain = self.get_domain(name)

@@ -1,6 +1,6 @@
-"""What a queue, a message, a document, an operation and an error are, and how each is written down.
+"""Define queues, messages, documents, operations and errors, and their encodings.
 
-It computes only: it does not know Redis, connections or the packages beside it.
+This package has no side effects: it knows neither Redis nor connections nor the store's other packages.
 """
 
 from services.store.model.access_lists import HOST_BITS, NO_NETWORK
@@ -48,7 +48,7 @@ from services.store.model.errors import (
     StoreUnavailable,
     unknown_after_commit,
 )
-from services.store.model.identities import DeliveryToken, Identity, JournalNumber, RequestId, TransactionId
+from services.store.model.identities import JournalNumber, RequestId, TransactionId
 from services.store.model.internal import KEEPER, NODE_OWNER, PREFIX, RESERVED, is_internal, is_of_node
 from services.store.model.intervals import Intervals, Span
 from services.store.model.keys import REGISTRY_DOMAIN, DomainKeys, RegistryKeys
@@ -156,7 +156,6 @@ __all__ = [
     "Context",
     "DatasetLost",
     "DeletionPolicy",
-    "DeliveryToken",
     "Document",
     "DomainKeys",
     "DomainMismatch",
@@ -164,7 +163,6 @@ __all__ = [
     "Duration",
     "Filter",
     "Hop",
-    "Identity",
     "Intervals",
     "JournalNumber",
     "LeaseLost",

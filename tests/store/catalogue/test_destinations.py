@@ -32,7 +32,7 @@ async def test_one_queue_leads_to_a_number_of_a_peer(desk: Desk) -> None:
     await desk.queue("west", **away(7, "west", "south"))
     said = await refused_to(desk, "again", away(7, "east", "west"))
     assert said.startswith(
-        "queue 'west' leads to rqp-mca 7 at peer west already, and two would keep each other"
+        "queue 'west' already leads to rqp-mca 7 at peer west, and two senders would block each other"
     )
     assert "put everything into that one" in said
     assert "penstock rqp send --reliable" in said
@@ -47,7 +47,7 @@ async def test_a_queue_for_all_peers_is_one_for_each(desk: Desk) -> None:
     everywhere = await desk.queue("everywhere", **away(7))
     for peers in ((), ("west",)):
         said = await refused_to(desk, "again", away(7, *peers))
-        assert said.startswith("queue 'everywhere' leads to rqp-mca 7 at every peer already")
+        assert said.startswith("queue 'everywhere' already leads to rqp-mca 7 at every peer")
     await desk.queue("of another number", **away(77, "west"))
     await desk.store.catalogue.delete(everywhere)
     await desk.queue("west", **away(7, "west"))

@@ -145,11 +145,17 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         ({"protocol": "rqp-mca", "addresses": ["a"], "window": True}, "write a whole number"),
         (
             {"protocol": "rqp-mca", "addresses": ["a"], "omitAddress": False},
-            "omitAddress is of protocol rqp-cast alone: leave it out",
+            "omitAddress applies to protocol rqp-cast only: remove it",
         ),
-        ({"protocol": "rqp-cast", "addresses": ["a"], "window": 1}, "window is of protocol rqp-mca alone"),
-        ({"protocol": "ring", "addresses": ["a"], "window": 1}, "window is of protocol rqp-mca alone"),
-        ({"protocol": "text", "addresses": ["a"], "decline": True}, "decline is of protocol rqp-cast alone"),
+        (
+            {"protocol": "rqp-cast", "addresses": ["a"], "window": 1},
+            "window applies to protocol rqp-mca only",
+        ),
+        ({"protocol": "ring", "addresses": ["a"], "window": 1}, "window applies to protocol rqp-mca only"),
+        (
+            {"protocol": "text", "addresses": ["a"], "decline": True},
+            "decline applies to protocol rqp-cast only",
+        ),
         ({"protocol": "ring", "addresses": []}, "write a list of addresses"),
         ({"protocol": "text", "addresses": ["a:0"]}, "write an address as host or host:port"),
         ({"protocol": "rqp-cast", "addresses": ["[::1]"]}, "IPv4 addresses only"),

@@ -259,7 +259,7 @@ async def test_handles_follow_changes_made_elsewhere(desk: Desk) -> None:
         await desk.store.catalogue.delete(queue)
 
         async def forgotten() -> bool:
-            await desk.store.registry.tell("orders")
+            await desk.store.registry.publish_change("orders")
             return edge.store.catalogue.held("orders") is None
 
         await until(forgotten)

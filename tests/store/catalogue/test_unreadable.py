@@ -57,7 +57,7 @@ async def test_news_of_others_are_heard(desk: Desk, server: Server) -> None:
     heard: list[str] = []
     desk.store.catalogue.watch(heard.append)
     spoil(server, far)
-    await desk.store.registry.tell("far")
+    await desk.store.registry.publish_change("far")
     await until(lambda: "far" in heard)
     await desk.store.catalogue.declare(
         "near", QueueSpec(ack_level="memory", paused=True), "test", replace=True

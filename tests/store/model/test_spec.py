@@ -129,7 +129,7 @@ def test_a_domain_cannot_end_its_hash_tag(domain: str) -> None:
 
 def test_the_catalogue_has_its_domain_for_itself() -> None:
     """docs/kubernetes.md, "Queue": both would have ps:{registry}:epoch."""
-    assert "the domain 'registry' is that of the store's catalogue" in problem(domain="registry")
+    assert "the domain 'registry' is reserved for the store's catalogue" in problem(domain="registry")
     assert DomainKeys("registry").epoch == RegistryKeys().epoch
     assert QueueSpec(domain="registry.2").domain == "registry.2"
     kept = QueueSpec.model_validate_json('{"domain": "registry"}', context=STORED)
@@ -170,7 +170,7 @@ def test_control_characters_in_names_are_refused(name: str) -> None:
 
 
 def test_visibility_timeout_of_nothing_is_refused_and_read_from_the_store() -> None:
-    assert "0s would give messages back" in problem(visibilityTimeout="0s")
+    assert "0s would return messages" in problem(visibilityTimeout="0s")
     assert QueueSpec.model_validate_json('{"visibilityTimeout": 0}', context=STORED).visibility_timeout == 0
 
 
