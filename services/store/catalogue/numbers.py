@@ -27,7 +27,7 @@ class Numbers:
         find: Callable[[str], Awaitable[Queue]],
         list_all: Callable[[], Awaitable[frozenset[str] | None]],
     ) -> None:
-        """find: by 'rqp-mca 7', raises QueueUnknown. list_all: returns all such names, or None if there are too many."""
+        """find: by 'rqp-mca 7', raises QueueUnknown. list_all: returns all such names, or None for too many."""
         self._sharing = Sharing(find)
         self._list_all = list_all
         self._found: dict[str, Queue] = {}

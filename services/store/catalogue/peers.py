@@ -17,9 +17,7 @@ from services.store.model.queue_document import faults_of
 from services.store.model.spec import MAX_NAME_BYTES
 from services.store.pipeline.outcomes import tell
 
-NOTICE = "peer ".ljust(
-    MAX_NAME_BYTES + 1
-)  # prefix of a peer's name on the channel of changes; longer than any queue's name
+NOTICE = "peer ".ljust(MAX_NAME_BYTES + 1)  # prefix of a changed peer's name; longer than any queue's name
 Watcher = Callable[[str], None]
 
 

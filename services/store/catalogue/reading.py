@@ -80,11 +80,11 @@ class StreamReader:
     """A reader of streams, used as a context manager.
 
     reply_timeout_s: of each request; patience_s: how long to retry an unreachable store. Every method raises
-    StoreUnavailable after that, and at once for a wrong login or missing right; NotInitialised for a store without setup.
+    StoreUnavailable after that, and at once for a wrong login or missing right; NotInitialised before setup.
     """
 
     def __init__(self, url: str, *, reply_timeout_s: float = 30.0, patience_s: float = 30.0) -> None:
-        """Raises ValueError for an invalid URL."""
+        """Raise ValueError for an invalid URL."""
         self._line = Line(url, reply_timeout_s, patience_s)
 
     def __enter__(self) -> Self:
@@ -153,7 +153,7 @@ class StreamReader:
         return next(iter(self.ids_from(key, start, 1)), "")
 
     def ids_from(self, key: str, start: str, number: int) -> list[str]:
-        """Return ids of the first entries at or after `start`; the reply contains the values, so keep `number` small."""
+        """Return ids of the first entries at or after `start`; the reply has their values, so keep `number` small."""
         return [entry[0].decode() for entry in self._one(key, "XRANGE", key, start, "+", "COUNT", number)]
 
     def ids_before(self, key: str, end: str, number: int) -> list[str]:

@@ -50,12 +50,15 @@ def claim_taken(claim: str, by: str) -> str:
         return f"queue {by!r} is the {box} of ring group {value}: each group has one {box}"
     what, peer = split_claim(claim)
     if not peer:
-        return f"{what} is the number of queue {by!r}: choose another number, or free it with `penstock queue delete {by}`"
+        return (
+            f"{what} is the number of queue {by!r}: choose another number, or free it with "
+            f"`penstock queue delete {by}`"
+        )
     where = "every peer" if peer == "*" else f"peer {peer}"
     return (
-        f"queue {by!r} already leads {what} at {where}, and two senders would block each other: use that queue for all "
-        "messages; the attribute 'certain', or `penstock rqp send --reliable` and `--unreliable`, sets the reliability of "
-        "a message"
+        f"queue {by!r} already leads {what} at {where}, and two senders would block each other: put all messages into "
+        "it; the attribute 'certain', or `penstock rqp send --reliable` and `--unreliable`, sets the reliability of a "
+        "message"
     )
 
 
@@ -134,8 +137,8 @@ class Registry:
         qid, domain, new, kept, fresh = reply
         if replace and domain.decode() != spec.domain:  # nothing was changed
             raise DomainMismatch(
-                f"queue {name!r} is in domain {domain.decode()!r} and cannot move to {spec.domain!r}: use its domain, or "
-                "create a queue with another name"
+                f"queue {name!r} is in domain {domain.decode()!r} and cannot move to {spec.domain!r}: use its domain, "
+                "or create a queue with another name"
             )
         if seen and kept != text.encode():
             raise StoreFault("the store's functions are of an older version: run `penstock store init`")

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from services.store import DeadLetter, DeadLetters, Filter
-from services.store.deadletters.dead_letters import LOOK
+from services.store.deadletters.dead_letters import SCAN_LIMIT
 from services.store.model import records
 from services.store.redis.link import Link
 from tests.servers import Server
@@ -153,7 +153,7 @@ async def test_a_step_is_bounded_also_where_it_finds_nothing(
 ) -> None:
     """It says how far it looked; and what it looked through does not come over the wire."""
     queue = await desk.queue()
-    number = 2 * LOOK + 1
+    number = 2 * SCAN_LIMIT + 1
     await desk.put(queue, *(b"%d" % each for each in range(number)))
     await desk.reject(await desk.take(queue, number))
     answers: list[int] = []
