@@ -80,7 +80,7 @@ class KnownPeers:
         except StoreError as error:
             log.debug("peers cannot be read, previous ones stay: %s", error, extra={"action": "peers_unread"})
             return False
-        self._complain({one for one in found if isinstance(one, Unreadable)})
+        self._log_unreadable({one for one in found if isinstance(one, Unreadable)})
         peers = self._usable({one.name: one.spec for one in found if isinstance(one, Peer)})
         if peers != self.peers:
             self.peers = peers
@@ -110,10 +110,10 @@ class KnownPeers:
         }
         return {name: spec for name, spec in kept.items() if spec.addresses}
 
-    def _complain(self, unreadable: set[Unreadable]) -> None:
+    def _log_unreadable(self, unreadable: set[Unreadable]) -> None:
         for one in unreadable - self._unreadable:
             fields = {"action": "peer_unreadable", "peer_name": one.name}
             log.warning(
-                "peer %s is left out, its document cannot be read: %s", one.name, one.problem, extra=fields
+                "peer %s is ignored, as its document cannot be read: %s", one.name, one.problem, extra=fields
             )
         self._unreadable = unreadable

@@ -70,7 +70,7 @@ async def test_one_that_cannot_be_read_is_told_once_and_hides_no_other(
             for address in ("10.0.0.7", "10.0.0.8"):
                 await desk.store.peers.apply("west", spec("ring", address), "test")
                 await until(lambda address=address: followed.known.addresses(PeerProtocol.RING) == [address])
-    assert [line.peer_name for line in caplog.records if "left out" in line.getMessage()] == ["broken"]
+    assert [line.peer_name for line in caplog.records if "is ignored" in line.getMessage()] == ["broken"]
 
 
 async def test_a_fault_of_whoever_is_told_ends_nothing(desk: Desk) -> None:
@@ -103,7 +103,7 @@ async def test_address_that_an_older_version_took_is_left_out_alone(
             await desk.store.peers.apply("west", spec("text", "10.0.0.8"), "test")
             await until(lambda: followed.known.addresses(PeerProtocol.TEXT) == ["10.0.0.1", "10.0.0.8"])
             assert "self" not in followed.known.peers
-    told = [line.address for line in caplog.records if "left out" in line.getMessage()]
+    told = [line.address for line in caplog.records if "is ignored" in line.getMessage()]
     assert told == ["0.0.0.0:7172", "255.255.255.255"]
     found = await desk.store.peers.find("shop")
     assert found is not None

@@ -29,7 +29,7 @@ async def test_no_body_and_no_attribute_leaves_with_a_span(server: Server, colle
     """Whatever becomes of a message; also where the collector shows octets in another way."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue, later = await store.queue("q"), await store.queue("later")
-        asker = await store.asker(queue)
+        asker = await store.async_client(queue)
         await store.put(queue, *[BODY] * 4, **{NAME: VALUE})
         await asker.settle(await asker.take(queue, 1))
         await asker.release(await asker.take(queue, 1), failed=True, error="not now")

@@ -21,7 +21,7 @@ async def test_returned_and_rejected(server: Server, collector: Collector) -> No
         store.start_serving()
         queue = await store.queue("q")
         await store.put(queue, b"a pump")
-        asker = await store.asker(queue)
+        asker = await store.async_client(queue)
         await asker.release(await asker.take(queue, 1), failed=True, error="not now")
         await asker.reject(await asker.take(queue, 1), "refused", "never")
         sent, dead = await collector.has("send q", "dead q")
@@ -56,7 +56,7 @@ async def test_what_dies_where_nobody_looks_is_told_all_the_same(
         goal = await store.queue("later")
         (letter,) = [letter async for letter in letters.matching()]
         assert (await letters.redrive([letter.id], goal)).moved == 1
-        asker = await store.asker(goal)
+        asker = await store.async_client(goal)
         await asker.settle(await asker.take(goal, 1))
     redriven, received = await collector.has("redrive later", "receive later")
     assert redriven.trace_id == received.trace_id == dead.trace_id == sent.trace_id
@@ -67,7 +67,7 @@ async def test_what_dies_where_nobody_looks_is_told_all_the_same(
 async def test_what_is_refused_says_why(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", maxLength=1)
-        asker = await store.asker(queue)
+        asker = await store.async_client(queue)
         ((index, why),) = await asker.publish(queue, [records.encode(b"in"), records.encode(b"out")], "test")
         assert (index, type(why)) == (1, QueueFull)
     well, badly = sorted(collector.of_name("send q"), key=lambda span: span.is_error)
@@ -109,7 +109,7 @@ async def test_a_commit_ends_and_begins(server: Server, collector: Collector) ->
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal")
         await store.put(source, b"in")
-        asker = await store.asker(source)
+        asker = await store.async_client(source)
         got = await asker.take(source, 1)
         parts = [CommitPart(source, got, [], ""), CommitPart(goal, [], [records.encode(b"out")], "test")]
         await asker.commit("once", parts)
@@ -128,7 +128,7 @@ async def test_what_a_refused_commit_would_have_settled_is_still_out(
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal", maxLength=1)
         await store.put(source, b"one", b"two")
-        asker = await store.asker(source)
+        asker = await store.async_client(source)
         one, two = [(await asker.take(source, 1))[0] for _ in range(2)]
         out = CommitPart(goal, [], [records.encode(body) for body in (b"a", b"b")], "test")
         with pytest.raises(QueueFull):
@@ -169,7 +169,7 @@ async def test_at_most_once_has_its_end_at_once(server: Server, collector: Colle
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", delivery="at-most-once")
         await store.put(queue, b"a pump")
-        (got,) = await (await store.asker(queue)).take(queue, 1)
+        (got,) = await (await store.async_client(queue)).take(queue, 1)
         assert got.settled
     (received,) = collector.of_name("receive q")
     assert received.attributes["penstock.outcome"] == "settled"
@@ -179,6 +179,6 @@ async def test_what_is_still_out_is_told_at_the_end(server: Server, collector: C
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q")
         await store.put(queue, b"a pump")
-        assert await (await store.asker(queue)).take(queue, 1)
+        assert await (await store.async_client(queue)).take(queue, 1)
     (received,) = collector.of_name("receive q")
     assert received.attributes["penstock.outcome"] == "unknown"

@@ -14,7 +14,7 @@ BETWEEN = 250  # letters between two that are brought back; a page has 200
 async def dead(store: TracedStore, number: int) -> tuple[DeadLetters, list[str]]:
     queue = await store.queue("orders")
     await store.put(queue, *[b"%d" % index for index in range(number)])
-    asker = await store.asker(queue)
+    asker = await store.async_client(queue)
     while got := await asker.take(queue, 1000):
         await asker.reject(got, "refused")
     letters = DeadLetters(store.get_domain(queue.domain), queue)

@@ -39,7 +39,7 @@ async def test_what_is_put_in_stands_there_with_the_context_of_its_span(
         traced_store(proxy.url, collector.endpoint, ratio=0.5) as store,
     ):
         queue = await store.queue("q")
-        asker = await store.asker(queue)
+        asker = await store.async_client(queue)
         run = [records.encode(b"%d" % number) for number in range(100)]
         proxy.lose_replies_to = b"ps1_work"
         assert await lost_once(proxy, asyncio.ensure_future(asker.publish(queue, run, "test"))) == []
@@ -56,7 +56,7 @@ async def test_a_commit_ends_and_begins_once(server: Server, collector: Collecto
     async with Proxy(server.port) as proxy, traced_store(proxy.url, collector.endpoint) as store:
         queue = await store.queue("q")
         await store.put(queue, b"in")
-        asker = await store.asker(queue)
+        asker = await store.async_client(queue)
         got = await asker.take(queue, 1)
         parts = [CommitPart(queue, got, [records.encode(b"out")], "test")]
         proxy.lose_replies_to = b"ps1_work"

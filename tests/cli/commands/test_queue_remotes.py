@@ -128,14 +128,17 @@ def test_two_queues_to_one_number_of_a_peer_are_refused(shell: Shell, gone: Call
     for text, says in (
         (
             leading(r3="east", r4="north, west"),
-            "document 2 (r4): spec.remote: queue 'r1' leads to rqp-mca 73 at peer west",
+            "document 2 (r4): spec.remote: queue 'r1' already leads to rqp-mca 73 at peer west",
         ),
         (
             leading(r3="east", r4="east"),
-            "document 2 (r4): spec.remote: queue 'r3' leads to rqp-mca 73 at peer east",
+            "document 2 (r4): spec.remote: queue 'r3' already leads to rqp-mca 73 at peer east",
         ),
         (leading(r3=""), "document 1 (r3): spec.remote: queue 'r"),
-        (leading(r1="", r2=""), "document 1 (r1): spec.remote: queue 'r2' leads to rqp-mca 73 at peer south"),
+        (
+            leading(r1="", r2=""),
+            "document 1 (r1): spec.remote: queue 'r2' already leads to rqp-mca 73 at peer south",
+        ),
     ):
         error = shell.run("queue", "apply", "-f", "-", code=1, stdin=text).err
         assert error.startswith("penstock: document_refused: -: ")

@@ -72,7 +72,7 @@ async def test_a_page_has_a_bound(desk: Desk, limit: int) -> None:
     ],
 )
 async def test_a_place_that_is_none_is_refused(desk: Desk, before: str) -> None:
-    with pytest.raises(ValueError, match="the id of no line"):
+    with pytest.raises(ValueError, match="is not the id of a line"):
         await desk.store.audit.page(before)
 
 

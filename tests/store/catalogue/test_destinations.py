@@ -84,7 +84,7 @@ async def test_documents_of_before_there_were_destinations_read_and_get_them(des
         "two",
     ]
     await change(desk, "one", **away(7, "west"))
-    with pytest.raises(NumberTaken, match="queue 'one' leads to rqp-mca 7 at peer west"):
+    with pytest.raises(NumberTaken, match="queue 'one' already leads to rqp-mca 7 at peer west"):
         await change(desk, "two", **away(7, "west"))
     await desk.store.catalogue.delete(queues[1])
     assert await desk.store.registry.numbers() == {"to rqp-mca 7 at west": "one"}

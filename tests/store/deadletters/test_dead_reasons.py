@@ -32,7 +32,7 @@ NAME = re.compile(r"`([a-z_]+)`")
 async def test_mistyped_reason_is_refused_and_one_of_somebody_elses_edge_is_not(desk: Desk) -> None:
     queue = await desk.queue()
     letters = DeadLetters(desk.domain, queue)
-    with pytest.raises(ReasonUnknown, match="no dead letter of queue 'orders' died of 'max_delivery'"):
+    with pytest.raises(ReasonUnknown, match="no dead letter of queue 'orders' has the reason 'max_delivery'"):
         await letters.until_now(Filter(("expired", "queue_full", "max_delivery")))
     await desk.bury(queue, records.encode(b"x"), "of_our_own")
     assert await letters.until_now(Filter(("of_our_own",)))
