@@ -1,7 +1,7 @@
--- What may be called
+-- Register the functions of the library
 
--- pairs does not exist at load time either. Only what puts messages in may fail at maxmemory; the combined call
--- carries settles too, so it refuses its publishes itself (see guard).
+-- `pairs` does not exist at load time. Only functions that add data may fail at maxmemory; the combined call also carries settles,
+-- so it refuses its publishes itself (see guard).
 local function offer(name, callback, flags)
   redis.register_function({ function_name = 'ps1_' .. name, callback = callback, flags = flags })
 end
@@ -43,10 +43,10 @@ offer('stats_of', FUNCTIONS.stats_of, { 'no-writes' })
 offer('peek', FUNCTIONS.peek, { 'no-writes' })
 offer('ready', FUNCTIONS.ready, { 'no-writes' })
 offer('dead', FUNCTIONS.dead, { 'no-writes' })
-offer('available', FUNCTIONS.available, { 'allow-oom' })  -- it heals a claim after a step of the clock
+offer('available', FUNCTIONS.available, { 'allow-oom' })  -- it adjusts a claim after a step of the clock
 offer('log_bindings', log_bindings, { 'no-writes' })
--- As `work`, and its last reply is the store's time. It is a function of its own: an older library does not know it, so a newer
--- process is refused before anything is written, and waits for `penstock store init`.
+-- As `work`, with the store's time as the last reply. It is a separate function, so that an older library refuses a newer process
+-- before anything is written; the process then waits for `penstock store init`.
 offer('work_timed', function(K, A)
   local replies = work(K, A)
   if type(replies) == 'table' and not replies.err then replies[#replies + 1] = num(now_ms()) end
