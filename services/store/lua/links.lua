@@ -212,7 +212,7 @@ local log_lease = on_dataset(function(K, A)
   return 1
 end)
 
--- KEYS epoch log:s log:h log:held log:gone; ARGV epoch told. Returns the state of the log. told: the last number of this
+-- KEYS epoch log:s log:h log:held log:gone; ARGV epoch known. Returns the state of the log. known: the last number of this
 -- incarnation that a neighbour holds; if it is unknown, older data was restored, and a new incarnation begins. Returns
 -- {store, incarnation, last number, place of the last entry, id of the last trimmed entry, held pairs, gone pairs}.
 local log_state = on_dataset(function(K, A)

@@ -18,10 +18,10 @@ end
 local function keep(key, text, keep_ms) call('SET', key, text, 'PX', keep_ms) end
 
 -- A[i] = origin, n, bytes, record. Returns as commit.
-local function push(Q, key, keep_ms, told, A, i)
-  if told then
+local function push(Q, key, keep_ms, stored, A, i)
+  if stored then
     if Q then count(Q, 'duplicates', 1) end
-    return told == 'done' and { 'AGAIN' } or refuse(told, 0)
+    return stored == 'done' and { 'AGAIN' } or refuse(stored, 0)
   end
   if not Q then return refuse('GONE', 0) end
   local done = publish(Q, A[i], '', A, i + 1, 1)
@@ -41,8 +41,8 @@ end
 local function close_lot(Q, number) Q.lots[number] = nil end
 
 -- Parses the lease of a pull, {qid, lot, entry, index}; nil if there is none, or it is settled.
-local function lease_of(told)
-  local qid, lot, entry, index = string.match(told or '', '^held (%S+) (%d+) (%S+) (%d+)$')
+local function lease_of(stored)
+  local qid, lot, entry, index = string.match(stored or '', '^held (%S+) (%d+) (%S+) (%d+)$')
   return qid and { qid = qid, lot = lot, entry = entry, index = tonumber(index) } or nil
 end
 
@@ -67,12 +67,12 @@ local function tell_again(Q, lease, verdict)
   end) or { 'EXPIRED' }
 end
 
-local function pulled_before(q, Q, told)
+local function pulled_before(q, Q, stored)
   if Q then count(Q, 'duplicates', 1) end
-  if told == 'empty' then return { 'EMPTY' } end
-  if told == 'settled' then return { 'EXPIRED' } end
-  local lease = lease_of(told)
-  if not lease then return refuse(told, 0) end
+  if stored == 'empty' then return { 'EMPTY' } end
+  if stored == 'settled' then return { 'EXPIRED' } end
+  local lease = lease_of(stored)
+  if not lease then return refuse(stored, 0) end
   return tell_again(Q, lease, 'AGAIN'), { 'pull', q, lease, 'AGAIN' }
 end
 
@@ -86,8 +86,8 @@ end
 
 -- Returns {DONE, eight values as in the reply of take}, {AGAIN, the same} for a repeat, {EMPTY}, {EXPIRED}: the lease has ended,
 -- {MORE}: repeat the call, as all candidates had expired, or {FAILED, why, 0}.
-local function pull(q, Q, key, keep_ms, told, largest)
-  if told then return pulled_before(q, Q, told) end
+local function pull(q, Q, key, keep_ms, stored, largest)
+  if stored then return pulled_before(q, Q, stored) end
   if not Q then return refuse('GONE', 0) end
   local out = take(Q, 1, 1)
   if #out == 1 then
@@ -119,9 +119,9 @@ end
 
 -- Settles the message that a pull leased. Returns {DONE}, {AGAIN}, {EXPIRED}: it was returned, {UNKNOWN}: the id leased nothing, or
 -- {HELD, session}: repeat the call with that session's lots.
-local function done(Q, key, told, lots)
-  if told == 'settled' then return { 'AGAIN' } end
-  local lease = lease_of(told)
+local function done(Q, key, stored, lots)
+  if stored == 'settled' then return { 'AGAIN' } end
+  local lease = lease_of(stored)
   return lease and settle(Q, key, lease, lots) or { 'UNKNOWN' }
 end
 
@@ -130,11 +130,11 @@ end
 FUNCTIONS.request = function(C, queues, A, i)
   local key, keep_ms, q, kind = C.keys[tonumber(A[i])], A[i + 1], tonumber(A[i + 2]), A[i + 3]
   local Q = queues(q)
-  local told, differs = before(key, kind == 'push' and 'push' or 'pull')
-  if kind == 'done' then return done(Q, key, not differs and told, { [A[i + 4]] = C.keys[tonumber(A[i + 5])] }) end
+  local stored, differs = before(key, kind == 'push' and 'push' or 'pull')
+  if kind == 'done' then return done(Q, key, not differs and stored, { [A[i + 4]] = C.keys[tonumber(A[i + 5])] }) end
   if differs then return refuse('DIFFERS', 0) end
-  if kind == 'push' then return push(Q, key, keep_ms, told, A, i + 4) end
-  return pull(q, Q, key, keep_ms, told, tonumber(A[i + 4]))
+  if kind == 'push' then return push(Q, key, keep_ms, stored, A, i + 4) end
+  return pull(q, Q, key, keep_ms, stored, tonumber(A[i + 4]))
 end
 
 FUNCTIONS.after_request = function(A, i) return i + 4 + LENGTH[A[i + 3]] end
