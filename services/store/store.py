@@ -11,7 +11,7 @@ from services.store.catalogue.domain_setup import DomainSetup
 from services.store.catalogue.kept_promises import KeptPromises
 from services.store.catalogue.listing import Listing
 from services.store.catalogue.peers import Peers
-from services.store.catalogue.registry import EVERYTHING, READY, Registry
+from services.store.catalogue.registry import EVERYTHING, Registry
 from services.store.catalogue.ring_nodes import RingNodes
 from services.store.model.alarms import ALARMS
 from services.store.model.client import Client, ConnectedPeer
@@ -230,6 +230,3 @@ class Store:
             found = self._wakes[name] = Wakes(self.connector, name)
             found.start()
         return found
-
-
-__all__ = ["DEFAULT_DOMAIN", "READY", "Store"]
