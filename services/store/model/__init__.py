@@ -16,7 +16,7 @@ from services.store.model.bindings import (
 from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
 from services.store.model.clock import Clock, Stamps, now
 from services.store.model.dead_letter import ID, Filter, Pattern, is_id
-from services.store.model.document import API_VERSION, Document, refuse_bool, written
+from services.store.model.document import API_VERSION, Document, refuse_bool, text_schema
 from services.store.model.duration import DURATION, UNIT_MS, Duration, format_duration
 from services.store.model.errors import (
     AccessDenied,
@@ -233,8 +233,8 @@ __all__ = [
     "released",
     "split_address",
     "split_claim",
+    "text_schema",
     "to_document",
     "to_peer_document",
     "unknown_after_commit",
-    "written",
 ]

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from services.store.model.document import Document, list_as_in, matching, written
+from services.store.model.document import Document, list_as_in, matching, text_schema
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -50,14 +50,14 @@ def check_network(text: str) -> str:
 
 
 LIST = list_as_in("[tmq, rqp]")
-EdgeName = Annotated[str, matching(EDGE, NO_EDGE), written(EDGE.pattern, 63, NO_EDGE)]
+EdgeName = Annotated[str, matching(EDGE, NO_EDGE), text_schema(EDGE.pattern, 63, NO_EDGE)]
 ClientNetwork = Annotated[
-    str, AfterValidator(check_network), written(NETWORK.pattern, MAX_NETWORK, NO_NETWORK)
+    str, AfterValidator(check_network), text_schema(NETWORK.pattern, MAX_NETWORK, NO_NETWORK)
 ]
 CertificateName = Annotated[
     str,
     matching(CERTIFICATE, NO_CERTIFICATE),
-    written(CERTIFICATE.pattern, MAX_CERTIFICATE, NO_CERTIFICATE),
+    text_schema(CERTIFICATE.pattern, MAX_CERTIFICATE, NO_CERTIFICATE),
 ]
 
 
@@ -77,6 +77,6 @@ class Access(Document):
         "URI; none = any client, with or without a certificate",
     )
 
-    def lets_in(self, edge: str) -> bool:
+    def admits_edge(self, edge: str) -> bool:
         """Return whether clients of this edge may have access."""
         return not self.edges or edge in self.edges

@@ -36,7 +36,7 @@ def is_text(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def written(pattern: str, max_length: int, message: str) -> WithJsonSchema:
+def text_schema(pattern: str, max_length: int, message: str) -> WithJsonSchema:
     """Return the JSON schema of a text checked by a validator; patterns mean the same in Python, ECMA and RE2."""
     return WithJsonSchema(
         {

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
-from services.store.model.document import API_VERSION, Document, refuse_bool, written
+from services.store.model.document import API_VERSION, Document, refuse_bool, text_schema
 from services.store.model.duration import STORED
 from services.store.model.rqp_binding import DuplicateResult, PeerName, Protocol
 
@@ -100,7 +100,7 @@ def refuse_one_address(value: object) -> object:
     return value
 
 
-Address = Annotated[str, AfterValidator(check_address), written(ADDRESS, MAX_ADDRESS, NO_ADDRESS)]
+Address = Annotated[str, AfterValidator(check_address), text_schema(ADDRESS, MAX_ADDRESS, NO_ADDRESS)]
 Addresses = Annotated[tuple[Address, ...], BeforeValidator(refuse_one_address)]
 
 
@@ -197,7 +197,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A peer whose document this version cannot read, as a newer one may have written it."""
+    """A peer whose document this version cannot read, as a newer one may have text_schema it."""
 
     name: str
     problem: str

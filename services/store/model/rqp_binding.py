@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from services.store.model.document import Document, is_text, list_as_in, refuse_bool, written
+from services.store.model.document import Document, is_text, list_as_in, refuse_bool, text_schema
 from services.store.model.duration import STORED
 from services.store.model.records import MAX_LENGTH
 
@@ -87,7 +87,7 @@ def check_peer_name(name: str) -> str:
 
 
 PeerName = Annotated[
-    str, AfterValidator(check_peer_name), written(PEER_NAME.pattern, MAX_PEER_NAME, NO_PEER_NAME)
+    str, AfterValidator(check_peer_name), text_schema(PEER_NAME.pattern, MAX_PEER_NAME, NO_PEER_NAME)
 ]
 PeerNames = Annotated[tuple[PeerName, ...], list_as_in("[warehouse, shop]")]
 

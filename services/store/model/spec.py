@@ -28,7 +28,7 @@ from pydantic import (
 
 from services.store.model.access_lists import Access
 from services.store.model.bindings import Bindings, contradiction
-from services.store.model.document import API_VERSION, Document, refuse_bool, written
+from services.store.model.document import API_VERSION, Document, refuse_bool, text_schema
 from services.store.model.duration import MAX_NUMBER, STORED, Duration, format_duration
 from services.store.model.keys import REGISTRY_DOMAIN
 from services.store.model.rqp_binding import Protocol, Remote, number_name
@@ -80,7 +80,7 @@ DomainName = Annotated[
     AfterValidator(check_domain),
 ]
 AckLevel = Annotated[
-    str, AfterValidator(check_ack_level), written(f"(?:{ACK_LEVEL.pattern})?", 13, NO_ACK_LEVEL)
+    str, AfterValidator(check_ack_level), text_schema(f"(?:{ACK_LEVEL.pattern})?", 13, NO_ACK_LEVEL)
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from services.store.model.document import Document, list_as_in, matching, written
+from services.store.model.document import Document, list_as_in, matching, text_schema
 
 TAG = re.compile(r"[^\x00-\x20*]+")  # pubsub.md 2
 OPTIONAL_TAG = re.compile(f"(?:{TAG.pattern})?")
@@ -25,12 +25,12 @@ def check_length(pattern: str) -> str:
     return pattern
 
 
-Tag = Annotated[str, matching(OPTIONAL_TAG, NO_TAG), written(OPTIONAL_TAG.pattern, MAX_TAG, NO_TAG)]
+Tag = Annotated[str, matching(OPTIONAL_TAG, NO_TAG), text_schema(OPTIONAL_TAG.pattern, MAX_TAG, NO_TAG)]
 Pattern = Annotated[
     str,
     matching(PATTERN, NO_PATTERN),
     AfterValidator(check_length),
-    written(PATTERN.pattern, MAX_PATTERN, NO_PATTERN),
+    text_schema(PATTERN.pattern, MAX_PATTERN, NO_PATTERN),
 ]
 Patterns = Annotated[tuple[Pattern, ...], list_as_in("[order.new, 'audit.*']")]
 

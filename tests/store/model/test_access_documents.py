@@ -31,8 +31,8 @@ def test_document_round_trips() -> None:
 
 def test_default_access_admits_every_client() -> None:
     assert read({}).access == Access()
-    assert Access().lets_in("tmq")
-    assert not Access(edges=("rqp",)).lets_in("tmq")
+    assert Access().admits_edge("tmq")
+    assert not Access(edges=("rqp",)).admits_edge("tmq")
 
 
 @pytest.mark.parametrize(
