@@ -40,20 +40,27 @@ class Numbers:
 
     def held(self, protocol: str, number: int) -> Queue | None:
         """Return the queue from the cache, or None."""
-        return self._held(number_name(protocol, number))
+        name = number_name(protocol, number)
+        queue = self._found.get(name)
+        return queue if queue is not None and name in queue.spec.numbers() else None
 
     def lacks(self, protocol: str, number: int) -> bool:
         """Return whether the number is known to be unused, during a flood of lookups."""
-        return self._lacks(number_name(protocol, number))
+        if not self._followed or asyncio.get_running_loop().time() >= self._busy_until:
+            return False
+        if self._all is not None:
+            return number_name(protocol, number) not in self._all
+        if self._listing is None:
+            self._listing = asyncio.create_task(self._list(), name="list of numbers")
+        return False
 
     async def ask(self, protocol: str, number: int) -> Queue:
         """Return the queue with this number. Raises QueueUnknown, StoreUnavailable."""
-        name = number_name(protocol, number)
-        if (held := self._held(name)) is not None:
+        if (held := self.held(protocol, number)) is not None:
             return held
-        if self._lacks(name):
+        name, before = number_name(protocol, number), self._changes
+        if self.lacks(protocol, number):
             raise QueueUnknown(f"there is no queue with the number {name}")
-        before = self._changes
         queue = await self._find(name)
         if self._followed and before == self._changes:
             self._found[name] = queue
@@ -67,19 +74,6 @@ class Numbers:
             return await self._sharing.ask(name)
         finally:
             self._lookups -= 1
-
-    def _held(self, name: str) -> Queue | None:
-        queue = self._found.get(name)
-        return queue if queue is not None and name in queue.spec.numbers() else None
-
-    def _lacks(self, name: str) -> bool:
-        if not self._followed or asyncio.get_running_loop().time() >= self._busy_until:
-            return False
-        if self._all is not None:
-            return name not in self._all
-        if self._listing is None:
-            self._listing = asyncio.create_task(self._list(), name="list of numbers")
-        return False
 
     async def _list(self) -> None:
         before = self._changes

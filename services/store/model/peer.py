@@ -197,7 +197,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A peer whose document this version cannot read, as a newer one may have text_schema it."""
+    """A peer whose document this version cannot read, as a newer one may have written it."""
 
     name: str
     problem: str
