@@ -9,7 +9,7 @@ import pytest
 
 from tests.chart.chart import NAME, nested, render
 from tests.chart.rules import ON, ROOT, RULE, RULES, alerts, rules
-from tools.runbooks import affects, pages
+from tools.runbooks import impact, pages
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
 
@@ -59,7 +59,7 @@ def test_runbooks_are_complete(own: dict[str, Any]) -> None:
     """They say who is affected; commands have their namespace, and names of other alerts are links."""
     for name in own:
         text = (RUNBOOKS / f"{name}.md").read_text()
-        assert affects(text), name
+        assert impact(text), name
         for command in re.findall(r"kubectl (?:logs|get pods|exec|describe pod)[^`\n]*", text):
             assert "-n NAMESPACE" in command, (name, command)
         plain = re.sub(r"\[\w+\]\(\w+\.md\)", "", text)

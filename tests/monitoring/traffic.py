@@ -80,7 +80,7 @@ class Traffic:
 
     def _line(self, edge: str, listener: str) -> Any:
         host, port = self.place(edge, listener)
-        return self._script.Line(f"tcp://{host}:{port}")
+        return self._script.Connection(f"tcp://{host}:{port}")
 
     def _once(self, edge: str, listener: str, speak: Callable[[Any], object]) -> None:
         with contextlib.closing(self._line(edge, listener)) as line:
@@ -109,7 +109,7 @@ class Traffic:
 
     def _nonsense(self) -> None:
         self._once("tmq", "document", lambda line: line.send(b"\xff" * 16))
-        self._once("pubsub", "text", lambda line: (line.send(b"NONSENSE\n"), line.line()))
+        self._once("pubsub", "text", lambda line: (line.send(b"NONSENSE\n"), line.read_line()))
 
     def _text(self) -> None:
         self._once("pubsub", "text", lambda line: self._script.through_pubsub(line, "news"))

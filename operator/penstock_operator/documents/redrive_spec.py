@@ -22,7 +22,7 @@ from services.store.model import (
     Metadata,
     QueueName,
     refuse_bool,
-    written,
+    text_schema,
 )
 
 MAX_RATE = 1_000_000
@@ -31,7 +31,7 @@ NO_REASON = (
     "a reason consists of lower-case letters, digits and underscores, as shown by `penstock dead list`"
 )
 
-ReasonName = Annotated[str, Field(pattern=f"^{REASON}$"), written(REASON, 63, NO_REASON)]
+ReasonName = Annotated[str, Field(pattern=f"^{REASON}$"), text_schema(REASON, 63, NO_REASON)]
 
 
 class RedriveFilter(Document):

@@ -76,7 +76,7 @@ def _remote_rules(protocol: Protocol) -> tuple[Rule, Rule]:
         Rule(
             "spec.remote",
             f'self.protocol != "{protocol}" || has(self.{wanted})',
-            f"protocol {protocol} needs {wanted}, the number of the target queue",
+            f"protocol {protocol} needs {wanted}, the number of the remote queue",
         ),
         Rule(
             "spec.remote",
@@ -107,7 +107,7 @@ QUEUE_RULES = (
     Rule(
         "spec",
         f'self.domain == "{LOG_DOMAIN}" || {_NO_TEXT}',
-        f"bindings.text needs domain '{LOG_DOMAIN}', where the text service's log is",
+        f"bindings.text needs domain '{LOG_DOMAIN}', which holds the text service's log",
     ),
     Rule("spec", f"{_WHOEVER} || {_NO_TEXT}", TEXT_HAS_NO_CLIENT_IDENTITY),
     Rule("spec", f"{_WHOEVER} || !has(self.bindings.ring.inbox)", RING_HAS_NO_CLIENT_IDENTITY),
@@ -123,8 +123,8 @@ QUEUE_RULES = (
     Rule(
         "spec",
         f"!has(self.remote) || !({_HAS_NUMBERS})",
-        "remote excludes bindings.rqpMca.queueId, bindings.rqpCast.key and bindings.ring: messages would loop "
-        "between two systems",
+        "remote cannot be combined with bindings.rqpMca.queueId, bindings.rqpCast.key or bindings.ring: two "
+        "systems could forward a message to each other for ever",
     ),
     *_remote_rules(Protocol.MCA),
     *_remote_rules(Protocol.CAST),
@@ -136,7 +136,7 @@ QUEUE_RULES = (
     Rule(
         "spec.bindings.ring",
         "!has(self.inbox) || !has(self.outbox) || self.inbox != self.outbox",
-        "inbox and outbox must be of different groups: messages would loop",
+        "inbox and outbox are both of one group: messages would loop; choose two groups",
     ),
 )
 
@@ -145,7 +145,7 @@ PEER_RULES = (
         Rule(
             "spec",
             f'!has(self.{to_camel(name)}) || self.protocol == "{protocol}"',
-            f"{to_camel(name)} only applies to protocol {protocol}: remove it",
+            f"{to_camel(name)} applies to protocol {protocol} only: remove it",
         )
         for name, protocol in OF_ONE_PROTOCOL.items()
     ),

@@ -12,7 +12,7 @@ from services.cli.terminal.exits import not_found
 from services.cli.terminal.output import Output
 from services.cli.terminal.text import age, count
 from services.store import Store
-from services.store.catalogue import Group, Seen, groups
+from services.store.catalogue import Group, NodeState, groups
 
 COLUMNS = ("node", "predecessor", "successor", "leader", "members#", "last break", "written")
 
@@ -51,7 +51,7 @@ def _show(output: Output, group: Group) -> None:
     output.table(COLUMNS, _rows(group.nodes))
     for seen in group.nodes:
         if seen.is_away:
-            output.line(f"{seen.name} is not taking part: {seen.told['away']}")
+            output.line(f"{seen.name} is not taking part: {seen.state['away']}")
 
 
 def _line(group: Group) -> str:
@@ -69,9 +69,9 @@ def _shape(group: Group) -> str:
     return "several rings" if any(each.is_closed for each in group.chains) else "no ring"
 
 
-def _rows(nodes: Iterable[Seen]) -> Iterator[tuple[str, ...]]:
+def _rows(nodes: Iterable[NodeState]) -> Iterator[tuple[str, ...]]:
     for seen in nodes:
-        told = seen.told
+        told = seen.state
         yield (
             seen.name,
             _link(told.get("predecessor"), seen),
@@ -93,19 +93,19 @@ def _leader(told: dict[str, Any]) -> str:
     return "none" if leader == told.get("name") else f"none, was {leader}"
 
 
-def _link(link: dict[str, Any] | None, seen: Seen) -> str:
+def _link(link: dict[str, Any] | None, seen: NodeState) -> str:
     """Return the neighbour's name or address, and since when it is linked."""
     if link is None:
         return "none"
     return f"{link['name'] or link['address']}, {_since(link['since_s'], seen)}"
 
 
-def _last_break(last: dict[str, Any] | None, seen: Seen) -> str:
+def _last_break(last: dict[str, Any] | None, seen: NodeState) -> str:
     if last is None:
         return "none"
     return f"{last['side']}, {_since(last['ago_s'], seen)} ago: {last['why']}"
 
 
-def _since(age_s: float, seen: Seen) -> str:
+def _since(age_s: float, seen: NodeState) -> str:
     """Return the present age of what was age_s old when the node wrote it."""
     return age(round(age_s * 1000) + seen.written_ms)

@@ -131,7 +131,7 @@ def test_peer_names_are_unique_among_peers(shell: Shell) -> None:
             "{protocol: rqp-mca, addresses: [a], tls: true}",
             "spec.tls: unknown; allowed: protocol, addresses, ",
         ),
-        ("{protocol: rqp-cast, addresses: [a], window: 5}", "spec: window is of protocol rqp-mca alone"),
+        ("{protocol: rqp-cast, addresses: [a], window: 5}", "spec: window applies to protocol rqp-mca only"),
     ],
 )
 def test_invalid_documents_are_refused(shell: Shell, spec: str, says: str) -> None:

@@ -100,7 +100,7 @@ def test_user_is_set_on_every_server_and_survives_failovers(
     fail_over(topology, old)
     alone.run("put", "orders", "two")
     told = alone.run(*apply, stdin=PASSWORD.encode(), code=1, REDIS_URL=admin)
-    assert f"127.0.0.1:{old.port}: the user edge could not be set there" in told.err
+    assert f"127.0.0.1:{old.port}: user edge could not be set there" in told.err
     old.restart()
     assert b"user edge on" in b"".join(old.call("ACL", "LIST"))
     assert alone.run("get", "orders", "--all").text.split() == ["one", "two"]

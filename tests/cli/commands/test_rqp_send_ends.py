@@ -50,7 +50,7 @@ def test_returned_message_dies(quiet: Shell) -> None:
     assert told == {"queue": GOAL, "state": "dead", "reason": "no_receiver"}
     complaint = json.loads(said)
     assert complaint["error"] == "no_receiver"
-    assert complaint["message"].endswith("): nobody has it")
+    assert complaint["message"].endswith(": nobody has it")
     letter = quiet.run("dead", "list", GOAL, "--json").object["id"]
     assert f"it became dead letter {letter} of {GOAL}" in complaint["message"]
 

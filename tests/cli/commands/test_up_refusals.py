@@ -131,7 +131,7 @@ def test_data_lost_while_running_ends_up(alone: Shell, log: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes a network namespace")
-def test_simultaneous_starts_keep_one_per_listeners(tmp_path: Path) -> None:
+def test_simultaneous_starts(tmp_path: Path) -> None:
     """Binding decides: of two with the default ports one stays, besides one with other listeners."""
     alike = [shell_without(tmp_path / name, *ANY_PORT) for name in ("a", "b")]
     own = shell_without(tmp_path / "own", "PENSTOCK_CONSOLE__PORT", "PENSTOCK_HEALTH__PORT")
