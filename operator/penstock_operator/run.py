@@ -92,13 +92,13 @@ async def _end(tasks: Collection[asyncio.Task[None]], others: Collection[asyncio
     A task group that is ending does not pass on a second cancellation, so that the tasks in it are cancelled directly.
     others: tasks from before, which are left alone.
     """
-    wanted: set[asyncio.Task[Any]] = set(tasks)
+    pending: set[asyncio.Task[Any]] = set(tasks)
     left = set(tasks)
     while left:
-        for task in wanted:
+        for task in pending:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=CANCEL_S)
-        wanted = asyncio.all_tasks().difference(others)
+        pending = asyncio.all_tasks().difference(others)
 
 
 async def refused(api: Api) -> ApiError | None:

@@ -55,7 +55,7 @@ class RedriveSpec(Document):
     )
     dry_run: bool = Field(False, description="only count the dead letters")
 
-    def wanted(self, began_ms: int) -> Filter:
+    def letter_filter(self, began_ms: int) -> Filter:
         """Return the filter of a redrive that began then; letters that die later are excluded."""
         until_ms = max(1, began_ms - self.filter.older_than)  # 0 would mean no limit
         return Filter(self.filter.reasons, self.filter.origin, died_until_ms=until_ms)

@@ -71,12 +71,12 @@ def _lets_in(edge: str) -> str:
 
 
 def _remote_rules(protocol: Protocol) -> tuple[Rule, Rule]:
-    wanted, other = _NUMBER_THERE[protocol], _NUMBER_THERE[_other(protocol)]
+    needed, other = _NUMBER_THERE[protocol], _NUMBER_THERE[_other(protocol)]
     return (
         Rule(
             "spec.remote",
-            f'self.protocol != "{protocol}" || has(self.{wanted})',
-            f"protocol {protocol} needs {wanted}, the number of the remote queue",
+            f'self.protocol != "{protocol}" || has(self.{needed})',
+            f"protocol {protocol} needs {needed}, the number of the remote queue",
         ),
         Rule(
             "spec.remote",

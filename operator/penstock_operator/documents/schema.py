@@ -56,11 +56,11 @@ def _structural(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Sch
 
 
 def _resolved(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
-    """Resolve a reference or the one alternative that is not null; keys beside it take precedence."""
-    beside = {key: value for key, value in given.items() if key not in ("$ref", "anyOf")}
+    """Resolve a reference or the one alternative that is not null; sibling keys take precedence."""
+    siblings = {key: value for key, value in given.items() if key not in ("$ref", "anyOf")}
     for inner in _inner(given, definitions):
-        return {**_resolved(inner, definitions), **beside}
-    return beside
+        return {**_resolved(inner, definitions), **siblings}
+    return siblings
 
 
 def _inner(given: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -25,15 +25,15 @@ def declared_peers(
     """Return a verdict for each resource, and the peers by name; the oldest resource gets the name."""
     verdicts: list[tuple[Resource, Verdict]] = []
     holders: dict[str, Resource] = {}
-    wanted: dict[str, DesiredPeer] = {}
+    desired: dict[str, DesiredPeer] = {}
     for resource in sorted(resources, key=lambda each: each.age_rank):
         spec, fault = read_peer(resource)
         verdict = _verdict(resource, fault, holders.get(resource.key.name))
         if verdict.ready is Ready.YES and spec is not None:
             holders[resource.key.name] = resource
-            wanted[resource.key.name] = DesiredPeer(spec, owner_of(resource.key))
+            desired[resource.key.name] = DesiredPeer(spec, owner_of(resource.key))
         verdicts.append((resource, verdict))
-    return verdicts, wanted
+    return verdicts, desired
 
 
 def _verdict(resource: Resource, fault: str, older: Resource | None) -> Verdict:
@@ -53,8 +53,10 @@ def _verdict(resource: Resource, fault: str, older: Resource | None) -> Verdict:
 def unfit(odd: Mapping[str, str | None], protocol: Protocol) -> str:
     """Return what is wrong with these peers of a Queue, '' if nothing. odd: their protocols; None: no such Peer."""
     missing = [name for name, spoken in odd.items() if spoken is None]
-    says = [f"there is no Peer {', '.join(missing)}: create it"] if missing else []
+    problems = [f"there is no Peer {', '.join(missing)}: create it"] if missing else []
     for name, spoken in odd.items():
         if spoken is not None:
-            says.append(f"Peer {name} uses {spoken}, not the Queue's protocol {protocol}: name another Peer")
-    return "; ".join([*says, "messages wait until then"]) if says else ""
+            problems.append(
+                f"Peer {name} uses {spoken}, not the Queue's protocol {protocol}: name another Peer"
+            )
+    return "; ".join([*problems, "messages wait until then"]) if problems else ""

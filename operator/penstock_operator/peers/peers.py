@@ -98,17 +98,17 @@ class Peers:
     async def reconcile(self) -> str:
         """Reconcile all peers; return what the store could not do, '' if nothing. Raises ApiError."""
         found, resources = found_in(self._mirror.of(Kind.SLICE)), self._mirror.of(Kind.PEER)
-        verdicts, wanted = declared_peers(resources)
-        declared = {name: one.spec for name, one in wanted.items()}
+        verdicts, desired = declared_peers(resources)
+        declared = {name: one.spec for name, one in desired.items()}
         for name, spec in discovered_peers(found, self._own_store).items():
-            wanted.setdefault(name, DesiredPeer(spec, self._discoverer))
-        troubles = await self._write_differences(wanted, resources, {one.name for one in found})
+            desired.setdefault(name, DesiredPeer(spec, self._discoverer))
+        troubles = await self._write_differences(desired, resources, {one.name for one in found})
         self._verdicts = {
             each.key: (each, troubles.get(each.key.name, verdict) if verdict.ready is Ready.YES else verdict)
             for each, verdict in verdicts
         }
         self._enqueue({*self._verdicts})
-        specs = [spec for name, spec in declared.items() if name in wanted]
+        specs = [spec for name, spec in declared.items() if name in desired]
         await self._rqprc.keep(rqprc(found, self._own_store, specs))
         return next((one.message for one in troubles.values() if one.ready is Ready.UNKNOWN), "")
 
@@ -119,44 +119,44 @@ class Peers:
             await self._statuses.settle(resource, found[1])
 
     async def _write_differences(
-        self, wanted: dict[str, DesiredPeer], resources: list[Resource], discovered: set[str]
+        self, desired: dict[str, DesiredPeer], resources: list[Resource], discovered: set[str]
     ) -> dict[str, Verdict]:
         """Write the differences to the store; return a verdict for each peer that failed, by name.
 
-        Peers of other operators are dropped from `wanted`. discovered: names of all discovered ports.
+        Peers of other operators are dropped from `desired`. discovered: names of all discovered ports.
         """
         try:
             stored = {peer.name: peer for peer in await self._store.peers.all()}
         except StoreError as error:
-            return dict.fromkeys(wanted, refused(error)) or {"": refused(error)}
-        strange = self._foreign_peers(wanted, stored)
+            return dict.fromkeys(desired, refused(error)) or {"": refused(error)}
+        strange = self._foreign_peers(desired, stored)
         for name in strange:
-            del wanted[name]
-        gone = {
-            name for name, peer in stored.items() if name not in wanted and self._is_gone(peer, discovered)
+            del desired[name]
+        deleted = {
+            name for name, peer in stored.items() if name not in desired and self._is_gone(peer, discovered)
         }
-        other = {name: one for name, one in wanted.items() if self._differs(stored.get(name), one)}
-        deletions = [(name, partial(self._store.peers.delete, name)) for name in sorted(gone)]
+        other = {name: one for name, one in desired.items() if self._differs(stored.get(name), one)}
+        deletions = [(name, partial(self._store.peers.delete, name)) for name in sorted(deleted)]
         writes = [(name, partial(self._apply, name, one, stored.get(name))) for name, one in other.items()]
         failed = await _write_all(deletions)
         failed |= await _write_all(writes)
         protocols = {
-            name: _protocol(peer) for name, peer in stored.items() if name not in gone - failed.keys()
+            name: _protocol(peer) for name, peer in stored.items() if name not in deleted - failed.keys()
         }
         protocols |= {name: one.spec.protocol.value for name, one in other.items() if name not in failed}
         waiting = {name for name, error in failed.items() if isinstance(error, UNSETTLED)}
-        self._take(wanted, protocols, [each for each in resources if each.key.name not in waiting])
+        self._take(desired, protocols, [each for each in resources if each.key.name not in waiting])
         return strange | {name: refused(error) for name, error in failed.items()}
 
     async def _apply(self, name: str, one: DesiredPeer, stored: Peer | Unreadable | None) -> None:
         _log_adoption(stored, one)
         await self._store.peers.apply(name, one.spec, one.owner)
 
-    def _foreign_peers(self, wanted: dict[str, DesiredPeer], stored: StoredPeers) -> dict[str, Verdict]:
+    def _foreign_peers(self, desired: dict[str, DesiredPeer], stored: StoredPeers) -> dict[str, Verdict]:
         """Return a verdict for each peer that belongs to a resource in a namespace that is not watched."""
         found = {}
-        for name in wanted.keys() & stored.keys():
-            ours, theirs = owning_key(wanted[name].owner), owning_key(stored[name].owner)
+        for name in desired.keys() & stored.keys():
+            ours, theirs = owning_key(desired[name].owner), owning_key(stored[name].owner)
             if ours and theirs and ours != theirs and not self._knows(Kind.PEER, theirs[0]):
                 text = (
                     f"peer {name!r} belongs to a Peer in namespace {theirs[0]!r}, which another operator manages: "
@@ -180,31 +180,31 @@ class Peers:
         key = owning_key(owner)
         return key is not None and self._knows(Kind.PEER, key[0])
 
-    def _differs(self, stored: object, wanted: DesiredPeer) -> bool:
+    def _differs(self, stored: object, desired: DesiredPeer) -> bool:
         """Return whether to write the peer. Unreadable ones are replaced; discovery never overrides a declaration.
 
         A correct peer that another operator discovered stays that operator's. A peer of a deleted resource is replaced.
         """
         if not isinstance(stored, Peer):
             return True
-        if not wanted.owner.startswith(DISCOVERED):
-            return stored.spec != wanted.spec or stored.owner != wanted.owner
+        if not desired.owner.startswith(DISCOVERED):
+            return stored.spec != desired.spec or stored.owner != desired.owner
         if stored.owner.startswith(DISCOVERED):
-            return stored.spec != wanted.spec
+            return stored.spec != desired.spec
         return self._is_of_resources(stored.owner) or stored.owner.startswith(RELEASED)
 
     def _take(
-        self, wanted: dict[str, DesiredPeer], protocols: dict[str, str], resources: list[Resource]
+        self, desired: dict[str, DesiredPeer], protocols: dict[str, str], resources: list[Resource]
     ) -> None:
         """Record the pass. protocols: of the peers now in the store. resources: those with a final result."""
         self._seen = {each.uid: each.generation for each in resources}
         unwritten = frozenset(each.key.name for each in resources) - protocols.keys()
         changed = (protocols, unwritten) != (self._protocols, self._unwritten)
         self._protocols, self._unwritten = protocols, unwritten
-        found = sum(one.owner.startswith(DISCOVERED) for one in wanted.values())
-        self._metrics.peers.labels("resources").set(len(wanted) - found)
+        found = sum(one.owner.startswith(DISCOVERED) for one in desired.values())
+        self._metrics.peers.labels("resources").set(len(desired) - found)
         self._metrics.peers.labels("discovered").set(found)
-        self._metrics.peers.labels("others").set(len(protocols.keys() - wanted.keys()))
+        self._metrics.peers.labels("others").set(len(protocols.keys() - desired.keys()))
         if changed:
             self._on_change()
 
@@ -235,10 +235,10 @@ def _protocol(peer: Peer | Unreadable) -> str:
     return peer.spec.protocol.value if isinstance(peer, Peer) else ""
 
 
-def _log_adoption(stored: Peer | Unreadable | None, wanted: DesiredPeer) -> None:
+def _log_adoption(stored: Peer | Unreadable | None, desired: DesiredPeer) -> None:
     if stored is None or owning_key(stored.owner) or stored.owner.startswith(DISCOVERED):
         return
-    if owning_key(wanted.owner):
+    if owning_key(desired.owner):
         fields = {"action": "peer_adopted", "peer": stored.name, "owner": stored.owner}
         log.info(
             "peer %r, owned by %r until now, was adopted by a resource",

@@ -100,10 +100,10 @@ class Claimants:
     def _group(self, keys: Iterable[Key]) -> set[Key]:
         """Return the transitive closure of conflicting Queues."""
         found = {key for key in keys if key in self._declared}
-        fresh, seen = [*found], set[Place]()
+        fresh, visited = [*found], set[Place]()
         while fresh:
-            for place in self._leading(fresh.pop()) - seen:
-                seen.add(place)
+            for place in self._leading(fresh.pop()) - visited:
+                visited.add(place)
                 fresh += self._at[place] - found
                 found |= self._at[place]
         return found

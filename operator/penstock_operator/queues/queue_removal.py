@@ -63,7 +63,7 @@ class QueueRemoval:
             return None
         try:
             dead = await self._dead_letters(queue)
-            gone = await self._store.catalogue.delete(
+            messages = await self._store.catalogue.delete(
                 queue, if_empty=policy == DeletionPolicy.DELETE_IF_EMPTY
             )
         except QueueNotEmpty as error:
@@ -71,7 +71,7 @@ class QueueRemoval:
             return RemovalResult(Outcome.KEPT, Severity.WARNING, text)
         except QueueUnknown:
             return None
-        text = f"the queue was deleted with {gone} messages and {dead} dead letters"
+        text = f"the queue was deleted with {messages} messages and {dead} dead letters"
         return RemovalResult(Outcome.REMOVED, Severity.NORMAL, text)
 
     async def _dead_letters(self, queue: Queue) -> int:

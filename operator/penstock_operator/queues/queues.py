@@ -125,16 +125,16 @@ class Queues:
         """Release the queue's numbers except `keeps`. The messages stay and are reached by the queue's name."""
         if found is None or found.owner != owner_of(declared.resource.key):
             return
-        if gone := set(found.spec.numbers()).difference(keeps):
+        if freed := set(found.spec.numbers()).difference(keeps):
             await self._store.catalogue.declare(
-                found.name, _without(gone, found.spec), found.owner, replace=True
+                found.name, _without(freed, found.spec), found.owner, replace=True
             )
-            self._wake(gone)
+            self._wake(freed)
 
-    def _wake(self, gone: set[str]) -> None:
+    def _wake(self, freed: set[str]) -> None:
         """Queue the Queues that wait for one of these claims."""
-        free = {split_claim(claim)[0] for claim in gone}
-        for key in [key for key, wanted in self._waiting.items() if wanted & free]:
+        free = {split_claim(claim)[0] for claim in freed}
+        for key in [key for key, claims in self._waiting.items() if claims & free]:
             del self._waiting[key]
             self._again(key)
 

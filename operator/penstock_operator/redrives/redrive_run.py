@@ -149,7 +149,7 @@ class RedriveRun:
         await letters.check_reasons(self._spec.filter.reasons)
         began_ms = await self._store.now_ms()
         matched = 0
-        async for _ in letters.matching(self._spec.wanted(began_ms), octets=0):
+        async for _ in letters.matching(self._spec.letter_filter(began_ms), octets=0):
             matched += 1
         return Progress(began_ms, matched, 0, matched, source.qid)
 
@@ -159,7 +159,7 @@ class RedriveRun:
         progress = self._after(progress, await self._moved(letters, progress), 0)
         while True:
             left = 0
-            async for page in letters.pages(self._spec.wanted(progress.began_ms), pace.step):
+            async for page in letters.pages(self._spec.letter_filter(progress.began_ms), pace.step):
                 left += len(page)
                 progress = await self._page(letters, target, page, progress, pace)
             if not left:

@@ -68,9 +68,9 @@ def complete(progress: Progress, spec: RedriveSpec) -> Callable[[Progress | None
     if spec.dry_run:
         text = f"{progress.matched} dead letters match; none were moved (dryRun)"
         return lambda _: Verdict(Ready.YES, Reason.COMPLETE, text, progress.fields())
-    gone = progress.matched - progress.moved
+    missing = progress.matched - progress.moved
     text = f"moved {progress.moved} dead letters to {spec.target or spec.source}"
-    text += f"; {gone} were gone before they could be moved" if gone > 0 else ""
+    text += f"; {missing} were gone before they could be moved" if missing > 0 else ""
     return lambda _: Verdict(Ready.YES, Reason.COMPLETE, text, progress.fields())
 
 

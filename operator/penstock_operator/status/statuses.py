@@ -63,12 +63,12 @@ class Statuses:
         self._reasons[resource.key] = verdict.reason
         now = self._clock()
         new = status_of(resource.status, verdict, resource.generation, datetime.now(UTC))
-        says = differs(resource.status, new)
+        is_new = differs(resource.status, new)
         is_due = now - self._written.get(resource.key, -counts_s) >= counts_s
         turns = _turns(resource, verdict)
         if turns:  # with a nearly full target it alternates all the time
-            says = says and (is_due or now - self._turned.get(resource.key, -TURNS_S) >= TURNS_S)
-        if not says and not (is_due and counts_differ(resource.status, new)):
+            is_new = is_new and (is_due or now - self._turned.get(resource.key, -TURNS_S) >= TURNS_S)
+        if not is_new and not (is_due and counts_differ(resource.status, new)):
             return
         try:
             written = await self._api.apply_status(resource, new)
@@ -79,7 +79,7 @@ class Statuses:
         if verdict.ready is Ready.UNKNOWN and _ready_state(resource)[0] != Ready.UNKNOWN:
             self._known[resource.key] = (resource.uid, _ready_state(resource))
         self._written[resource.key] = now
-        if turns and says:
+        if turns and is_new:
             self._turned[resource.key] = now
         self._metrics.statuses.labels(resource.key.kind).inc()
         known = self._mirror.get(resource.key)

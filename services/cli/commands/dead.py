@@ -48,14 +48,14 @@ async def _letters(store: Store, name: str) -> tuple[Queue, DeadLetters]:
 )
 @filtered
 @store_command
-async def list_(store: Store, output: Output, queue: str, limit: int, wanted: Filter) -> None:
+async def list_(store: Store, output: Output, queue: str, limit: int, letter_filter: Filter) -> None:
     """List dead letters of QUEUE, oldest first."""
     _, letters = await _letters(store, queue)
-    await letters.check_reasons(wanted.reasons)
+    await letters.check_reasons(letter_filter.reasons)
     now_ms = await store.now_ms()
     rows: list[list[str]] = []
     octets = WHOLE if output.as_json else PREVIEW_OCTETS
-    async for letter in letters.matching(wanted, octets=octets):
+    async for letter in letters.matching(letter_filter, octets=octets):
         if limit and len(rows) == limit:
             output.note(f"only the first {limit:,} are shown; use -n 0 for all")
             break
@@ -127,9 +127,9 @@ def _per_second(_: click.Context, __: click.Parameter, value: str | None) -> int
 # Redriving and purging ---------------------------------------------------------------------------------------------
 
 
-async def _number(output: Output, letters: DeadLetters, wanted: Filter, everything: bool) -> int:
+async def _number(output: Output, letters: DeadLetters, letter_filter: Filter, everything: bool) -> int:
     """Return how many letters are selected; the total is known without reading them."""
-    return await letters.count() if everything else (await reasons_of(output, letters, wanted)).total()
+    return await letters.count() if everything else (await reasons_of(output, letters, letter_filter)).total()
 
 
 def _dry_run(output: Output, verb: str, reasons: Counter[str]) -> None:
@@ -150,7 +150,7 @@ def _dry_run(output: Output, verb: str, reasons: Counter[str]) -> None:
 @click.option("--dry-run", is_flag=True, help="only count them by reason")
 @store_command
 async def redrive(
-    store: Store, output: Output, queue: str, everything: bool, wanted: Filter, **given: Any
+    store: Store, output: Output, queue: str, everything: bool, letter_filter: Filter, **given: Any
 ) -> None:
     """Put dead letters back at the end of QUEUE.
 
@@ -158,19 +158,19 @@ async def redrive(
     the same command continues with the letters that are left. A dry run validates the target too, and fails if that
     is full, for example.
     """
-    wanted = selection(everything, wanted)
+    letter_filter = selection(everything, letter_filter)
     source, letters = await _letters(store, queue)
-    wanted = await letters.until_now(wanted)  # later dead letters were not counted
+    letter_filter = await letters.until_now(letter_filter)  # later dead letters were not counted
     goal = await store.catalogue.find(given["target"]) if given["target"] is not None else source
     if given["dry_run"]:
-        _dry_run(output, "redriven", await reasons_of(output, letters, wanted))
+        _dry_run(output, "redriven", await reasons_of(output, letters, letter_filter))
         await letters.try_target(goal)
         return
-    number = await _number(output, letters, wanted, everything)
+    number = await _number(output, letters, letter_filter, everything)
     require_matches(number, queue)
-    unknown = max(0, len(set(wanted.ids)) - number)
+    unknown = max(0, len(set(letter_filter.ids)) - number)
     with output.progress("redriven", number) as advance:
-        moved, missing, failure = await _redrive(letters, wanted, goal, given["rate"], advance)
+        moved, missing, failure = await _redrive(letters, letter_filter, goal, given["rate"], advance)
     if unknown:
         output.note(f"{count(unknown, 'id')} not found")
     output.line(f"redrove {count(moved, 'dead letter')} into {goal.name}")
@@ -184,12 +184,12 @@ async def redrive(
 
 
 async def _redrive(
-    letters: DeadLetters, wanted: Filter, goal: Queue, rate: int, advance: Advance
+    letters: DeadLetters, letter_filter: Filter, goal: Queue, rate: int, advance: Advance
 ) -> tuple[int, int, Failure | None]:
     """Return how many letters were moved, how many were gone already, and the error that stopped it, if any."""
     moved, missing = 0, 0
     try:
-        async for done in redrive_steps(letters, wanted, goal, Pace(rate)):
+        async for done in redrive_steps(letters, letter_filter, goal, Pace(rate)):
             moved, missing = moved + done.moved, missing + done.missing
             advance(done.moved + done.missing)
             if done.stopped is not None:
@@ -208,26 +208,26 @@ async def _redrive(
 @click.option("--dry-run", is_flag=True, help="only count them by reason")
 @store_command
 async def purge(
-    store: Store, output: Output, queue: str, everything: bool, wanted: Filter, **given: Any
+    store: Store, output: Output, queue: str, everything: bool, letter_filter: Filter, **given: Any
 ) -> None:
     """Permanently delete dead letters.
 
     Without --yes, asks to type the queue's name.
     """
-    wanted = selection(everything, wanted)
+    letter_filter = selection(everything, letter_filter)
     source, letters = await _letters(store, queue)
-    wanted = await letters.until_now(wanted)  # later dead letters were not counted
+    letter_filter = await letters.until_now(letter_filter)  # later dead letters were not counted
     if given["dry_run"]:
-        _dry_run(output, "purged", await reasons_of(output, letters, wanted))
+        _dry_run(output, "purged", await reasons_of(output, letters, letter_filter))
         return
-    number = await _number(output, letters, wanted, everything)
+    number = await _number(output, letters, letter_filter, everything)
     require_matches(number, queue)
     what = f"{count(number, 'dead letter')} of {source.name}"
     if not given["yes"]:
         output.confirm_deletion(what, source.name)
     purged = 0
     with output.progress("purged", number) as advance:
-        async for page in letters.pages(wanted, PAGE):
+        async for page in letters.pages(letter_filter, PAGE):
             purged += await letters.purge(page)
             advance(len(page))
     output.line(f"purged {count(purged, 'dead letter')} of {source.name}")

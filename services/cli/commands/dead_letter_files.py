@@ -77,7 +77,9 @@ def _chosen() -> DeadLetterFormat:
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @filtered
 @store_command
-async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: tuple[str, ...]) -> None:
+async def export(
+    store: Store, output: Output, queue: str, letter_filter: Filter, ids: tuple[str, ...]
+) -> None:
     """Write dead letters of QUEUE to standard output, oldest first.
 
     All of them, or those that match the filters and ids. They stay in the queue. The command ends by naming the last
@@ -91,22 +93,22 @@ async def export(store: Store, output: Output, queue: str, wanted: Filter, ids: 
     number, last = 0, ""
     missing = set(ids)
     with output.progress("exported", None) as advance:
-        async for identifier in export_letters(letters.matching(wanted), one, sys.stdout.fileno()):
+        async for identifier in export_letters(letters.matching(letter_filter), one, sys.stdout.fileno()):
             number, last = number + 1, identifier
             missing.discard(identifier)
             advance(1)
-    output.note(f"exported {count(number, 'dead letter')} of {found.name}{_behind(last, wanted)}")
+    output.note(f"exported {count(number, 'dead letter')} of {found.name}{_behind(last, letter_filter)}")
     if absent := [repr(one) for one in sorted(missing) if await letters.find(one) is None]:
         raise not_found(
             f"queue {queue!r} has no dead letter {', '.join(absent)}; see `penstock dead list {queue}`"
         )
 
 
-def _behind(last: str, wanted: Filter) -> str:
+def _behind(last: str, letter_filter: Filter) -> str:
     """Return how far the file goes, and that a purge needs the same filters."""
     if not last:
         return ""
-    is_all = wanted == Filter(until=wanted.until)
+    is_all = letter_filter == Filter(until=letter_filter.until)
     return f"; the last id is {last}" + ("" if is_all else ": purge them with the same filters and ids")
 
 

@@ -31,7 +31,7 @@ class GetRun:
 
     queue: Queue
     client: AsyncClient
-    wanted: int
+    limit: int
     keeps: bool  # --no-ack
     show: Show
     got: int = 0
@@ -39,7 +39,7 @@ class GetRun:
 
     async def step(self, advance: Advance) -> bool:
         """Lease, write and acknowledge one page of messages. Return False if the queue was empty."""
-        taken = await self.client.take(self.queue, min(self.wanted - self.got, PAGE))
+        taken = await self.client.take(self.queue, min(self.limit - self.got, PAGE))
         self.held += taken
         for delivery in taken:
             await write_all(sys.stdout.fileno(), self.show(delivery))
@@ -81,11 +81,11 @@ async def get(store: Store, output: Output, queue: str, **given: Any) -> None:
     found = await store.catalogue.find(queue)
     if given["no_ack"] and found.at_most_once:
         raise usage(f"queue {queue!r} acknowledges messages on delivery (at-most-once): use peek")
-    wanted = EVERYTHING if given["everything"] else given["number"]
-    show = json_lines if output.as_json else body_writer(wanted, given["null"])
-    get_run = GetRun(found, await open_client(store, found), wanted, given["no_ack"], show)
+    limit = EVERYTHING if given["everything"] else given["number"]
+    show = json_lines if output.as_json else body_writer(limit, given["null"])
+    get_run = GetRun(found, await open_client(store, found), limit, given["no_ack"], show)
     try:
-        with output.progress("messages", None if given["everything"] else wanted, alone=False) as advance:
+        with output.progress("messages", None if given["everything"] else limit, alone=False) as advance:
             await _get(store, get_run, given["wait"], advance)
     finally:
         await get_run.give_back()
@@ -100,7 +100,7 @@ async def _get(store: Store, get_run: GetRun, wait_s: float, advance: Advance) -
         wake = (
             await stack.enter_async_context(Wake(store.connector, get_run.queue.domain)) if wait_s else None
         )
-        while get_run.got < get_run.wanted:
+        while get_run.got < get_run.limit:
             if await get_run.step(advance):
                 continue
             rest_s = deadline - loop.time()

@@ -133,8 +133,8 @@ async def _read_snapshot(store: Store) -> LogSnapshot:
     )
 
 
-def _bound(said: int, of_server: int) -> int:
-    return min(said, of_server) if of_server else said
+def _bound(limit: int, of_server: int) -> int:
+    return min(limit, of_server) if of_server else limit
 
 
 def _binding(queue: Queue) -> TextBinding:

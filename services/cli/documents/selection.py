@@ -61,7 +61,7 @@ _FILTERS = (
 
 
 def filtered(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the five filter options, passed as one Filter `wanted`."""
+    """Add the five filter options, passed as one Filter `letter_filter`."""
 
     @functools.wraps(work)
     def command(
@@ -74,30 +74,30 @@ def filtered(work: Callable[..., Any]) -> Callable[..., Any]:
         **values: Any,
     ) -> Any:
         ids = tuple(values.get("ids", ()))
-        wanted = Filter(reasons, origin, older_than_ms, body, ids, until=until)
-        return work(*arguments, wanted=wanted, **values)
+        letter_filter = Filter(reasons, origin, older_than_ms, body, ids, until=until)
+        return work(*arguments, letter_filter=letter_filter, **values)
 
     for option in reversed(_FILTERS):
         command = option(command)
     return command
 
 
-def selection(everything: bool, wanted: Filter) -> Filter:
+def selection(everything: bool, letter_filter: Filter) -> Filter:
     """Check that either --all or a filter is given; no filter does not mean all. Raises Failure."""
-    if everything and wanted != Filter():
+    if everything and letter_filter != Filter():
         raise usage("--all excludes filters and ids: use one or the other")
-    if not everything and wanted == Filter():
+    if not everything and letter_filter == Filter():
         raise usage(
             "select letters with ids, --reason, --older-than, --origin, --match or --until, or use --all"
         )
-    return wanted
+    return letter_filter
 
 
-async def reasons_of(output: Output, letters: DeadLetters, wanted: Filter) -> Counter[str]:
+async def reasons_of(output: Output, letters: DeadLetters, letter_filter: Filter) -> Counter[str]:
     """Count the selected letters by reason."""
     reasons: Counter[str] = Counter()
     with output.progress("reading", None) as advance:
-        async for letter in letters.matching(wanted, octets=0):
+        async for letter in letters.matching(letter_filter, octets=0):
             reasons[letter.reason] += 1
             advance(1)
     return reasons

@@ -43,8 +43,8 @@ class ChildLog(logging.Handler):
         """Add the event unless it repeats the last one of its kind, as after most restarts."""
         line = json.dumps(event)
         event = json.loads(line)
-        alike = [each for each in self.events() if _kind(each) == _kind(event)]
-        if alike[-1:] != [event]:
+        same_kind = [each for each in self.events() if _kind(each) == _kind(event)]
+        if same_kind[-1:] != [event]:
             os.write(self._fd, f"{line}\n".encode())
 
     def events(self, action: str | None = None) -> list[Event]:

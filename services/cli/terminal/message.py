@@ -30,10 +30,10 @@ async def open_client(store: Store, queue: Queue) -> AsyncClient:
     return AsyncClient(pipe)
 
 
-def body_writer(wanted: int, null: bool) -> Show:
+def body_writer(limit: int, null: bool) -> Show:
     """Return a function that formats bodies: separated if there may be several, escaped on a terminal."""
     terminal = sys.stdout.isatty()
-    end = b"\0" if null else b"\n" if wanted > 1 or terminal else b""
+    end = b"\0" if null else b"\n" if limit > 1 or terminal else b""
 
     def show(delivery: Delivery) -> bytes:
         bodies = [content.body for content in contents(delivery)]
