@@ -11,7 +11,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.outside.document import MOST_JSON_NODES, BadDocument, read_json, read_yaml
+from services.outside.document import MAX_JSON_NODES, BadDocument, read_json, read_yaml
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(8)
@@ -27,26 +27,26 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
             "a template such as {{ ... }} must be rendered first",
         ),
         ("a:\n  - " + "[" * 5000, (2, 67), "nested more than 64 levels deep"),
-        ("a: b\nname: 2026-13-45", (2, 7), "there is no such date"),
-        ("name: !!int xx", (1, 7), "the value is no int"),
-        ("name: !!float ''", (1, 7), "the value is no float"),
-        ("name: !!bool xx", (1, 7), "the value is no bool"),
-        ("name: !!timestamp xx", (1, 7), "there is no such date"),
-        ("name: !!binary aGk=", (1, 7), "the tag 'binary' is not known here"),
-        ("name: !!set {a}", (1, 7), "the tag 'set' is not known here"),
-        ("name: !!python/name:os.system x", (1, 7), "is not known here"),
-        ("name: !Ref x", (1, 7), "the tag '!Ref' is not known here"),
+        ("a: b\nname: 2026-13-45", (2, 7), "the date does not exist"),
+        ("name: !!int xx", (1, 7), "the value is not a valid int"),
+        ("name: !!float ''", (1, 7), "the value is not a valid float"),
+        ("name: !!bool xx", (1, 7), "the value is not a valid bool"),
+        ("name: !!timestamp xx", (1, 7), "the date does not exist"),
+        ("name: !!binary aGk=", (1, 7), "the tag 'binary' is not supported"),
+        ("name: !!set {a}", (1, 7), "the tag 'set' is not supported"),
+        ("name: !!python/name:os.system x", (1, 7), "is not supported"),
+        ("name: !Ref x", (1, 7), "the tag '!Ref' is not supported"),
         ("name: !!map x", (1, 7), "expected a mapping node"),
         ("name: " + "9" * 5000, (1, 7), "the number is too long"),
         ('name: "\\ud800"', (1, 7), "half a character"),
         ('name: "\\U00110000"', (1, 10), "is not YAML"),
-        ("a: &a [*a]", (1, 8), "an alias stands inside of what it stands for"),
+        ("a: &a [*a]", (1, 8), "an alias refers to a node that contains it"),
         (BOMB, (6, 4), "the document has more than 200,000 values"),
-        ("a: 1\na: 2", (2, 1), "the key 'a' is there twice"),
+        ("a: 1\na: 2", (2, 1), "the key 'a' is repeated"),
         ("a: [1, .nan]", (1, 8), "the number must be finite"),
         ("a: -.INF", (1, 4), "the number must be finite"),
         ("a: 1.0e+999", (1, 4), "the number must be finite"),
-        ("a: {1: b}", (1, 5), "the key '1' is no text: put it in quotes"),
+        ("a: {1: b}", (1, 5), "the key '1' is not text: put it in quotes"),
         ("a:\n  yes: b", (2, 3), "the key 'yes' is no text"),
         ("~: b", (1, 1), "the key '~' is no text"),
         ("1.5: b", (1, 1), "the key '1.5' is no text"),
@@ -72,7 +72,7 @@ def test_bad_yaml_has_a_line_and_a_column(text: str | bytes, place: tuple[int, i
         ("[1,\n" + "9" * 5000 + "]", (2, 1)),
         ('["NaN, \\"1e999", 1e99,\n1e999]', (2, 1)),
         ('{"-Infinity": 1,\n "a": -Infinity}', (2, 7)),
-        (f'["{"," * MOST_JSON_NODES}",\n{"0," * MOST_JSON_NODES}0]', (2, 2 * MOST_JSON_NODES - 4)),
+        (f'["{"," * MAX_JSON_NODES}",\n{"0," * MAX_JSON_NODES}0]', (2, 2 * MAX_JSON_NODES - 4)),
         (b'"\xff"', (1, 2)),
     ],
 )

@@ -89,7 +89,7 @@ def test_a_spoilt_file_raises_only_the_readers_own_error(
     [
         ("a: b\nc: {{ .Values.name }}", "line 2, column 5: a key must be plain text"),
         ("a:\n  - " + "[" * 5000, "line 2, column 67: nested more than"),
-        ("c: 2026-13-45", "line 1, column 4: there is no such date"),
+        ("c: 2026-13-45", "line 1, column 4: the date does not exist"),
         ("c: .inf", "line 1, column 4: the number must be finite"),
         ("1: b", "line 1, column 1: the key '1' is no text"),
     ],

@@ -97,7 +97,7 @@ def test_an_edge_ends_while_it_hangs(tmp_path: Path) -> None:
 
 async def test_who_hurries_waits_for_no_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     """An edge that is told to end a second time; what waits is dropped, and counted."""
-    monkeypatch.setattr("services.kit.tracing.recorder.LAST_S", 3600.0)
+    monkeypatch.setattr("services.kit.tracing.recorder.FLUSH_TIMEOUT_S", 3600.0)
     heard = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""What prometheus_client tells of Python's collector, of each process its own (docs/metrics.md)."""
+"""Describe prometheus_client's metrics of the garbage collector (docs/metrics.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an edge tells of its workers, where it has several (docs/metrics.md)."""
+"""Define the metrics of an edge's workers (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ WHO = "every edge that has several workers"
 
 DEATHS = counter(
     "penstock_worker_deaths_total",
-    "Workers that ended, and were started again",
-    more="nobody had told them to; should stay 0",
+    "Workers that exited unexpectedly and were restarted",
+    more="should stay 0",
 )

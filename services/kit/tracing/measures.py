@@ -1,4 +1,4 @@
-"""What a process that is traced counts (docs/tracing.md)."""
+"""Define the metrics of tracing (docs/tracing.md)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from services.kit.measure import Label, counter
 WHO = "every edge, the console, the System V bridge"
 EXPORTED, FAILED, DROPPED, LIMITED = "exported", "failed", "dropped", "limited"
 UNFOLLOWED = "unfollowed"
-IF_ON = "where `tracing.endpoint` is set"
+IF_ON = "if `tracing.endpoint` is set"
 
 SPANS = counter(
     "penstock_trace_spans_total",
-    "Spans by what became of them",
+    "Spans by outcome",
     Label("result", "5"),
-    more="`exported`: the collector has them; `failed`: it was away, too slow or refused them; `dropped`: as many as "
-    "`tracing.queue` were waiting; `limited`: messages that began no trace for `tracing.most_per_s`; `unfollowed`: "
-    f"what is missing in traces for `tracing.most_followed_per_s`; {IF_ON}",
+    more="`exported`: the collector accepted them; `failed`: it was unreachable, too slow or rejected them; `dropped`: "
+    "the queue (`tracing.queue`) was full; `limited`: messages that began no trace because of `tracing.most_per_s`; "
+    f"`unfollowed`: spans not recorded because of `tracing.most_followed_per_s`; {IF_ON}",
 )

@@ -119,7 +119,7 @@ def test_every_fault_has_its_line_with_field_reason_and_origin(monkeypatch: pyte
         "stoer: unknown; allowed: store, health, log, metrics, tracing, drain, limits, edges, sysv, console"
         " (from penstock.yaml)",
         "store.ulr: unknown; allowed: url, server, data_dir (from penstock.yaml)",
-        "store.url: a URL begins with a scheme, as in redis://host:6379 (from penstock.yaml)",
+        "store.url: a URL must begin with a scheme, as in redis://host:6379 (from penstock.yaml)",
     ]
 
 
@@ -170,10 +170,10 @@ def test_names_of_others_are_left_alone_and_typing_errors_are_not(monkeypatch: p
     ("text", "fault"),
     [
         ("store: [", "penstock.yaml: line 1, column 9: "),
-        ("store: 1\nstore: 2", "penstock.yaml: line 2, column 1: the key 'store' is there twice"),
+        ("store: 1\nstore: 2", "penstock.yaml: line 2, column 1: the key 'store' is repeated"),
         ("store: {}\n---\nstore: {}", "penstock.yaml: must be one document"),
         ("- store", "penstock.yaml: must be a mapping of sections"),
-        ("1: 2", "penstock.yaml: line 1, column 1: the key '1' is no text: put it in quotes"),
+        ("1: 2", "penstock.yaml: line 1, column 1: the key '1' is not text: put it in quotes"),
         ("edges: {two: 5}", "edges.two: must be a valid dictionary, not 5 (from penstock.yaml)"),
     ],
 )

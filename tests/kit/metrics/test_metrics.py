@@ -83,12 +83,12 @@ def test_nobody_is_told_when_a_counter_began() -> None:
     "name", ["requests", "penstock_requests", "penstock_Requests_total", "penstock__total"]
 )
 def test_a_counter_is_named_as_one(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name of a counter"):
+    with pytest.raises(ValueError, match="is not a valid name of a counter"):
         counter(name, "")
 
 
 def test_nothing_else_is_named_as_a_counter() -> None:
-    with pytest.raises(ValueError, match="is no name of a gauge"):
+    with pytest.raises(ValueError, match="is not a valid name of a gauge"):
         gauge("penstock_requests_total", "")
 
 

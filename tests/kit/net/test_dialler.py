@@ -48,7 +48,7 @@ async def test_a_name_is_looked_up() -> None:
         session = await calls.call(server.port, "localhost")
         assert await session.ask(frame(b"E", b"hello")) == b"hello"
         error = await calls.fails(server.port, "no.such.host.invalid")
-        assert str(error).startswith(f"no.such.host.invalid:{server.port}: the name cannot be looked up: ")
+        assert str(error).startswith(f"no.such.host.invalid:{server.port}: the name cannot be resolved: ")
         assert "no.such.host" not in str(error).split(": ", 1)[1]
 
 
