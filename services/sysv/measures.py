@@ -1,4 +1,4 @@
-"""What the System V bridge counts (docs/metrics.md)."""
+"""Define the metrics of the System V bridge (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ DEAD = counter(
 )
 WAITS = counter(
     "penstock_sysv_waits_total",
-    "Times a mapping could not go on",
+    "Times a mapping had to wait",
     MAPPING,
     Label("reason", "reasons, some 20"),
     more="`local_queue_full`; `removed`, `missing`, `denied`, `refused`; `too_large`, `no_space`, `no_sync` (the "
-    "journal's disk); `fault` (2.7, 3.8); or why the store refused, as `queue_full`, `queue_paused`, "
+    "journal's disk); `fault` (2.7, 3.8); or a reason of the store, as `queue_full`, `queue_paused`, "
     "`store_unavailable`",
 )
-WAITING = gauge("penstock_sysv_waiting", "1 while a mapping cannot go on", MAPPING)
+WAITING = gauge("penstock_sysv_waiting", "1 while a mapping waits because of an error", MAPPING)

@@ -87,5 +87,8 @@ async def test_a_disk_that_fails(disk: Disk, bridge: LiveBridge, key: int) -> No
     assert await bridge.bodies(queue) == bodies
     (told, *_) = bridge.log.events("sysv_waits", reason="no_sync")
     journal = bridge.journal / f"{format_key(key)}.journal"
-    assert told.getMessage() == f"the journal {journal} did not reach the disk: [Errno 5] Input/output error"
+    assert (
+        told.getMessage()
+        == f"the journal {journal} was not flushed to the disk: [Errno 5] Input/output error"
+    )
     assert bridge.log.events("sysv_goes_on", reason="no_sync")

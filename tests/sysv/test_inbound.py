@@ -10,7 +10,7 @@ import pytest
 
 from services.sysv import kernel
 from services.sysv.inbound import WINDOW
-from services.sysv.kernel import Gone, LocalQueue, msgmax
+from services.sysv.kernel import LocalQueue, Removed, msgmax
 from services.sysv.mtype import mtype_of
 from tests.live import until
 from tests.sysv.live import LiveBridge
@@ -120,7 +120,7 @@ async def test_what_can_never_be_taken_is_a_dead_letter(bridge: LiveBridge, key:
     found = take_all(key)
     (letter,) = await until(lambda: bridge.dead(queue))
     assert (letter.reason, letter.body) == ("unencodable", bodies[1])
-    assert letter.error == f"{limit + 1:,} octets, and the local queue takes {limit:,}"
+    assert letter.error == f"the message has {limit + 1:,} octets, the limit of the local queue is {limit:,}"
     await settled(bridge, 2)
     assert [body for body, _ in found + take_all(key)] == [bodies[0], bodies[2]]
     assert bridge.value("penstock_sysv_dead_total", mapping="orders", reason="unencodable") == 1
@@ -148,7 +148,7 @@ async def test_msgmax_that_shrinks(bridge: LiveBridge, key: int) -> None:
     await bridge.put(queue, b"x" * 4500, b"after")
     (letter,) = await until(lambda: bridge.dead(queue))
     assert (letter.reason, letter.body) == ("unencodable", b"x" * 4500)
-    assert letter.error == "4,500 octets, and the local queue takes 4,000"
+    assert letter.error == "the message has 4,500 octets, the limit of the local queue is 4,000"
     await settled(bridge, 2)
     set_limit("msgmax", 4500)  # looked at again
     await bridge.put(queue, b"x" * 4500)
@@ -165,7 +165,7 @@ async def test_a_local_queue_that_is_removed_again_and_again(
     def send(*_: object) -> bool:
         tries.append(None)
         assert len(tries) < 10_000, "it never pauses"
-        raise Gone("removed", "it was removed")
+        raise Removed("removed", "it was removed")
 
     monkeypatch.setattr(LocalQueue, "send", send)
     queue = await bridge.queue("orders")

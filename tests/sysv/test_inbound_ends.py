@@ -9,7 +9,7 @@ import pytest
 
 from services.store import Store
 from services.store.pipeline.messages import Messages
-from services.sysv.bridge import LAST_WORK_S
+from services.sysv.bridge import DRAIN_S
 from services.sysv.kernel import msgmax
 from tests.live import until
 from tests.servers import Server
@@ -109,7 +109,7 @@ async def test_an_end_while_the_store_stands_still(
     found = {body for body, _ in take_all(key)}
     await until(lambda: existing(key).current_messages == 2)
     stopping = asyncio.create_task(bridge.stop())
-    await asyncio.wait({stopping}, timeout=LAST_WORK_S + 5)
+    await asyncio.wait({stopping}, timeout=DRAIN_S + 5)
     has_ended = stopping.done()
     own_server.cont()
     await stopping

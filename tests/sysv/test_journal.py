@@ -119,7 +119,7 @@ def test_a_second_bridge_is_kept_out(open_journal: Callable[..., Journal]) -> No
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="cannot be used: File exists") as caught:
+    with pytest.raises(JournalError, match="is unusable: File exists") as caught:
         Journal(tmp_path / "file" / "x.journal").open(ROOM)
     assert caught.value.reason == "no_journal"
 
@@ -208,7 +208,7 @@ def take_and_die(path: Path, key: int) -> None:
     queue.open()
     journal.open(msgmax())
     seen = ctypes.create_string_buffer(MTYPE + journal.room)
-    size = queue.look(ctypes.addressof(seen), journal.room)
+    size = queue.peek(ctypes.addressof(seen), journal.room)
     assert size is not None
     journal.plan(QUEUE, Format.RAW, size, size, crc32(seen.raw[: MTYPE + size]))
     queue.receive(journal.address, size)

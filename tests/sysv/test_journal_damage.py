@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from services.sysv.journal import LARGEST, Journal
+from services.sysv.journal import MAX_SIZE, Journal
 from services.sysv.journal_file import JournalError
 from services.sysv.record import BODY_AT, MAGIC, parse
 from tests.sysv.journals import ROOM, asides, at_each_line, errors, receive, take
@@ -44,7 +44,7 @@ def test_a_file_larger_than_any_journal(path: Path, open_journal: Callable[..., 
     os.truncate(path, 1 << 40)
     again = open_journal(1 << 40)
     assert again.pending == record
-    assert again.room == LARGEST - BODY_AT
+    assert again.room == MAX_SIZE - BODY_AT
     again.close()
     path.unlink()
     path.touch()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from services.sysv.kernel import MTYPE, READ, WRITE, Gone, LocalQueue, LocalQueueError, TooLarge, msgmax
+from services.sysv.kernel import MTYPE, READ, WRITE, LocalQueue, LocalQueueError, Removed, TooLarge, msgmax
 from tests.sysv.local import existing, find, make, shown_by_ipcs, take_all
 
 NOBODY = 65_534
@@ -33,16 +33,16 @@ def test_a_missing_one_is_made_with_its_mode(key: int) -> None:
     """4.2"""
     queue = LocalQueue(key, READ, 0o640)
     queue.open()
-    assert queue.is_ours
+    assert queue.is_created
     shown = shown_by_ipcs(key)
     assert shown is not None
     assert shown[2] == "640"
     again = opened(key)
-    assert not again.is_ours
+    assert not again.is_created
 
 
 def test_without_create_a_missing_one_is_an_error(key: int) -> None:
-    with pytest.raises(LocalQueueError, match="no local queue with key") as caught:
+    with pytest.raises(LocalQueueError, match="the local queue with key .* does not exist") as caught:
         LocalQueue(key, READ, create=False).open()
     assert caught.value.reason == "missing"
     assert find(key) is None
@@ -98,7 +98,7 @@ def test_one_that_was_removed_is_opened_again(key: int) -> None:
     ]
     for use in uses:
         existing(key).remove()
-        with pytest.raises(Gone):
+        with pytest.raises(Removed):
             use()
         queue.open()
         assert queue.send(b"x", 1)

@@ -131,8 +131,8 @@ async def test_a_message_for_a_queue_that_was_deleted(
     (told,) = await until(lambda: bridge.log.events("sysv_waits", reason="queue_unknown"))
     journal = bridge.journal / f"{format_key(key)}.journal"
     assert told.getMessage() == (
-        f"there is no queue 'orders', and a message for it is in the journal {journal}: create it again, or start anew "
-        f"with key {format_key(key)} mapped to another queue, then the message goes there"
+        f"queue 'orders' does not exist, and a message for it is in the journal {journal}: create the queue, or restart "
+        f"with key {format_key(key)} mapped to another queue, which then gets the message"
     )
     await bridge.stop()
     queue = await bridge.queue(goal)
@@ -140,7 +140,7 @@ async def test_a_message_for_a_queue_that_was_deleted(
     await carried(bridge, 3)
     assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
     redirected = [line.getMessage() for line in bridge.log.events("sysv_redirected")]
-    text = "there is no queue 'orders' any more: the message in the journal that was for it goes to 'others'"
+    text = "queue 'orders' no longer exists: the message in the journal goes to 'others'"
     assert redirected == ([text] if goal == "others" else [])
 
 
@@ -297,8 +297,8 @@ async def test_what_is_larger_than_its_queue(bridge: LiveBridge, key: int, overf
     assert await bridge.bodies(queue) == [b"fits"]
     size = len(records.encode(letter.body, {"mtype": 1})) - 4
     assert letter.error == (
-        f"{size} octets with its attributes, and the whole queue 'orders' holds 40 (maxBytes): "
-        "make it larger, then redrive the message"
+        f"the message has {size} octets with its attributes, queue 'orders' holds 40 (maxBytes): "
+        "raise the limit, then redrive the message"
     )
     larger = await bridge.queue("orders", maxBytes=100, overflow=overflow)
     assert (await DeadLetters(bridge.tools.get_domain(larger.domain), larger).redrive([letter.id])).moved == 1

@@ -131,12 +131,12 @@ def test_permissions_are_one_line(server: Server, key: int, tmp_path: Path) -> N
 
 
 REFUSED = [  # options, of which KEY is a key, exit code, the beginning of the line, and what else it says
-    (("--in", "KEY:orders", "--out", "KEY:orders"), 2, "loop: messages would go round for ever: ", ""),
+    (("--in", "KEY:orders", "--out", "KEY:orders"), 2, "loop: the mappings form a loop: ", ""),
     (("--out", "KEY:nowhere"), 4, "queue_unknown: ", ""),
     ((), 2, "no_mappings: ", ""),
     (("--in", "orders"), 2, "usage: write KEY:QUEUE", ""),
     (("--in", "zero:orders"), 2, "bad_settings: sysv.mappings.", ""),
-    (("--out", "KEY:orders", "--out-t-msg", "KEY:orders"), 2, "", "both take out of the local queue"),
+    (("--out", "KEY:orders", "--out-t-msg", "KEY:orders"), 2, "", "both receive from the local queue"),
     (
         ("--set", "sysv.mappings.m={key: KEY, queue: orders, direction: in, mode: 440}"),
         *(2, "", "in quotes, as in '0640', not 440"),

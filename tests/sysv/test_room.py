@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.sysv.journal import LARGEST
+from services.sysv.journal import MAX_SIZE
 from services.sysv.kernel import LocalQueue, msgmax
 from services.sysv.record import BODY_AT
 from services.sysv.settings import format_key
@@ -55,7 +55,7 @@ async def test_a_large_msgmax_costs_small_messages_nothing(
     await bridge.open(out(key))
     monkeypatch.setattr(os, "pwrite", counting_pwrite)
     monkeypatch.setattr(LocalQueue, "look", counting_look)
-    assert journal_of(bridge, key).stat().st_size == LARGEST
+    assert journal_of(bridge, key).stat().st_size == MAX_SIZE
     for number in range(20):
         existing(key).send(b"%02d" % number)
     await carried(bridge, 20)

@@ -105,7 +105,10 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"ratio": 1.5}, "tracing.ratio: must be less than or equal to 1"),
         ({"batch": 10, "queue": 5}, "tracing: batch must be at most queue"),
         ({"headers": {"authorization": 5}}, "tracing.headers.authorization: must be a text"),
-        ({"headers": {"a b": "x"}}, "tracing.headers: a header's name must consist of letters, digits and hyphens"),
+        (
+            {"headers": {"a b": "x"}},
+            "tracing.headers: a header's name must consist of letters, digits and hyphens",
+        ),
         ({"headers": {"authorization": "Bearer s3cret\n"}}, "tracing.headers: the value of authorization"),
         ({"headers": {"authorization": "Bearer s\u20acret"}}, "tracing.headers: the value of authorization"),
     ],

@@ -34,7 +34,9 @@ def alone(scenario: Callable[[NameServer], Coroutine[Any, Any, None]], folder: P
 
 
 def hanging(resolver: NameResolver, count: int, word: str = "hangs") -> list[asyncio.Task[Any]]:
-    return [asyncio.create_task(resolver.resolve(f"{word}{number}.example".encode())) for number in range(count)]
+    return [
+        asyncio.create_task(resolver.resolve(f"{word}{number}.example".encode())) for number in range(count)
+    ]
 
 
 async def ended(tasks: list[asyncio.Task[Any]]) -> None:
