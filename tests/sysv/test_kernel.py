@@ -42,7 +42,7 @@ def test_a_missing_one_is_made_with_its_mode(key: int) -> None:
 
 
 def test_without_create_a_missing_one_is_an_error(key: int) -> None:
-    with pytest.raises(LocalQueueError, match="the local queue with key .* does not exist") as caught:
+    with pytest.raises(LocalQueueError, match=r"the local queue with key .* does not exist") as caught:
         LocalQueue(key, READ, create=False).open()
     assert caught.value.reason == "missing"
     assert find(key) is None

@@ -131,8 +131,8 @@ async def test_a_message_for_a_queue_that_was_deleted(
     (told,) = await until(lambda: bridge.log.events("sysv_waits", reason="queue_unknown"))
     journal = bridge.journal / f"{format_key(key)}.journal"
     assert told.getMessage() == (
-        f"queue 'orders' does not exist, and a message for it is in the journal {journal}: create the queue, or restart "
-        f"with key {format_key(key)} mapped to another queue, which then gets the message"
+        f"queue 'orders' does not exist, and a message for it is in the journal {journal}: create the queue, or "
+        f"restart with key {format_key(key)} mapped to another queue, which then gets the message"
     )
     await bridge.stop()
     queue = await bridge.queue(goal)
