@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from services.kit.metrics import measures, worker_measures
 from services.kit.metrics.build import Build
-from services.kit.metrics.queue_totals import SharedFigures
+from services.kit.metrics.queue_totals import SharedQueueTotals
 from services.kit.workers.dead_worker_metrics import read_lock
 from services.kit.workers.process_group import ProcessGroup
 from services.kit.workers.worker_status import WorkerTable
@@ -30,7 +30,7 @@ class WorkerMetrics(Collector):
         self._table = table
         self._shared = MultiProcessCollector(None, path=str(folder))  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
-        self._registry.register(SharedFigures(folder, edge))
+        self._registry.register(SharedQueueTotals(folder, edge))
         self._registry.register(self)
         self._registry.register(ProcessGroup(supervisor))
         self._registry.register(Build())

@@ -238,7 +238,7 @@ async def test_whatever_ends_a_look_up_is_told(monkeypatch: pytest.MonkeyPatch) 
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("services.kit.dns.lookup._asked", fail)
+        patched.setattr("services.kit.dns.lookup._getaddrinfo", fail)
         with pytest.raises(OSError, match=r"cannot be resolved: MemoryError"):
             await resolver.resolve(b"localhost")
     assert LOCAL in await resolver.resolve(b"localhost")

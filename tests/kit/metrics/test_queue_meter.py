@@ -50,7 +50,7 @@ def metered(most: int = 2, *, latencies: bool = False) -> Metrics:
 
 def hear(metrics: Metrics, name: str, told: Told) -> None:
     assert metrics.queues is not None
-    metrics.queues.hear(name, told)
+    metrics.queues.add(name, told)
 
 
 def test_what_is_done_with_each_queue() -> None:

@@ -91,21 +91,21 @@ def test_a_name_that_comes_back_begins_anew(clock: Clock, tmp_path: Path) -> Non
 def test_a_name_that_comes_back_begins_anew_also_after_a_death(clock: Clock, tmp_path: Path) -> None:
     """What the dead one told would look like messages, and fall at the next death."""
     edge = Edge(1, clock, tmp_path, workers=2)
-    remains = DeadWorkerMetrics(tmp_path)
+    dead_metrics = DeadWorkerMetrics(tmp_path)
     one, two = edge.workers
     one.hear("a", Told(5))
     edge.publish()
     edge.workers.remove(one)
-    remains.take(1)
-    remains.add_up([])
+    dead_metrics.add(1)
+    dead_metrics.merge([])
     assert edge.shown() == {"a": 5}
     for name, number in (("b", 3), ("a", 1)):
         clock.now += IDLE_S
         two.hear(name, Told(number))
         with read_lock(tmp_path):
-            remains.add_up([])  # somebody reads: later
+            dead_metrics.merge([])  # somebody reads: later
         edge.publish()
-        remains.add_up([])
+        dead_metrics.merge([])
         assert edge.shown() == {name: number}
 
 
