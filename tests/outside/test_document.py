@@ -56,7 +56,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         (b"a: \xff", (1, 4), "the text is not UTF-8"),
     ],
 )
-def test_bad_yaml_has_a_line_and_a_column(text: str | bytes, place: tuple[int, int], problem: str) -> None:
+def test_yaml_errors_have_line_and_column(text: str | bytes, place: tuple[int, int], problem: str) -> None:
     with pytest.raises(BadDocument) as caught:
         read_yaml(text)
     assert (caught.value.line, caught.value.column) == place
@@ -76,7 +76,7 @@ def test_bad_yaml_has_a_line_and_a_column(text: str | bytes, place: tuple[int, i
         (b'"\xff"', (1, 2)),
     ],
 )
-def test_bad_json_has_a_line_and_a_column(text: str | bytes, place: tuple[int, int]) -> None:
+def test_json_errors_have_line_and_column(text: str | bytes, place: tuple[int, int]) -> None:
     with pytest.raises(BadDocument) as caught:
         read_json(text)
     assert (caught.value.line, caught.value.column) == place
@@ -126,7 +126,7 @@ def check_json(value: Any) -> None:
 @example("? [" * 400)
 @example("- " * 3000)
 @example("{a: " * 3000)
-def test_only_the_documented_exception_leaves_the_readers(text: str | bytes) -> None:
+def test_readers_raise_only_their_documented_exception(text: str | bytes) -> None:
     with suppress(BadDocument):
         check_json(read_yaml(text))
     with suppress(BadDocument):
@@ -134,7 +134,7 @@ def test_only_the_documented_exception_leaves_the_readers(text: str | bytes) -> 
 
 
 @given(VALUES)
-def test_whatever_json_holds_is_read_from_both(value: Any) -> None:
+def test_yaml_and_json_readers_agree_on_json(value: Any) -> None:
     with suppress(UnicodeEncodeError):
         json.dumps(value, ensure_ascii=False).encode()
         assert read_json(json.dumps(value)) == value

@@ -56,14 +56,14 @@ async def ended(tasks: list[asyncio.Task[Any]]) -> None:
         ("fe80::1%lo", (socket.AF_INET6, ("fe80::1", 7, 0, socket.if_nametoindex("lo")))),
     ],
 )
-async def test_addresses_need_no_thread(
+async def test_addresses_are_resolved_without_a_thread(
     host: str, place: tuple[int, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("services.kit.dns.lookup._resolver", None)
     assert await resolve(host, 7) == [place]
 
 
-async def test_a_name_that_the_system_knows() -> None:
+async def test_known_name_is_resolved() -> None:
     found = await resolve("localhost", 7)
     assert (socket.AF_INET, ("127.0.0.1", 7)) in found
     assert len(found) == len(set(found))
@@ -76,13 +76,13 @@ async def test_what_is_no_name(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "fe80::1%nowhere", "127.0.0.1:7"])
-async def test_a_name_that_nobody_has(host: str) -> None:
+async def test_unknown_name_is_an_error(host: str) -> None:
     with pytest.raises(socket.gaierror) as told:
         await resolve(host, 7)
     assert told.value.strerror
 
 
-def test_names_that_hang_hold_up_nobody_else(tmp_path: Path) -> None:
+def test_hanging_names_do_not_delay_others(tmp_path: Path) -> None:
     """Neither connections to addresses nor names that are known."""
 
     async def scenario(names: NameServer) -> None:
@@ -102,7 +102,7 @@ def test_names_that_hang_hold_up_nobody_else(tmp_path: Path) -> None:
     alone(scenario, tmp_path)
 
 
-def test_who_asks_for_the_same_name_waits_for_the_same_answer(tmp_path: Path) -> None:
+def test_callers_of_the_same_name_share_a_lookup(tmp_path: Path) -> None:
     """Also those who come late, and whoever else has given up by then."""
 
     async def scenario(names: NameServer) -> None:
@@ -124,7 +124,7 @@ def test_who_asks_for_the_same_name_waits_for_the_same_answer(tmp_path: Path) ->
     alone(scenario, tmp_path)
 
 
-def test_no_more_at_once_than_may_be(tmp_path: Path) -> None:
+def test_concurrent_lookups_are_limited(tmp_path: Path) -> None:
     """A name in line says why it is not looked up. It is not asked for once nobody wants it any more."""
 
     async def scenario(names: NameServer) -> None:
@@ -145,7 +145,7 @@ def test_no_more_at_once_than_may_be(tmp_path: Path) -> None:
     alone(scenario, tmp_path)
 
 
-def test_those_in_line_have_their_turn(tmp_path: Path) -> None:
+def test_queued_lookups_are_resolved(tmp_path: Path) -> None:
     async def scenario(names: NameServer) -> None:
         resolver = NameResolver(2, PATIENCE_S)
         tasks = hanging(resolver, 10)
@@ -160,7 +160,7 @@ def test_those_in_line_have_their_turn(tmp_path: Path) -> None:
     alone(scenario, tmp_path)
 
 
-def test_all_the_room_there_is(tmp_path: Path) -> None:
+def test_default_resolver_limits_threads(tmp_path: Path) -> None:
     """As many as may be hang, many times as many wait: and addresses are reached."""
 
     async def scenario(names: NameServer) -> None:
@@ -177,7 +177,7 @@ def test_all_the_room_there_is(tmp_path: Path) -> None:
     alone(scenario, tmp_path)
 
 
-def test_a_loop_that_has_ended_is_told_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_answer_for_a_closed_loop_is_dropped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """What hung in one loop is answered to those of the next."""
     resolver = NameResolver()
 
@@ -216,7 +216,7 @@ asyncio.run(main())
 """
 
 
-def test_no_thread_is_to_be_had() -> None:
+def test_lookup_fails_if_no_thread_can_start() -> None:
     """For want of memory: said, and tried again the next time."""
     command = [sys.executable, "-P", "-c", LIMITED]
     told = subprocess.run(
@@ -230,7 +230,7 @@ def test_no_thread_is_to_be_had() -> None:
     assert told.stdout.splitlines() == ["names cannot be resolved now: can't start new thread", "1 True"]
 
 
-async def test_whatever_ends_a_look_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unexpected_resolver_error_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for ever, and the name may be asked for again."""
     resolver = NameResolver(1)
 

@@ -25,7 +25,7 @@ def edge(request: pytest.FixtureRequest, clock: Clock, tmp_path: Path) -> Edge:
     return Edge(2, clock) if request.param == "alone" else Edge(2, clock, tmp_path, workers=2)
 
 
-def test_queues_that_come_and_go_do_not_keep_the_names(edge: Edge, clock: Clock) -> None:
+def test_short_lived_queues_release_their_labels(edge: Edge, clock: Clock) -> None:
     for number in range(100):
         edge.workers[-1].hear(f"session {number}", Told())
         edge.publish()
@@ -36,7 +36,7 @@ def test_queues_that_come_and_go_do_not_keep_the_names(edge: Edge, clock: Clock)
         assert edge.shown(measure).keys() == shown.keys()
 
 
-def test_a_name_that_is_used_stays(edge: Edge, clock: Clock) -> None:
+def test_label_in_use_is_kept(edge: Edge, clock: Clock) -> None:
     """And so do those that are not, while nobody needs them."""
     edge.workers[0].hear("orders", Told())
     edge.workers[-1].hear("quiet", Told())
@@ -58,7 +58,7 @@ def test_a_name_that_is_used_stays(edge: Edge, clock: Clock) -> None:
     assert edge.shown() == {"orders": 32, "quiet": 3, OTHER: 2}  # from 0 on: a counter that begins anew
 
 
-def test_what_another_worker_uses_is_not_idle(clock: Clock, tmp_path: Path) -> None:
+def test_label_used_by_another_worker_is_kept(clock: Clock, tmp_path: Path) -> None:
     """Each tells the others now and then, and at once of a name that was quiet for long."""
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
@@ -77,7 +77,7 @@ def test_what_another_worker_uses_is_not_idle(clock: Clock, tmp_path: Path) -> N
     assert edge.shown() == {"orders": 32, OTHER: 2}
 
 
-def test_a_name_that_comes_back_begins_anew(clock: Clock, tmp_path: Path) -> None:
+def test_reused_label_starts_at_zero(clock: Clock, tmp_path: Path) -> None:
     """By all workers: were one of them to take back later what it had told, that looked like messages."""
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
@@ -88,7 +88,7 @@ def test_a_name_that_comes_back_begins_anew(clock: Clock, tmp_path: Path) -> Non
         clock.now += IDLE_S
 
 
-def test_a_name_that_comes_back_begins_anew_also_after_a_death(clock: Clock, tmp_path: Path) -> None:
+def test_reused_label_starts_at_zero_after_a_worker_death(clock: Clock, tmp_path: Path) -> None:
     """What the dead one told would look like messages, and fall at the next death."""
     edge = Edge(1, clock, tmp_path, workers=2)
     dead_metrics = DeadWorkerMetrics(tmp_path)
@@ -109,7 +109,7 @@ def test_a_name_that_comes_back_begins_anew_also_after_a_death(clock: Clock, tmp
         assert edge.shown() == {name: number}
 
 
-def test_workers_have_the_names_in_common(clock: Clock, tmp_path: Path) -> None:
+def test_workers_share_labels(clock: Clock, tmp_path: Path) -> None:
     """Together they have so many, and each knows those of the others, also one that was started anew."""
     edge = Edge(3, clock, tmp_path, workers=2)
     one, two = edge.workers
@@ -126,7 +126,7 @@ def test_workers_have_the_names_in_common(clock: Clock, tmp_path: Path) -> None:
     assert edge.shown() == {"a": 11, "b\n\0": 2, "c": 11, OTHER: 12}
 
 
-def test_what_an_ended_worker_counted_stays(clock: Clock, tmp_path: Path) -> None:
+def test_counts_of_an_exited_worker_are_kept(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(3, clock, tmp_path, workers=2)
     for worker in edge.workers:
         worker.hear("a", Told(4))
@@ -137,7 +137,7 @@ def test_what_an_ended_worker_counted_stays(clock: Clock, tmp_path: Path) -> Non
     assert edge.shown() == {"a": 9}
 
 
-def test_files_do_not_grow_with_what_is_told(clock: Clock, tmp_path: Path) -> None:
+def test_journals_are_rewritten_when_they_grow(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(2, clock, tmp_path)
     for turn in range(1000):
         clock.now += STAMP_S
@@ -149,7 +149,7 @@ def test_files_do_not_grow_with_what_is_told(clock: Clock, tmp_path: Path) -> No
     assert all(number <= 4 * 3 for number in lines.values()), lines
 
 
-def test_a_line_that_is_on_its_way_is_left_for_later(tmp_path: Path) -> None:
+def test_unfinished_line_is_read_later(tmp_path: Path) -> None:
     writer, reader = SharedNames(tmp_path / NAMES), SharedNames(tmp_path / NAMES)
     writer.write({"a": 1.0})
     assert reader.news() == (True, [("a", 1.0)])
@@ -161,7 +161,7 @@ def test_a_line_that_is_on_its_way_is_left_for_later(tmp_path: Path) -> None:
     assert reader.news() == (False, [("b", 2.0)])
 
 
-def test_names_that_were_idle_are_a_line_each(clock: Clock, tmp_path: Path) -> None:
+def test_idle_labels_are_appended_when_used_again(clock: Clock, tmp_path: Path) -> None:
     """The file is not made anew for each of them: all workers would wait for it, and all that they serve."""
     most = 100
     edge = Edge(most, clock, tmp_path, workers=2)

@@ -35,7 +35,7 @@ def no_descriptor() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_without_a_descriptor_a_worker_tells_later(
+def test_lack_of_descriptors_delays_publication(
     clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its heartbeat goes on meanwhile, and so do its samples: both ask for names."""
@@ -58,7 +58,7 @@ def test_without_a_descriptor_a_worker_tells_later(
 
 
 @pytest.mark.parametrize("stamp", [False, True])
-def test_what_has_no_room_is_told_later(
+def test_full_disk_delays_publication(
     clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, stamp: bool
 ) -> None:
     """Neither a name that was given back nor one that was given is so for one worker alone."""
@@ -97,7 +97,7 @@ def no_room(octets: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_the_others_are_told_of_a_use_once_there_is_room(clock: Clock, tmp_path: Path) -> None:
+def test_label_use_is_shared_once_the_disk_has_space(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
     one.hear("a", Told())
@@ -113,7 +113,7 @@ def test_the_others_are_told_of_a_use_once_there_is_room(clock: Clock, tmp_path:
 
 
 @pytest.mark.parametrize("file", [NAMES, "queue-figures-1"])
-def test_a_line_that_was_cut_short_costs_no_other(clock: Clock, tmp_path: Path, file: str) -> None:
+def test_truncated_line_does_not_affect_others(clock: Clock, tmp_path: Path, file: str) -> None:
     edge = Edge(9, clock, tmp_path, workers=2)
     one, two = edge.workers
     one.hear("a", Told())
@@ -135,7 +135,7 @@ def test_a_line_that_was_cut_short_costs_no_other(clock: Clock, tmp_path: Path, 
     assert edge.shown() == expected
 
 
-def test_a_name_stands_behind_what_a_killed_worker_left(tmp_path: Path) -> None:
+def test_label_is_appended_after_a_truncated_line(tmp_path: Path) -> None:
     names = SharedNames(tmp_path / NAMES)
     names.write({"a": 1.0})
     with (tmp_path / NAMES).open("ab") as file:

@@ -74,7 +74,7 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.endswith(".lock")}
 
 
-def test_many_deaths_leave_what_one_does(tmp_path: Path) -> None:
+def test_files_of_dead_workers_are_merged(tmp_path: Path) -> None:
     dead_metrics = DeadWorkerMetrics(tmp_path)
     left = []
     for death in range(1, DEATHS + 1):
@@ -90,7 +90,7 @@ def test_many_deaths_leave_what_one_does(tmp_path: Path) -> None:
     assert left[-1][1] < size + 100  # some digits
 
 
-def test_nothing_changes_while_somebody_reads(tmp_path: Path) -> None:
+def test_merge_waits_for_a_scrape(tmp_path: Path) -> None:
     dead_metrics = DeadWorkerMetrics(tmp_path)
     dead_metrics.add(worker(tmp_path))
     before = files(tmp_path)
@@ -102,7 +102,7 @@ def test_nothing_changes_while_somebody_reads(tmp_path: Path) -> None:
     check(tmp_path, 1)
 
 
-def test_one_that_has_the_number_of_a_dead_one_counts_on_in_its_files(tmp_path: Path) -> None:
+def test_reused_pid_continues_its_files(tmp_path: Path) -> None:
     dead_metrics = DeadWorkerMetrics(tmp_path)
     pid = worker(tmp_path)
     dead_metrics.add(pid)
@@ -112,7 +112,7 @@ def test_one_that_has_the_number_of_a_dead_one_counts_on_in_its_files(tmp_path: 
     assert files(tmp_path) == before
 
 
-def test_what_cannot_be_added_up_stays_and_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unmerged_files_are_kept_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     dead_metrics = DeadWorkerMetrics(tmp_path)
     dead_metrics.add(worker(tmp_path))
     in_its_way = tmp_path / "histogram_0.new"
@@ -127,7 +127,7 @@ def test_what_cannot_be_added_up_stays_and_counts(tmp_path: Path, caplog: pytest
     assert "histogram_0.db" in files(tmp_path)
 
 
-def test_one_that_died_as_it_made_its_files_has_counted_nothing(tmp_path: Path) -> None:
+def test_empty_files_count_nothing(tmp_path: Path) -> None:
     dead_metrics = DeadWorkerMetrics(tmp_path)
     (tmp_path / "counter_7.db").touch()
     dead_metrics.add(7)
@@ -137,7 +137,7 @@ def test_one_that_died_as_it_made_its_files_has_counted_nothing(tmp_path: Path) 
     check(tmp_path, 1)
 
 
-def test_a_line_that_a_death_cut_short_is_left_out(tmp_path: Path) -> None:
+def test_truncated_journal_line_is_skipped(tmp_path: Path) -> None:
     """It may be the last one, or another may stand right behind it: where there was no room for a while."""
     dead_metrics = DeadWorkerMetrics(tmp_path)
     for begun in (b'["orders", [9, 0', b'["orders", [9, 0["orders", [8, 0]]\n'):
@@ -150,7 +150,7 @@ def test_a_line_that_a_death_cut_short_is_left_out(tmp_path: Path) -> None:
     check(tmp_path, 2)
 
 
-def test_sums_of_seconds_do_not_fall(tmp_path: Path) -> None:
+def test_merged_sums_do_not_fall(tmp_path: Path) -> None:
     """In whatever order they are added: Prometheus would take it for a counter that began anew."""
     dead_metrics = DeadWorkerMetrics(tmp_path)
     for turn in range(3):
