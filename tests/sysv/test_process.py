@@ -47,7 +47,7 @@ def page(program: BridgeProgram, path: str) -> str:
         return str(reply.read().decode())
 
 
-async def test_what_the_command_line_joins(
+async def test_mappings_of_the_command_line(
     bridge: LiveBridge, start: Start, keys: Keys, program: Program, tmp_path: Path
 ) -> None:
     """Both ways, with pages, and an end in order that removes what it made."""
@@ -72,7 +72,7 @@ async def test_what_the_command_line_joins(
     assert (find(into), find(out)) == (None, None)
 
 
-async def test_what_the_settings_join(bridge: LiveBridge, start: Start, key: int, tmp_path: Path) -> None:
+async def test_mappings_of_the_settings(bridge: LiveBridge, start: Start, key: int, tmp_path: Path) -> None:
     orders = await bridge.queue("orders")
     (tmp_path / "penstock.yaml").write_text(
         f"sysv:\n  journal: elsewhere\n  mappings:\n"
@@ -116,7 +116,7 @@ async def _declare(url: str) -> None:
     await store.close()
 
 
-def test_permissions_are_one_line(server: Server, key: int, tmp_path: Path) -> None:
+def test_denied_access_is_a_one_line_error(server: Server, key: int, tmp_path: Path) -> None:
     """4.3"""
     asyncio.run(_declare(server.url))
     make(key, 0o600)
@@ -146,7 +146,7 @@ REFUSED = [  # options, of which KEY is a key, exit code, the beginning of the l
 ]
 
 
-async def test_what_cannot_be_used_ends_with_one_line(
+async def test_unusable_settings_are_one_line_errors(
     bridge: LiveBridge, start: Start, key: int, tmp_path: Path
 ) -> None:
     await bridge.queue("orders")
@@ -164,7 +164,7 @@ async def test_what_cannot_be_used_ends_with_one_line(
         assert says in line, (options, line)
 
 
-async def test_it_may_be_told_to_end_while_it_waits_for_the_store(key: int, tmp_path: Path) -> None:
+async def test_bridge_stops_while_it_waits_for_the_store(key: int, tmp_path: Path) -> None:
     running = BridgeProgram("redis://127.0.0.1:1", tmp_path, "--in", f"{key}:orders")
     try:
         await until(lambda: running.events("sysv_waits_for_store"))
@@ -186,7 +186,7 @@ exec "$@" --out $key:orders
 """
 
 
-async def test_a_message_larger_than_msgmax_is_now(
+async def test_message_above_a_lowered_msgmax(
     bridge: LiveBridge, server: Server, program: Program, tmp_path: Path
 ) -> None:
     """3.2, 3.7: the kernel does not let us look at it, and the journal has too little room for it at first.

@@ -23,7 +23,7 @@ def journal_of(bridge: LiveBridge, key: int) -> Path:
     return bridge.journal / f"{format_key(key)}.journal"
 
 
-async def test_the_largest_message_that_the_kernel_takes(bridge: LiveBridge, key: int) -> None:
+async def test_largest_message_of_the_kernel(bridge: LiveBridge, key: int) -> None:
     """There is room for it before anything is taken."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
@@ -34,7 +34,7 @@ async def test_the_largest_message_that_the_kernel_takes(bridge: LiveBridge, key
 
 
 @pytest.mark.usefixtures("own_kernel")
-async def test_a_large_msgmax_costs_small_messages_nothing(
+async def test_large_msgmax_does_not_slow_small_messages(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel copies as much as it is offered, and the journal is no larger than any message of the store."""
@@ -82,7 +82,7 @@ async def test_messages_of_all_sizes(
     assert await bridge.bodies(queue) == bodies
 
 
-async def test_somebody_else_takes_what_was_looked_at(
+async def test_message_received_by_another_after_the_peek(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.7: and what comes instead is larger. It stays where it is, and is looked at, too."""
@@ -108,7 +108,7 @@ async def test_somebody_else_takes_what_was_looked_at(
 
 
 @pytest.mark.usefixtures("own_kernel")
-async def test_more_room_that_cannot_be_had(
+async def test_failed_growth_changes_nothing(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.7: it is told, and tried again; the journal goes on as it was."""

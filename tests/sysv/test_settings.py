@@ -12,7 +12,7 @@ from services.sysv.settings import Mapping, SysvSettings, format_key
 from tests.sysv.settings import mapping
 
 
-def test_keys_as_people_write_them() -> None:
+def test_keys_are_parsed() -> None:
     for said, meant in ((42, 42), ("42", 42), ("0x2a", 42), (0xDEADBEEF, 0xDEADBEEF - (1 << 32)), (-1, -1)):
         assert Mapping(**mapping("in", said, "q")).key == meant  # type: ignore[arg-type]
     assert format_key(-1) == "0xffffffff"
@@ -21,7 +21,7 @@ def test_keys_as_people_write_them() -> None:
             Mapping(**mapping("in", said, "q"))  # type: ignore[arg-type]
 
 
-def test_modes_as_people_write_them() -> None:
+def test_modes_are_parsed() -> None:
     for said in ("0640", "640"):
         assert Mapping(**mapping("in", 1, "q", mode=said)).permissions == 0o640
     for said in (640, 0o640, 0o600, "0888", "rw", -1, True):  # YAML reads 0640 as 416, and 640 as 640
@@ -29,7 +29,7 @@ def test_modes_as_people_write_them() -> None:
             Mapping(**mapping("in", 1, "q", mode=said))
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_invalid_settings_are_rejected() -> None:
     with pytest.raises(ValidationError, match="direction out only"):
         Mapping(**mapping("in", 1, "q", format="t_msg"))
     two = {"a": mapping("out", 1, "q"), "b": mapping("out", "0x1", "r")}  # type: ignore[arg-type]
@@ -37,7 +37,7 @@ def test_what_makes_no_sense_is_refused() -> None:
         SysvSettings.model_validate({"mappings": two})
 
 
-def test_the_environment_may_say_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_mappings_can_be_set_by_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As every setting; what is wrong is told with who said it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("REDIS_URL", raising=False)
