@@ -1,4 +1,4 @@
-"""Edges are found by looking."""
+"""Test the discovery of edges."""
 
 from __future__ import annotations
 

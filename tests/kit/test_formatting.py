@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Test the formatting of numbers and times."""
 
 from __future__ import annotations
 

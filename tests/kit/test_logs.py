@@ -1,4 +1,4 @@
-"""The form of the logs: one event a line, the same fields for machines and for people."""
+"""Test the format of logs: one event per line, with the same fields in JSON and text."""
 
 from __future__ import annotations
 

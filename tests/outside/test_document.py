@@ -1,4 +1,4 @@
-"""Documents from outside: only the documented exception leaves the readers."""
+"""Test that the readers of documents raise only their documented exception."""
 
 from __future__ import annotations
 

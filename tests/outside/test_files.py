@@ -1,4 +1,4 @@
-"""Files that the product reads, spoilt: each reader raises its own error, in one line that names the file."""
+"""Test damaged files: each reader raises its own error, in one line that names the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URLs from outside: only the documented exception leaves the reader, and no secret leaves anything."""
+"""Test that the reader of URLs raises only its documented exception and shows no secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues that the System V bridge may not use (docs/operations.md, Who may use a queue; docs/sysv.md 3.4)."""
+"""Test queues that the bridge may not use (docs/operations.md, Who may use a queue; docs/sysv.md 3.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal's disk: what is published is on it, unless it fails (docs/sysv.md 3.2, 3.7)."""
+"""Test that messages are on the journal's disk before they are published (docs/sysv.md 3.2, 3.7)."""
 
 from __future__ import annotations
 

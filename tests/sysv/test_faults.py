@@ -1,4 +1,4 @@
-"""Faults of our own (docs/sysv.md 2.7, 3.8): told, with the message at which they came; no mapping stops in silence."""
+"""Test internal errors: logged with their message, and the mapping restarts (docs/sysv.md 2.7, 3.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Out of Penstock, into a local queue (docs/sysv.md 2)."""
+"""Test carrying messages from Penstock into a local queue (docs/sysv.md 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Out of Penstock, into a local queue, while the bridge ends, or the store does (docs/sysv.md 2.3, 2.6, 4.4)."""
+"""Test inbound mappings while the bridge or the store ends (docs/sysv.md 2.3, 2.6, 4.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journals: locked, with space reserved, read again after a crash (docs/sysv.md 3.2, 3.3, 3.7)."""
+"""Test journals: locks, allocated space, recovery after a crash (docs/sysv.md 3.2, 3.3, 3.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journals that are not what we left, and how they are put aside (docs/sysv.md 3.7)."""
+"""Test damaged journals, and how they are put aside (docs/sysv.md 3.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local queues as the bridge has them (docs/sysv.md 1.3, 2, 4)."""
+"""Test local queues (docs/sysv.md 1.3, 2, 4)."""
 
 from __future__ import annotations
 

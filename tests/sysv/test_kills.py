@@ -1,4 +1,4 @@
-"""The bridge is killed with -9 while an old program sends and receives (docs/sysv.md 2.2, 3.2, 3.3)."""
+"""Test kill -9 of the bridge while a program sends and receives (docs/sysv.md 2.2, 3.2, 3.3)."""
 
 from __future__ import annotations
 

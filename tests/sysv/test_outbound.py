@@ -1,4 +1,4 @@
-"""Out of a local queue, into Penstock (docs/sysv.md 3)."""
+"""Test carrying messages from a local queue into Penstock (docs/sysv.md 3)."""
 
 from __future__ import annotations
 

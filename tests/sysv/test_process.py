@@ -1,4 +1,4 @@
-"""`penstock sysv`: its options, its ends, its pages (docs/sysv.md 4, 5)."""
+"""Test `penstock sysv`: options, exit statuses, health pages (docs/sysv.md 4, 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A journal's file: whatever becomes of it, nothing else is read out of it than was written (docs/sysv.md 3.2, 3.7)."""
+"""Test that a damaged journal is never read as another message (docs/sysv.md 3.2, 3.7)."""
 
 from __future__ import annotations
 

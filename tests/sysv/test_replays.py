@@ -1,4 +1,4 @@
-"""What the store has and what journals say: each message once, whatever became of the file (docs/sysv.md 3.3)."""
+"""Test replays: each message is stored once, whatever happened to its journal (docs/sysv.md 3.3)."""
 
 from __future__ import annotations
 

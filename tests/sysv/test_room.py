@@ -1,4 +1,4 @@
-"""How much room a journal has, and what that costs (docs/sysv.md 3.2, 3.7)."""
+"""Test the size of journals and its cost (docs/sysv.md 3.2, 3.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be said of mappings (docs/sysv.md 1.2, 4.2)."""
+"""Test the settings of mappings (docs/sysv.md 1.2, 4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a bridge looks at before it begins, and what it leaves behind (docs/sysv.md 1.1, 4)."""
+"""Test the bridge's checks at startup, and its cleanup (docs/sysv.md 1.1, 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TA and the time limit: what was taken goes back to its place (tmq.md 5.4). Lost connections are in test_endings."""
+"""Test TA and the time limit: messages return to their places (tmq.md 5.4). For lost connections see test_endings."""
 
 from __future__ import annotations
 

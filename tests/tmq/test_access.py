@@ -1,4 +1,4 @@
-"""Queues that not every client may use (docs/operations.md, Who may use a queue; tmq.md 3)."""
+"""Test queues that only some clients may use (docs/operations.md, Who may use a queue; tmq.md 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What edges can be asked through the store: who is connected, and to close a connection (docs/operations.md)."""
+"""Test listing and closing connections of an edge through the store (docs/operations.md)."""
 
 from __future__ import annotations
 

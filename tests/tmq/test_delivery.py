@@ -1,4 +1,4 @@
-"""DNQ outside a transaction: who settles what, and when (tmq.md 6)."""
+"""Test DNQ outside a transaction: when replies are settled (tmq.md 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The edge ends its connections: what is under way is answered, nothing new begins (tmq.md 1.2, 5.4, 6.1)."""
+"""Test the drain: requests under way are answered, nothing new begins (tmq.md 1.2, 5.4, 6.1)."""
 
 from __future__ import annotations
 

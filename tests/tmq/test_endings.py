@@ -1,4 +1,4 @@
-"""How a connection ends, in whatever state it was (tmq.md 5.4, 6.1): what was leased, and what is answered."""
+"""Test the end of connections in every state: leases and replies (tmq.md 5.4, 6.1)."""
 
 from __future__ import annotations
 

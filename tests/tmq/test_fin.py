@@ -1,4 +1,4 @@
-"""A connection that ends by FIN, outside a transaction: what is settled by it (tmq.md 6.1)."""
+"""Test which replies a FIN settles outside a transaction (tmq.md 6.1)."""
 
 from __future__ import annotations
 

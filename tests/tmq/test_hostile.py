@@ -1,4 +1,4 @@
-"""What no client should send: changed, cut short, or noise. The connection ends in its time, the others go on."""
+"""Test changed, truncated and random input: the connection ends in time, others are unaffected."""
 
 from __future__ import annotations
 

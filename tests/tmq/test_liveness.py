@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, a session never stops in the middle (tmq.md 1.2, 7.3)."""
+"""Test that no order of events blocks a session (tmq.md 1.2, 7.3)."""
 
 import random
 

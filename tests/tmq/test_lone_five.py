@@ -1,4 +1,4 @@
-"""The code that is printed three times (tmq.md 3.1)."""
+"""Test the ambiguous code 5 (tmq.md 3.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An edge that was silent for too long has lost its leases: nobody acts as if he still had them (tmq.md 5.3, 6.1)."""
+"""Test an edge whose leases were lost because it was silent for too long (tmq.md 5.3, 6.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way to the store breaks around one request, and it is asked again until it is known (tmq.md 5.3, 6.2, 7.2)."""
+"""Test requests whose reply from the store is lost: they are repeated until known (tmq.md 5.3, 6.2, 7.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and MQIDs (tmq.md 2)."""
+"""Test names and MQIDs (tmq.md 2)."""
 
 from __future__ import annotations
 

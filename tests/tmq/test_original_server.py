@@ -1,4 +1,4 @@
-"""docs/tmq.md's table of differences from the original server: its column of Penstock is what Penstock answers."""
+"""Test the column of Penstock in docs/tmq.md's table of differences from the original server."""
 
 from __future__ import annotations
 

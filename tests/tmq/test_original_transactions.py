@@ -1,4 +1,4 @@
-"""Transactions as on the author's own server: the default of a reference listener (tmq.md 5.7)."""
+"""Test transactions as on the author's own server, the default of a reference listener (tmq.md 5.7)."""
 
 from __future__ import annotations
 

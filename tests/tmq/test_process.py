@@ -1,4 +1,4 @@
-"""The edge as a program: one process or several, its pages, its way out, its death."""
+"""Test the edge as a process: with workers, health pages, drain and kills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every refusal is counted by its reason, and logged once for each connection and reason (tmq.md 7.4, 7.5)."""
+"""Test that refusals are counted by reason, and logged once per connection and reason (tmq.md 7.4, 7.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the edge's process tells the store of itself and of its queues (docs/store.md, Samples)."""
+"""Test the edge's samples in the store (docs/store.md, Samples)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work on whole queues goes beside the loop of requests, and whoever asked is told its end."""
+"""Test requests on whole queues, which run beside the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a message may be, exactly (tmq.md 7.1)."""
+"""Test the limits of messages (tmq.md 7.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peers that do not read (tmq.md 7.3)."""
+"""Test peers that do not read (tmq.md 7.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store stands still, its connections open: what is answered, what is not, and how much waits (tmq.md 7.2, 7.3)."""
+"""Test a store that stops responding: replies, time-outs and limits (tmq.md 7.2, 7.3)."""
 
 from __future__ import annotations
 

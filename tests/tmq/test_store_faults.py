@@ -1,4 +1,4 @@
-"""The store is away, full, read-only or empty: never an OK for what is not stored (tmq.md 7.2)."""
+"""Test a store that is away, full, read-only or empty: no success without storage (tmq.md 7.2)."""
 
 from __future__ import annotations
 

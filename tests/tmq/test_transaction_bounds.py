@@ -1,4 +1,4 @@
-"""The bounds of a transaction, exactly, and what its end finds out (tmq.md 5.2-5.4)."""
+"""Test the limits of a transaction (tmq.md 5.2-5.4)."""
 
 from __future__ import annotations
 

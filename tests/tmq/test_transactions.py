@@ -1,4 +1,4 @@
-"""Transactions (tmq.md 5)."""
+"""Test transactions (tmq.md 5)."""
 
 from __future__ import annotations
 

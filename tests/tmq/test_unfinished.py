@@ -1,4 +1,4 @@
-"""Peers that do not finish a request, and those that say nothing (tmq.md 7.3)."""
+"""Test peers that do not finish a request, and silent peers (tmq.md 7.3)."""
 
 from __future__ import annotations
 

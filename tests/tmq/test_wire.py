@@ -1,4 +1,4 @@
-"""Requests, replies and their order (tmq.md 1.2, 3.2-3.4, 4, 7.6)."""
+"""Test requests, replies and their order (tmq.md 1.2, 3.2-3.4, 4, 7.6)."""
 
 from __future__ import annotations
 

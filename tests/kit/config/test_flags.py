@@ -1,4 +1,4 @@
-"""Flags that an edge brings along, on its own program: `python -m services.<edge>`."""
+"""Test the flags of an edge on its own program, `python -m services.<edge>`."""
 
 from __future__ import annotations
 

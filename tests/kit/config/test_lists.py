@@ -1,4 +1,4 @@
-"""Lists of texts, however they are said: JSON or plain in the environment, one text or a list elsewhere."""
+"""Test lists of texts in variables, flags and files."""
 
 from __future__ import annotations
 

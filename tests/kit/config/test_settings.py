@@ -1,4 +1,4 @@
-"""Settings: their layers, their faults in plain words, their secrets."""
+"""Test settings: layers, errors and secrets."""
 
 from __future__ import annotations
 

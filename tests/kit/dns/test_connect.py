@@ -1,4 +1,4 @@
-"""TCP connections to addresses: made, refused, given up; and what is left of them then."""
+"""Test TCP connections to addresses: established, refused and cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names looked up by the system, on a machine whose name server is silent: what hangs holds up nobody else."""
+"""Test name resolution with a silent name server: hanging names do not delay others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers of an edge that tell what is done with queues, with a clock that tests set."""
+"""Workers that count operations of queues, with a clock set by tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is appended to a file is read by others, also what stands behind a line that was cut short."""
+"""Test files of JSON lines, with lines that were cut short."""
 
 from __future__ import annotations
 

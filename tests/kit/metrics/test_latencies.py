@@ -1,4 +1,4 @@
-"""Latencies reach the histogram as if each had been observed."""
+"""Test that published latencies equal observed ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Copies that the log lost, as a metric: there as 0 before the first, and never less than before."""
+"""Test the metric of lost copies: 0 from the start, and never falling."""
 
 from __future__ import annotations
 

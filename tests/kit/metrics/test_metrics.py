@@ -1,4 +1,4 @@
-"""Metrics: names, labels, and how little they cost where it matters."""
+"""Test metrics: names, labels and cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues in metrics: so many have names, whatever clients make, and all others are one."""
+"""Test metrics of queues: a limited number of labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of queues in metrics are given back where others want them: by a process alone, and by workers together."""
+"""Test that labels of queues are released, by one process and by several workers."""
 
 from __future__ import annotations
 

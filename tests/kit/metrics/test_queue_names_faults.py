@@ -1,4 +1,4 @@
-"""Where a worker cannot open or write what it shares with others, it tells later what it has to tell of queues."""
+"""Test workers that cannot open or write shared files: they publish later."""
 
 from __future__ import annotations
 

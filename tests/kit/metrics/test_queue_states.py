@@ -1,4 +1,4 @@
-"""How queues stand, as metrics: bounded, and sums that never lie about what happened."""
+"""Test metrics of the state of queues: bounded labels and monotonic counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of the analytics job as metrics: bounded, nothing where there is none, and fit for Prometheus."""
+"""Test metrics of the analytics report: bounded, and absent without a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store's memory, as metrics: what is not known is not told."""
+"""Test metrics of the store's memory: unknown values are absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was counted reaches the metrics: soon, once, and all of it."""
+"""Test that counts reach the metrics once, soon and completely."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Who is let in, and how strangers are turned away: cheaply, counted, and without filling the log."""
+"""Test admission of connections: limits, refusals and the rate of log lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The input that all connections together may hold."""
+"""Test the memory budget of all connections."""
 
 from __future__ import annotations
 

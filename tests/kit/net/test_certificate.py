@@ -1,4 +1,4 @@
-"""Until when a certificate is valid, read from files as tools write them."""
+"""Test reading the expiry of certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection and its session: what comes when, how it ends, and whose fault it was."""
+"""Test one connection and its session: order of calls, closing, and errors."""
 
 from __future__ import annotations
 

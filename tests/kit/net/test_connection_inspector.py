@@ -1,4 +1,4 @@
-"""A process tells of its connections one by one, and closes those that it is asked to close."""
+"""Test listing and closing connections of a process."""
 
 from __future__ import annotations
 

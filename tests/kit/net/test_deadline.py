@@ -1,4 +1,4 @@
-"""The session's deadline: a clock on the peer, never on ourselves."""
+"""Test the session's deadline: it applies to the peer, not to this process."""
 
 from __future__ import annotations
 

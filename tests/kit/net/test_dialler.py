@@ -1,4 +1,4 @@
-"""Connections that we open: like accepted ones to a session, and every way in which there is none."""
+"""Test dialled connections, and all ways in which dialling fails."""
 
 from __future__ import annotations
 

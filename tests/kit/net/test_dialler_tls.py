@@ -1,4 +1,4 @@
-"""TLS and mTLS on connections that we open, with real certificates."""
+"""Test TLS and mTLS on dialled connections, with real certificates."""
 
 from __future__ import annotations
 

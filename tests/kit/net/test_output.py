@@ -1,4 +1,4 @@
-"""Output that the peer does not read: bounded in memory, and not waited for without end (tmq.md 7.3)."""
+"""Test unread output: bounded memory and bounded waiting (tmq.md 7.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an idle connection costs, its session included."""
+"""Test the memory of an idle connection with its session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernel is told of a connection, and what it tells."""
+"""Test socket options and kernel state of connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS without a socket: what the context says, and the filter that turns bytes into bytes."""
+"""Test TLS without a socket: the context and the filter."""
 
 from __future__ import annotations
 

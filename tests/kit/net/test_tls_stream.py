@@ -1,4 +1,4 @@
-"""TLS once the handshake is done: half-closing, slow readers, bad records, and who goes without a word."""
+"""Test TLS after the handshake: half-closing, slow readers, bad records, and missing close_notify."""
 
 from __future__ import annotations
 

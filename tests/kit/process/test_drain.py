@@ -1,4 +1,4 @@
-"""The way out of a real process: SIGTERM, in order, bounded, and at once when asked twice."""
+"""Test the drain of a real process: in order, bounded, and at once after a second signal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages: /metrics, /healthz, /readyz."""
+"""Test /metrics, /healthz and /readyz."""
 
 from __future__ import annotations
 

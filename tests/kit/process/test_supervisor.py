@@ -1,4 +1,4 @@
-"""The supervisor of child processes."""
+"""Test the supervisor of child processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replies leave in the order of requests."""
+"""Test that replies keep the order of requests."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Requests are handled in order, as far as they may be; answers leave in the order of requests."""
+"""Test that requests are handled in order, and replies keep that order."""
 
 from __future__ import annotations
 

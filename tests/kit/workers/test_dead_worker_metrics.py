@@ -1,4 +1,4 @@
-"""What workers have counted that died stays, and takes no more room, and no more time, than what one of them did."""
+"""Test that counts of dead workers are kept, in the space of one worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process and its children use together, of real ones."""
+"""Test resource metrics of a process and its children, with real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of the workers' metrics does not pile up."""
+"""Test that folders of workers' metrics are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker that dies is missed, counted, and started again; what it counted stays."""
+"""Test that a dead worker is detected, counted and restarted, and its counts are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workers tell the process that answers for them."""
+"""Test the status that workers share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several processes on one port, and the one that looks after them."""
+"""Test several processes on one port, and their supervisor."""
 
 from __future__ import annotations
 
