@@ -89,7 +89,7 @@ def test_damaged_file_raises_only_the_readers_error(name: str, tmp_path: Path, d
         ("a:\n  - " + "[" * 5000, "line 2, column 67: nested more than"),
         ("c: 2026-13-45", "line 1, column 4: the date does not exist"),
         ("c: .inf", "line 1, column 4: the number must be finite"),
-        ("1: b", "line 1, column 1: the key '1' is no text"),
+        ("1: b", "line 1, column 1: the key '1' is not text"),
     ],
 )
 def test_bad_document_is_reported_with_its_position(

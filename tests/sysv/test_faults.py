@@ -68,7 +68,7 @@ async def test_failing_message_does_not_block_others(
     assert len(tries) == FAULT_TRIES
     told = faults(bridge)
     assert len(told) == FAULT_TRIES
-    assert all(text.startswith("mapping orders failed at message ") for text in told)
+    assert all(text.startswith("internal error in mapping orders at message ") for text in told)
     assert bridge.log.events("sysv_waits", reason="fault", mapping="orders")
     assert bridge.value("penstock_sysv_dead_total", mapping="orders", reason="fault") == 1
     assert bridge.value(FAULTS) == FAULT_TRIES
@@ -119,7 +119,7 @@ async def test_failed_inbound_mapping_restarts(
     await bridge.open(into(key))
     await until(lambda: bridge.value(WAITING, mapping="orders") == 1)
     await settled(bridge, 1)
-    assert faults(bridge) == ["mapping orders failed: ZeroDivisionError('not foreseen')"]
+    assert faults(bridge) == ["internal error in mapping orders: ZeroDivisionError('not foreseen')"]
     assert bridge.log.events("sysv_goes_on", reason="fault")
 
 
@@ -145,5 +145,5 @@ async def test_failed_outbound_mapping_restarts_from_its_journal(
     await carried(bridge, 2)
     assert await bridge.bodies(queue) == [b"one", b"two"]
     (told,) = faults(bridge)
-    assert told.startswith("mapping orders failed at message 1 of the journal ")
+    assert told.startswith("internal error in mapping orders at message 1 of the journal ")
     assert bridge.value(WAITING, mapping="orders") == 0

@@ -21,9 +21,9 @@ def opened(key: int, rights: int = READ | WRITE) -> LocalQueue:
     return queue
 
 
-def received(queue: LocalQueue, room: int = 8192, *, look: bool = False) -> tuple[bytes, int] | None:
+def received(queue: LocalQueue, room: int = 8192, *, peek: bool = False) -> tuple[bytes, int] | None:
     buffer = ctypes.create_string_buffer(MTYPE + room)
-    size = (queue.look if look else queue.receive)(ctypes.addressof(buffer), room)
+    size = (queue.peek if peek else queue.receive)(ctypes.addressof(buffer), room)
     if size is None:
         return None
     return buffer.raw[MTYPE : MTYPE + size], int.from_bytes(buffer.raw[:MTYPE], "little")
@@ -52,14 +52,14 @@ def test_messages_come_as_they_were_sent(key: int) -> None:
     queue = opened(key)
     for body, mtype in ((b"one", 7), (b"", 1), (bytes(range(256)), (1 << 63) - 1)):
         assert queue.send(body, mtype)
-    assert received(queue, look=True) == (b"one", 7)
+    assert received(queue, peek=True) == (b"one", 7)
     assert [received(queue) for _ in range(4)] == [
         (b"one", 7),
         (b"", 1),
         (bytes(range(256)), (1 << 63) - 1),
         None,
     ]
-    assert received(queue, look=True) is None
+    assert received(queue, peek=True) is None
 
 
 def test_only_the_body_is_sent(key: int) -> None:

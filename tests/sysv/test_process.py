@@ -139,7 +139,7 @@ REFUSED = [  # options, of which KEY is a key, exit code, the beginning of the l
     (("--out", "KEY:orders", "--out-t-msg", "KEY:orders"), 2, "", "both receive from the local queue"),
     (
         ("--set", "sysv.mappings.m={key: KEY, queue: orders, direction: in, mode: 440}"),
-        *(2, "", "in quotes, as in '0640', not 440"),
+        *(2, "", "in quotes, such as '0640', not 440"),
     ),
     (("--mode", "0600"), 2, "usage: --mode goes with", ""),
     (("--set", "sysv.idle_s=-1"), 2, "bad_settings: sysv.idle_s", ""),

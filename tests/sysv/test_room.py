@@ -41,7 +41,7 @@ async def test_large_msgmax_does_not_slow_small_messages(
     set_limit("msgmax", (1 << 31) - 1)
     written: list[int] = []
     offered: list[int] = []
-    pwrite, look = os.pwrite, LocalQueue.look
+    pwrite, look = os.pwrite, LocalQueue.peek
 
     def counting_pwrite(fd: int, data: bytes, offset: int) -> int:
         written.append(len(data))
@@ -54,7 +54,7 @@ async def test_large_msgmax_does_not_slow_small_messages(
     await bridge.queue("orders")
     await bridge.open(out(key))
     monkeypatch.setattr(os, "pwrite", counting_pwrite)
-    monkeypatch.setattr(LocalQueue, "look", counting_look)
+    monkeypatch.setattr(LocalQueue, "peek", counting_look)
     assert journal_of(bridge, key).stat().st_size == MAX_SIZE
     for number in range(20):
         existing(key).send(b"%02d" % number)
@@ -70,7 +70,7 @@ async def test_messages_of_all_sizes(
 ) -> None:
     """Also on a kernel that shows nothing before it is taken."""
     if not can_look:
-        monkeypatch.setattr(LocalQueue, "look", lambda *_: None)
+        monkeypatch.setattr(LocalQueue, "peek", lambda *_: None)
     set_limit("msgmax", 65_536)
     set_limit("msgmnb", 1 << 20)
     queue = await bridge.queue("orders")
@@ -86,7 +86,7 @@ async def test_message_received_by_another_after_the_peek(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.7: and what comes instead is larger. It stays where it is, and is looked at, too."""
-    real = LocalQueue.look
+    real = LocalQueue.peek
     stolen: list[object] = []
 
     def look(queue: LocalQueue, address: int, room: int) -> int | None:
@@ -95,7 +95,7 @@ async def test_message_received_by_another_after_the_peek(
             stolen.append(existing(key).receive(block=False))
         return size
 
-    monkeypatch.setattr(LocalQueue, "look", look)
+    monkeypatch.setattr(LocalQueue, "peek", look)
     queue = await bridge.queue("orders")
     local = make(key)
     local.send(b"small")

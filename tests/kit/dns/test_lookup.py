@@ -23,8 +23,8 @@ LOCAL = (socket.AF_INET, ("127.0.0.1", 0))
 
 
 def threads() -> int:
-    """Those that look up names."""
-    return sum(each.name == "look-up" for each in threading.enumerate())
+    """Count the resolver threads."""
+    return sum(each.name == "resolver" for each in threading.enumerate())
 
 
 def alone(scenario: Callable[[NameServer], Coroutine[Any, Any, None]], folder: Path) -> None:

@@ -41,18 +41,18 @@ def test_lack_of_descriptors_delays_publication(
     """Its heartbeat goes on meanwhile, and so do its samples: both ask for names."""
     edge = Edge(3, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.hear("a", Told())
+    one.add("a", Told())
     edge.publish()
     clock.now += IDLE_S / 2  # the others would have to be asked
     with no_descriptor():
-        one.hear("a", Told(10))
-        one.hear("new", Told(100))
+        one.add("a", Told(10))
+        one.add("new", Told(100))
         one.publish()
     assert [record.__dict__["action"] for record in caplog.records] == ["queues_untold"]
-    two.hear("new", Told(1000))
+    two.add("new", Told(1000))
     edge.publish()
     assert edge.shown() == {"a": 11, OTHER: 100, "new": 1000}
-    one.hear("new", Told(10_000))
+    one.add("new", Told(10_000))
     edge.publish()
     assert edge.shown() == {"a": 11, OTHER: 100, "new": 11_000}
 
@@ -65,23 +65,23 @@ def test_full_disk_delays_publication(
     edge = Edge(2, clock, tmp_path, workers=2)
     one, two = edge.workers
     for name in ("a", "b"):
-        one.hear(name, Told())
+        one.add(name, Told())
     edge.publish()
     clock.now += IDLE_S
-    one.hear("a", Told())
+    one.add("a", Told())
     if stamp:
         edge.publish()
     in_their_way = [tmp_path / f"{NAMES}.new", tmp_path / "queue-figures-1.new"]
     for folder in in_their_way:
         folder.mkdir()
-    one.hear("c", Told(10))
+    one.add("c", Told(10))
     one.publish()
-    two.hear("a", Told())
+    two.add("a", Told())
     for folder in in_their_way:
         folder.rmdir()
     edge.publish()
     assert edge.shown() == {"a": 3, "b": 1, OTHER: 10}
-    one.hear("c", Told(100))
+    one.add("c", Told(100))
     edge.publish()
     assert edge.shown() == {"a": 3, "c": 100, OTHER: 10}
 
@@ -100,14 +100,14 @@ def no_room(octets: int) -> Iterator[None]:
 def test_label_use_is_shared_once_the_disk_has_space(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.hear("a", Told())
+    one.add("a", Told())
     edge.publish()
     clock.now += IDLE_S - 1
     with no_room((tmp_path / NAMES).stat().st_size):
-        one.hear("a", Told(10))
-    one.hear("a", Told(100))
+        one.add("a", Told(10))
+    one.add("a", Told(100))
     clock.now += 2
-    two.hear("new", Told())  # it would have the name, were it idle
+    two.add("new", Told())  # it would have the name, were it idle
     edge.publish()
     assert edge.shown() == {"a": 111, OTHER: 1}
 
@@ -116,18 +116,18 @@ def test_label_use_is_shared_once_the_disk_has_space(clock: Clock, tmp_path: Pat
 def test_truncated_line_does_not_affect_others(clock: Clock, tmp_path: Path, file: str) -> None:
     edge = Edge(9, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.hear("a", Told())
-    two.hear("a", Told())
+    one.add("a", Told())
+    two.add("a", Told())
     edge.publish()
     with no_room((tmp_path / file).stat().st_size + 5):
-        one.hear("b", Told(10))
+        one.add("b", Told(10))
         one.publish()
     assert not (tmp_path / file).read_bytes().endswith(b"\n")
     for worker in (two, one):
-        worker.hear("a", Told())
-        worker.hear("c", Told(100))
+        worker.add("a", Told())
+        worker.add("c", Told(100))
     edge.publish()
-    one.hear("b", Told(1000))
+    one.add("b", Told(1000))
     edge.publish()
     lost = OTHER if file == NAMES else "b"
     expected = Counter({"a": 4, "b": 1000, "c": 200})

@@ -118,7 +118,7 @@ def several(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
     async def look_up(*_: Any) -> list[tuple[int, reaching.Address]]:
         return [(socket.AF_INET, (f"127.0.0.{number}", port)) for number, port in enumerate(ports, start=1)]
 
-    monkeypatch.setattr(reaching, "_look_up", look_up)
+    monkeypatch.setattr(reaching, "_resolve", look_up)
 
 
 async def test_all_addresses_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
