@@ -59,9 +59,9 @@ def test_a_name_is_within_the_time_of_a_request(tmp_path: Path) -> None:
                 await store.put(queue, b"one", b"two", b"three")
                 await until(lambda: store.counted("failed") == 3)
                 assert names.asked == {NAME}
-                assert sum(each.name == "look-up" for each in threading.enumerate()) == 1
+                assert sum(each.name == "resolver" for each in threading.enumerate()) == 1
                 names.speak(**{NAME: "127.0.0.1"})
-                await until(lambda: not any(each.name == "look-up" for each in threading.enumerate()))
+                await until(lambda: not any(each.name == "resolver" for each in threading.enumerate()))
                 await store.put(queue, b"four")
                 await until(lambda: store.counted("exported") == 1)
 
