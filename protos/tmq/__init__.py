@@ -1,8 +1,7 @@
-"""TMQ, the transactional message queue over TCP, as `protos/tmq.md` numbers it.
+"""TMQ, the transactional message queue over TCP, in the sections of `protos/tmq.md`.
 
-`wire` is the layout on one screen, `events` is what a connection hands out, `readers` turn bytes into
-events, `connection` keeps one client's state, `replies` and `requests` are the bytes of answers and of a
-client's questions.
+`wire` is the layout, `events` are what a connection returns, `readers` turn bytes into events, `connection` keeps one
+client's state, `replies` and `requests` encode and parse both directions.
 """
 
 from protos.runs import MAX_RUN, encode_record

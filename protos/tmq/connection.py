@@ -1,4 +1,4 @@
-"""One client's connection, without I/O: what TCP delivers in, events out (tmq.md 3, 7)."""
+"""Parse one client's connection, without I/O (tmq.md 3, 7)."""
 
 from collections.abc import Generator, Iterator
 
@@ -11,12 +11,12 @@ _LONE_FIVE = bytes([LONE_FIVE])
 
 
 class Connection:
-    """Parses one client's requests; knows nothing of queues, transactions or replies.
+    """A parser of one client's requests; it knows nothing of queues, transactions or replies.
 
-    `now` is any clock in seconds that never runs backwards. The iterators do their work as they are consumed:
-    consume each to its end (or drop the connection) before the next call. The events do not depend on how the
-    bytes were cut, except for where runs are cut. Once PeerError was raised, a `Refused` with `close` handed
-    out, or the end of input seen, the connection is over: whatever still comes is ignored.
+    `now` is a monotonic clock in seconds. The iterators parse as they are consumed: consume each to its end, or drop
+    the connection, before the next call. The events do not depend on how the bytes were cut, except for where runs are
+    cut.
+    After PeerError, a `Refused` with `close`, or the end of input, all further input is ignored.
 
     PeerError reasons: `unknown_code` (3.2), `truncated`, `request_timeout` (7.3).
     """
@@ -38,21 +38,23 @@ class Connection:
         self._rows = ROWS[dialect]
         self._limits = limits
         self._may_be_ts = dialect is Dialect.DOCUMENT  # a lone 5 (3.1)
-        self._grace_s = limits.lone_five_grace_s  # 0 once a code was used that makes it needless
+        self._grace_s = (
+            limits.lone_five_grace_s
+        )  # 0 once the client has used a code that makes it unnecessary
         self._held = bytearray()  # of an unfinished request
-        self._needed = 0  # bytes of it before it is worth reading again
-        self._refusal: Refusal | None = None  # to be handed out ...
-        self._discard_bytes = 0  # ... when so many more bytes have gone by
+        self._needed = 0  # bytes of it before it is parsed again
+        self._refusal: Refusal | None = None  # to be returned ...
+        self._discard_bytes = 0  # ... after this many more bytes
         self._unfinished_since: float | None = None
         self._is_over = False
 
     @property
     def buffered(self) -> int:
-        """Bytes held of an unfinished request: never more than a head and the largest acceptable body."""
+        """Return the bytes held of an unfinished request: at most a head and the largest acceptable body."""
         return len(self._held)
 
     def receive(self, data: bytes, now: float) -> Iterator[Event]:
-        """What `data` completes, in order; then PeerError if an unknown code follows (3.2)."""
+        """Yield the requests that `data` completes. Raises PeerError for an unknown code (3.2)."""
         if self._held:
             self._held += data  # grows in place: a large body may come in many small pieces
             if len(self._held) < self._needed:
@@ -64,7 +66,7 @@ class Connection:
             self._unfinished_since = now
 
     def receive_eof(self, now: float) -> Iterator[Event]:
-        """The peer's FIN: makes a lone 5 a TS (3.1); PeerError if it cuts a request short."""
+        """Handle the peer's FIN: yield a TS for a lone 5 (3.1). Raises PeerError inside a request."""
         is_lone_five, is_unfinished = self._is_lone_five(), self._unfinished_since is not None
         self._end()
         if is_lone_five:
@@ -73,14 +75,14 @@ class Connection:
             raise PeerError("truncated")
 
     def deadline(self) -> float | None:
-        """When `on_time` will have something to say; None while nothing is unfinished (7.3)."""
+        """Return when `on_time` is due; None while no request is unfinished (7.3)."""
         if self._unfinished_since is None:
             return None
         is_grace = self._is_waiting_for_grace()
         return self._unfinished_since + (self._grace_s if is_grace else self._limits.request_timeout_s)
 
     def on_time(self, now: float) -> Iterator[Event]:
-        """A lone 5 past its grace is a TS (3.1); PeerError for a request unfinished too long (7.3)."""
+        """Yield a TS for a lone 5 (3.1). Raises PeerError for a request unfinished for too long (7.3)."""
         due = self.deadline()
         if due is None or now < due:
             return
@@ -92,7 +94,7 @@ class Connection:
         yield TransactionStart()
 
     def restart_clock(self, now: float) -> None:
-        """Reading had been paused by us, so the silence was not the peer's: all waiting begins anew."""
+        """Restart the deadline: reading was paused, so the silence was not the peer's."""
         if self._unfinished_since is not None:
             self._unfinished_since = now
 
@@ -110,7 +112,7 @@ class Connection:
                 self._held += data[position:]
                 self._needed = mark
                 return
-            if row.tells_five_apart:
+            if row.is_unambiguous:
                 self._grace_s = 0
             if isinstance(found, Refusal):
                 self._discard_bytes = found.body_bytes
@@ -121,9 +123,9 @@ class Connection:
                 yield found
 
     def _discard(self, refusal: Refusal, data: bytes, position: int) -> Generator[Event, None, int]:
-        """Let a refused body go by, hand out the refusal once all is gone; the position reached."""
-        gone = min(self._discard_bytes, len(data) - position)
-        self._discard_bytes -= gone
+        """Skip a refused body; yield the refusal at its end. Return the position reached."""
+        skipped = min(self._discard_bytes, len(data) - position)
+        self._discard_bytes -= skipped
         if self._discard_bytes:
             self._refusal = refusal
         else:
@@ -131,7 +133,7 @@ class Connection:
             self._unfinished_since = None
             self._is_over = refusal.refused.close
             yield refusal.refused
-        return position + gone
+        return position + skipped
 
     def _is_lone_five(self) -> bool:
         return self._may_be_ts and self._held == _LONE_FIVE
@@ -140,7 +142,7 @@ class Connection:
         return self._is_lone_five() and 0 < self._grace_s <= self._limits.request_timeout_s
 
     def _end(self) -> None:
-        """Nothing is awaited any more, and nothing listened to."""
+        """Ignore all further input."""
         self._held.clear()
         self._refusal = None
         self._unfinished_since = None

@@ -1,4 +1,4 @@
-"""What a connection hands out: one event for a request, or for a run of like requests (tmq.md 3)."""
+"""Define the events of a connection: one per request, or per run of like requests (tmq.md 3)."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """CLOSE: `mqid` is 64 bytes as sent, perhaps of no queue at all."""
+    """CLOSE: `mqid` is 64 bytes as sent, perhaps of no queue."""
 
     mqid: bytes
 
@@ -77,10 +77,10 @@ class TransactionAbort:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request that must be answered as failed (`encode_failure`), then, if `close`, the connection closed.
+    """A request to be answered as failed (`encode_failure`); if `close`, the connection is closed after that.
 
-    `reason` is `bad_name`, `name_too_long` (2.1) or `message_too_large` (7.1). Without `close` the request
-    has been consumed whole; with it nothing after the request's head will ever be parsed.
+    `reason` is `bad_name`, `name_too_long` (2.1) or `message_too_large` (7.1). Without `close` the whole request was
+    consumed; with it nothing after the request's head is parsed.
     """
 
     operation: Operation

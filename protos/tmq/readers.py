@@ -1,10 +1,10 @@
-"""From bytes to events: one function for each shape of request, and the table of the codes.
+"""Parse bytes into events: one function per shape of request, and the table of codes.
 
-A reader is pure. It gets the input, where a request begins in it, the operation and the limits, and answers
+A reader is pure. It gets the input, where a request begins in it, the operation and the limits, and returns
 - (event, where the next request begins),
-- (Refusal, where the body that must be thrown away begins),
-- (None, how many bytes the request needs at least before it is worth reading again).
-No reader looks at, or keeps, more than the head of a request before its length has been judged.
+- (Refusal, where the body to be skipped begins),
+- (None, how many bytes the request needs at least).
+Readers check the length of a request before they read beyond its head.
 """
 
 from collections.abc import Callable
@@ -41,10 +41,10 @@ from protos.tmq.wire import (
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request that is to be refused once its body has gone by unread."""
+    """A request to be refused once its body has been skipped."""
 
     refused: Refused
-    body_bytes: int  # 0 when the connection is to be closed anyway
+    body_bytes: int  # 0 if the connection will be closed
 
 
 Found = Event | Refusal | None
@@ -52,15 +52,15 @@ Reader = Callable[[bytes, int, Operation, Limits], tuple[Found, int]]
 
 
 class Row(NamedTuple):
-    """What a code means in a dialect."""
+    """The meaning of a code in a dialect."""
 
     read: Reader
     operation: Operation
-    tells_five_apart: bool  # whoever uses this code has no need to mean TS by a lone 5 (3.1)
+    is_unambiguous: bool  # a client that uses this code does not mean TS by a lone 5 (3.1)
 
 
 def read_name(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
-    """CREATE, DELETE, OPEN: code, u32 N, N bytes (2.1)."""
+    """Read CREATE, DELETE or OPEN: code, u32 N, N bytes (2.1)."""
     name = start + NAME_HEAD_BYTES
     if len(data) < name:
         return None, NAME_HEAD_BYTES
@@ -75,7 +75,7 @@ def read_name(data: bytes, start: int, operation: Operation, limits: Limits) -> 
 
 
 def read_close(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
-    """CLOSE: code, MQID."""
+    """Read CLOSE: code, MQID."""
     end = start + MQID_HEAD_BYTES
     if len(data) < end:
         return None, MQID_HEAD_BYTES
@@ -83,9 +83,9 @@ def read_close(data: bytes, start: int, operation: Operation, limits: Limits) ->
 
 
 def read_enq(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
-    """A run of ENQs of one MQID: code, MQID, u32 N, N bytes (7.1).
+    """Read a run of ENQs of one MQID: code, MQID, u32 N, N bytes (7.1).
 
-    Whatever ends the run (another request, a bad length, missing bytes) is left for the next look.
+    The run ends before another request, a bad length or missing bytes.
     """
     if len(data) - start < ENQ_HEAD_BYTES:
         return None, ENQ_HEAD_BYTES
@@ -101,7 +101,7 @@ def read_enq(data: bytes, start: int, operation: Operation, limits: Limits) -> t
 
 
 def read_mqid_run(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
-    """A run of DNQs or SELECTs of one MQID: code, MQID."""
+    """Read a run of DNQs or SELECTs of one MQID: code, MQID."""
     if len(data) - start < MQID_HEAD_BYTES:
         return None, MQID_HEAD_BYTES
     request = data[start : start + MQID_HEAD_BYTES]
@@ -110,9 +110,9 @@ def read_mqid_run(data: bytes, start: int, operation: Operation, limits: Limits)
 
 
 def read_five(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
-    """The document's 5: TS if what follows cannot be an MQID, else DNQ, or SELECT if so configured (3.1)."""
+    """Read the document's 5: TS unless an MQID follows, else DNQ, or SELECT if so configured (3.1)."""
     if len(data) == start + 1:
-        return None, 2  # alone so far: the next byte, FIN or time will tell
+        return None, 2  # decided by the next byte, FIN or timeout
     if data[start + 1] not in MQID_STARTS:
         return _PLAIN[Operation.TS], start + 1
     meant = Operation.SELECT if limits.code5_mqid_is_select else operation
@@ -120,12 +120,12 @@ def read_five(data: bytes, start: int, operation: Operation, limits: Limits) -> 
 
 
 def read_plain(data: bytes, start: int, operation: Operation, limits: Limits) -> tuple[Found, int]:
-    """TS, TE, TA: a code and nothing else."""
+    """Read TS, TE or TA: a code alone."""
     return _PLAIN[operation], start + 1
 
 
 def _refusal(operation: Operation, reason: str, size: int, max_discard_bytes: int) -> Refusal:
-    """Refuse `size` bytes of name or body: thrown away if few enough, else the connection closes."""
+    """Refuse a name or body of `size` bytes: skip it if it is short enough, else close the connection."""
     close = size > max_discard_bytes
     return Refusal(Refused(operation, reason, close), 0 if close else size)
 
@@ -136,7 +136,7 @@ _NAMED: dict[Operation, Callable[[bytes], Event]] = {
     Operation.OPEN: Open,
 }
 _COUNTED: dict[Operation, Callable[[bytes, int], Event]] = {Operation.DNQ: Dequeue, Operation.SELECT: Select}
-# One object each: they carry nothing, and a byte of input must not cost more than it has to.
+# Shared objects without fields: one byte of input must stay cheap.
 _PLAIN: dict[Operation, Event] = {
     Operation.TS: TransactionStart(),
     Operation.TE: TransactionEnd(),

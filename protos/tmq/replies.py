@@ -1,4 +1,4 @@
-"""Replies as bytes, and back for a client (tmq.md 2.2, 3, 4).
+"""Encode replies, and parse them for a client (tmq.md 2.2, 3, 4).
 
 The reply to a DNQ is the record of the message (`u32 N, N bytes`, see `encode_record`), or EMPTY.
 """
@@ -8,8 +8,8 @@ from typing import Final
 from protos.tmq.wire import I32, I64, MQID_BYTES, Dialect, Operation
 from protos.types import LocalError
 
-EMPTY: Final = I32.pack(-1)  # a DNQ's reply when there is no message, or no usable MQID
-UNUSABLE: Final = -1  # the count that SELECT answers for an MQID that is not usable
+EMPTY: Final = I32.pack(-1)  # the reply to a DNQ without a message or with an unusable MQID
+UNUSABLE: Final = -1  # the count in a SELECT's reply for an unusable MQID
 
 _NIL = {
     Dialect.DOCUMENT: b"<nil>" + b"0" * 59,
@@ -28,23 +28,23 @@ _STATUS = {
 
 
 def encode_status(dialect: Dialect, operation: Operation, ok: bool) -> bytes:
-    """The 1-byte reply of all but OPEN, DNQ and SELECT, which have none: LocalError."""
+    """Return the 1-byte status. Raises LocalError for OPEN, DNQ and SELECT, which have none."""
     success, failure = _statuses(dialect, operation)
     return success if ok else failure
 
 
 def nil_mqid(dialect: Dialect) -> bytes:
-    """The 64 bytes that OPEN answers for an unknown or bad name (2.2)."""
+    """Return the reply to an OPEN of an unknown or bad name, 64 bytes (2.2)."""
     return _NIL[dialect]
 
 
 def encode_count(dialect: Dialect, count: int) -> bytes:
-    """A SELECT's reply: i64 (document) or i32 (reference, and what does not fit is the largest that does)."""
+    """Return the reply to a SELECT: i64 (document) or i32, saturated (reference)."""
     return _COUNT[dialect].pack(min(count, _MAX_COUNT[dialect]))
 
 
 def encode_failure(dialect: Dialect, operation: Operation) -> bytes:
-    """The reply that says no to any operation: what `Refused` and a failed store answer."""
+    """Return the reply of failure to any operation."""
     match operation:
         case Operation.OPEN:
             return nil_mqid(dialect)
@@ -57,12 +57,12 @@ def encode_failure(dialect: Dialect, operation: Operation) -> bytes:
 
 
 def reply_bytes(dialect: Dialect, operation: Operation) -> int:
-    """The size of the reply to wait for, in bytes; for DNQ that of its head, which says how much follows."""
+    """Return the size of the reply in bytes; for DNQ that of its head, which has the length of the body."""
     return len(encode_failure(dialect, operation))
 
 
 def parse_status(dialect: Dialect, operation: Operation, reply: bytes) -> bool:
-    """Whether `operation` succeeded. ValueError if the byte is neither of the two."""
+    """Return whether the operation succeeded. Raises ValueError for any other byte."""
     success, failure = _statuses(dialect, operation)
     if reply not in (success, failure):
         raise ValueError(f"not a status: {reply!r}")
@@ -70,14 +70,14 @@ def parse_status(dialect: Dialect, operation: Operation, reply: bytes) -> bool:
 
 
 def parse_mqid(reply: bytes) -> bytes | None:
-    """The MQID that OPEN answered, or None for nil, told by 5 characters (2.2). ValueError if not 64 long."""
+    """Return the MQID in a reply to OPEN, None for nil (2.2). Raises ValueError unless it has 64 bytes."""
     if len(reply) != MQID_BYTES:
         raise ValueError(f"not an MQID: {len(reply)} bytes")
     return None if reply[:5].lower() == b"<nil>" else reply
 
 
 def parse_length(head: bytes) -> int | None:
-    """Bytes of body that follow the 4-byte head of a DNQ's reply, None for EMPTY. ValueError below -1."""
+    """Return the length of the body after the 4-byte head of a DNQ's reply, None for EMPTY. Raises ValueError."""
     (length,) = I32.unpack(head)
     if length < -1:
         raise ValueError(f"not a length: {length}")
@@ -85,14 +85,14 @@ def parse_length(head: bytes) -> int | None:
 
 
 def parse_count(dialect: Dialect, reply: bytes) -> int:
-    """The number of messages that SELECT answered, or UNUSABLE."""
+    """Return the number of messages in a reply to SELECT, or UNUSABLE."""
     (count,) = _COUNT[dialect].unpack(reply)
     return int(count)
 
 
 def _statuses(dialect: Dialect, operation: Operation) -> tuple[bytes, bytes]:
-    """(success, failure)"""
+    """Return the status bytes (success, failure). Raises LocalError."""
     try:
         return _STATUS[dialect][operation]
     except KeyError:
-        raise LocalError(f"{operation.name} is not answered by a status") from None
+        raise LocalError(f"{operation.name} has no status reply") from None

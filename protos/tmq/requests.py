@@ -1,7 +1,6 @@
-"""A client's side: requests as bytes (tmq.md 3, 4).
+"""Encode requests, for clients (tmq.md 3, 4).
 
-Names are encoded as they are, even empty or too long: it is the server that judges them. All codes but those
-of the transaction verbs are the same in both dialects.
+Names are not checked, as the server does that. Only the codes of the transaction verbs depend on the dialect.
 """
 
 from typing import assert_never
@@ -24,57 +23,57 @@ from protos.tmq.wire import Dialect, Operation, encode_code, encode_mqid_request
 
 
 def encode_create(name: bytes) -> bytes:
-    """CREATE `name`; answered by a status."""
+    """Encode CREATE; the reply is a status."""
     return _encode_named(Operation.CREATE, name)
 
 
 def encode_delete(name: bytes) -> bytes:
-    """DELETE `name`; answered by a status."""
+    """Encode DELETE; the reply is a status."""
     return _encode_named(Operation.DELETE, name)
 
 
 def encode_open(name: bytes) -> bytes:
-    """OPEN `name`; answered by 64 bytes, an MQID or nil."""
+    """Encode OPEN; the reply is 64 bytes, an MQID or nil."""
     return _encode_named(Operation.OPEN, name)
 
 
 def encode_close(mqid: bytes) -> bytes:
-    """CLOSE; answered by a status."""
+    """Encode CLOSE; the reply is a status."""
     return encode_mqid_request(Dialect.DOCUMENT, Operation.CLOSE, mqid)
 
 
 def encode_enq(mqid: bytes, body: bytes) -> bytes:
-    """ENQ one message; answered by a status whose polarity depends on the dialect."""
+    """Encode ENQ; the reply is a status, whose polarity depends on the dialect."""
     return encode_mqid_request(Dialect.DOCUMENT, Operation.ENQ, mqid) + encode_record(body)
 
 
 def encode_dnq(mqid: bytes) -> bytes:
-    """DNQ one message; answered by a length and a body, or EMPTY."""
+    """Encode DNQ; the reply is a length and a body, or EMPTY."""
     return encode_mqid_request(Dialect.DOCUMENT, Operation.DNQ, mqid)
 
 
 def encode_select(mqid: bytes) -> bytes:
-    """SELECT as 9, which is never mistaken for a DNQ (3.1); answered by a count."""
+    """Encode SELECT as 9, which is unambiguous (3.1); the reply is a count."""
     return encode_mqid_request(Dialect.DOCUMENT, Operation.SELECT, mqid)
 
 
 def encode_ts(dialect: Dialect) -> bytes:
-    """Transaction start, in the document dialect as 8, which needs no grace (3.1); answered by a status."""
+    """Encode TS, in the document dialect as the unambiguous 8 (3.1); the reply is a status."""
     return encode_code(dialect, Operation.TS)
 
 
 def encode_te(dialect: Dialect) -> bytes:
-    """Transaction end; answered by a status."""
+    """Encode TE; the reply is a status."""
     return encode_code(dialect, Operation.TE)
 
 
 def encode_ta(dialect: Dialect) -> bytes:
-    """Transaction abort; answered by a status."""
+    """Encode TA; the reply is a status."""
     return encode_code(dialect, Operation.TA)
 
 
 def encode_request(dialect: Dialect, request: Request) -> bytes:
-    """The bytes that parse to `request`: a run of n requests is n requests long."""
+    """Encode an event; a run of n requests becomes n requests."""
     match request:
         case Create(name):
             return encode_create(name)

@@ -1,4 +1,4 @@
-"""The layout of TMQ on one screen: dialects, operations and their codes, sizes, limits (tmq.md 1 to 4)."""
+"""Define the layout of TMQ: dialects, operations and their codes, sizes, limits (tmq.md 1 to 4)."""
 
 import enum
 import hashlib
@@ -21,25 +21,25 @@ MQID_STARTS = frozenset(b"0123456789abcdef<")  # what may follow a 5 that is not
 
 
 class Dialect(enum.Enum):
-    """Which of the two numberings, polarities and reply sizes a listener speaks."""
+    """A set of codes, polarities and reply sizes."""
 
     DOCUMENT = "document"  # as printed (section 3)
     REFERENCE = "reference"  # as the author's own server behaves (section 4)
 
 
 class Operation(enum.Enum):
-    """What a request asks for; the values are labels for metrics."""
+    """The operation of a request; the values are labels in metrics."""
 
     CREATE = "create"  # make a queue, by name
     DELETE = "delete"  # remove a queue, by name
-    OPEN = "open"  # learn the MQID of a queue, by name
-    CLOSE = "close"  # give an MQID back
+    OPEN = "open"  # get the MQID of a queue, by name
+    CLOSE = "close"  # release an MQID
     ENQ = "enq"  # put one message
     DNQ = "dnq"  # take one message, if there is one
     TS = "ts"  # start a transaction
     TE = "te"  # end it: commit
     TA = "ta"  # abort it
-    SELECT = "select"  # count the messages that are ready
+    SELECT = "select"  # count the ready messages
 
 
 _COMMON_CODES = {
@@ -59,29 +59,33 @@ CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a connection accepts (2.1, 3.1, 7.1, 7.3)."""
+    """Limits of a connection (2.1, 3.1, 7.1, 7.3)."""
 
     max_message_bytes: int = 1 << 20  # longer bodies are refused
-    max_discard_bytes: int = 16 << 20  # longer ones are not even read: refused and closed
+    max_discard_bytes: int = (
+        16 << 20
+    )  # longer ones are refused without reading them, and the connection is closed
     max_name_bytes: int = 255  # longer names are refused
-    max_name_discard_bytes: int = 64 << 10  # longer ones are not even read: refused and closed
-    lone_five_grace_s: float = 0.2  # a 5 followed by nothing for so long is a TS; 0 = never
+    max_name_discard_bytes: int = (
+        64 << 10
+    )  # longer ones are refused without reading them, and the connection is closed
+    lone_five_grace_s: float = 0.2  # a 5 followed by silence for this long is a TS; 0: never
     request_timeout_s: float = 30.0  # how long a request may stay unfinished
     code5_mqid_is_select: bool = False  # 5 + MQID is SELECT, not DNQ (document dialect only)
 
 
 def mqid_of(name: bytes) -> bytes:
-    """The MQID of the queue so named: 64 ASCII lower-case hex digits of its SHA-256 (2.2)."""
+    """Return the MQID of a queue: the SHA-256 of its name as 64 lower-case hex digits (2.2)."""
     return hashlib.sha256(name).hexdigest().encode()
 
 
 def encode_code(dialect: Dialect, operation: Operation) -> bytes:
-    """The 1-byte code that asks for `operation`; never the ambiguous 5 for TS or SELECT (3.1)."""
+    """Return the 1-byte code of an operation; never the ambiguous 5 for TS or SELECT (3.1)."""
     return _ENCODED_CODES[dialect][operation]
 
 
 def encode_mqid_request(dialect: Dialect, operation: Operation, mqid: bytes) -> bytes:
-    """Code and MQID, 65 bytes. LocalError if the MQID is not 64 bytes: it would derail all that follows."""
+    """Encode a code and an MQID, 65 bytes. Raises LocalError unless the MQID has 64 bytes."""
     if len(mqid) != MQID_BYTES:
         raise LocalError(f"an MQID has {MQID_BYTES} bytes, not {len(mqid)}")
     return encode_code(dialect, operation) + mqid

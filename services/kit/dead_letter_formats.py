@@ -1,4 +1,4 @@
-"""Files that dead letters are exported to and imported from, as a protocol has them.
+"""Define and discover the file formats in which protocols keep dead letters.
 
 A package declares its format as `DEAD_LETTER_FORMAT` in its module `dead_letter_format`; `formats` discovers it.
 """
@@ -17,49 +17,49 @@ import services
 
 @dataclass(frozen=True, slots=True)
 class ExportedDeadLetter:
-    """What such a file keeps of a dead letter."""
+    """A dead letter in an exported file."""
 
     body: bytes
-    reason: str  # the store's name for it
+    reason: str  # as the store names it
 
 
 class DamagedDeadLetters(ValueError):
-    """The file cannot be read on; the text says where in it, in bytes. All before has been handed out.
-
-    can_be_skipped: what is damaged is the next letter alone.
-    """
+    """A damaged file. The message has the position in bytes; all letters before it have been returned."""
 
     def __init__(self, message: str, *, can_be_skipped: bool = False) -> None:
+        """Set `can_be_skipped` if only the next letter is damaged."""
         super().__init__(message)
         self.can_be_skipped = can_be_skipped
 
 
 class DeadLetterReader(Protocol):
-    """Reads one file, in pieces of any size."""
+    """A reader of one file, in chunks of any size."""
 
     @property
     def skipped(self) -> int:
-        """How many letters it has passed over, as it was told to."""
+        """Return how many letters were skipped, as requested."""
 
     def receive(self, data: bytes) -> Iterator[ExportedDeadLetter]:
-        """What `data` completes; to be consumed to its end. Raises LettersDamaged after the good ones."""
+        """Yield the letters that `data` completes. Raises DamagedDeadLetters after the valid ones."""
 
     def receive_eof(self) -> None:
-        """The file's end. Raises LettersDamaged if it is inside a letter."""
+        """Handle the end of the file. Raises DamagedDeadLetters if it is inside a letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFormat:
-    name: str  # `garbage-msg`; no other may have the same
-    help: str  # what it is, in a few words
+    """A file format of dead letters."""
+
+    name: str  # unique, as `garbage-msg`
+    help: str  # a short description
     encode: Callable[[ExportedDeadLetter], bytes]
     reader: Callable[
         [int, int], DeadLetterReader
-    ]  # of bodies with at most so many bytes; passes over the first so many
+    ]  # takes the maximum size of a body, and how many letters to skip
 
 
 def formats() -> dict[str, DeadLetterFormat]:
-    """Every format there is, by name."""
+    """Return all formats by name."""
     found: dict[str, DeadLetterFormat] = {}
     for package in pkgutil.iter_modules(services.__path__, "services."):
         module = f"{package.name}.dead_letter_format"

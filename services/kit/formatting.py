@@ -1,4 +1,4 @@
-"""Numbers and times as people read them, the same wherever the product says them."""
+"""Format numbers and times for people, the same everywhere."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ TIMES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (0.001, "ms"))
 
 
 def format_number(value: float | None) -> str:
-    """1,234,567; parts of one with two digits."""
+    """Format a number: 1,234,567 or 0.25."""
     if value is None:
         return NO_VALUE
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
 
 
 def format_share(value: float | None) -> str:
-    """0.99912 -> 99.912 %: never 100 % of what is less, nor 0 of what is more."""
+    """Format a share: 0.99912 -> 99.912 %. Never round to 0 % or 100 %."""
     if value is None:
         return NO_VALUE
     for digits in (1, 2, 3, 4):
@@ -28,7 +28,7 @@ def format_share(value: float | None) -> str:
 
 
 def format_duration(value: float | None) -> str:
-    """0.0005 -> 0.5 ms, 90 -> 1.5 min."""
+    """Format a duration: 0.0005 -> 0.5 ms, 90 -> 1.5 min."""
     if value is None:
         return NO_VALUE
     unit, name = next((each for each in TIMES if value >= each[0]), TIMES[-1])
@@ -36,6 +36,7 @@ def format_duration(value: float | None) -> str:
 
 
 def format_octets(value: float) -> str:
+    """Format a size: 1536 -> 1.5 KiB."""
     for name in OCTETS:
         if value < 1024 or name == OCTETS[-1]:
             break
@@ -44,14 +45,15 @@ def format_octets(value: float) -> str:
 
 
 def format_hour(text: str) -> str:
-    """'2025-11-24T16' -> '2025-11-24 16:00'."""
+    """Format the begin of an hour: '2025-11-24T16' -> '2025-11-24 16:00'."""
     return f"{text.replace('T', ' ')}:00"
 
 
 def format_hour_end(text: str) -> str:
-    """'2025-11-24T23' -> '2025-11-25 00:00'."""
+    """Format the end of an hour: '2025-11-24T23' -> '2025-11-25 00:00'."""
     return f"{datetime.strptime(text, '%Y-%m-%dT%H') + timedelta(hours=1):%Y-%m-%d %H:%M}"
 
 
 def format_time(ms: int) -> str:
+    """Format milliseconds since 1970 in UTC: '2025-11-24 16:00:00'."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,8 +1,7 @@
-"""Logs: one event a line, to standard error; JSON for machines, or text for a person at a terminal.
+"""Write logs to standard error, one event per line, as JSON or as text.
 
-Say it as `log.info("short text", extra={"action": "listening", ...})`: `action` is stable and meant to be searched
-for, the text is meant to be read. Further fields by custom: `conn`, `peer`, `queue`, `edge`, `listener`, `reason`.
-Never a message's payload.
+Log as `log.info("short text", extra={"action": "listening", ...})`: `action` is stable, for searches; the text is for
+people. Usual further fields: `conn`, `peer`, `queue`, `edge`, `listener`, `reason`. Never log a message's payload.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _ORDINARY = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "
 
 
 def configure(settings: LogSettings, stream: TextIO | None = None, **fields: object) -> None:
-    """Send everything this process logs, warnings too, to `stream`; `fields` go into every line."""
+    """Write all logs and warnings of this process to `stream`, with `fields` in every line."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setLevel(settings.level)
     handler.setFormatter(JsonLines(fields) if settings.format == "json" else TextLines(fields))
@@ -36,7 +35,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 class JsonLines(JsonFormatter):
-    """{"time": "...Z", "level": "INFO", "message": "...", "action": "...", ...}; a traceback is one string."""
+    """A formatter of lines {"time": "...Z", "level": "INFO", "message": "...", "action": "...", ...}."""
 
     def __init__(self, fields: dict[str, object]) -> None:
         super().__init__("%(message)s")
@@ -45,36 +44,38 @@ class JsonLines(JsonFormatter):
     def add_fields(
         self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]
     ) -> None:
+        """Add the time, the level, the logger and the fields of every line."""
         log_data.update(time=_time(record), level=record.levelname)
         super().add_fields(log_data, record, message_dict)
         log_data.update(self._fields, logger=record.name)
 
 
 class TextLines(logging.Formatter):
-    """`time LEVEL message  action=... key=value`; the same fields, for the eye."""
+    """A formatter of lines `time LEVEL message  action=... key=value`."""
 
     def __init__(self, fields: dict[str, object]) -> None:
         super().__init__("%(message)s")
         self._fields = fields
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return the line, and below it the traceback."""
         extras = {key: value for key, value in vars(record).items() if key not in _ORDINARY}
         pairs = " ".join(f"{key}={_word(value)}" for key, value in (extras | self._fields).items())
         line = f"{_time(record)} {record.levelname:7} {_plain(record.getMessage())}  {pairs}".rstrip()
         if not record.exc_info:
             return line
-        told = self.formatException(record.exc_info).split("\n")
-        return "\n".join([line, *(_plain(each) for each in told)])
+        trace = self.formatException(record.exc_info).split("\n")
+        return "\n".join([line, *map(_plain, trace)])
 
 
 def _plain(text: str) -> str:
-    """What a stranger wrote begins no line of its own, and moves no cursor: as escapes where it is not printable."""
+    """Escape unprintable characters, so that input can neither forge lines nor control the terminal."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _word(value: object) -> str:
-    """As it is if that is one printable word, else quoted."""
+    """Return one printable word as it is, anything else in quotes."""
     text = str(value)
     return text if text.isprintable() and " " not in text else json.dumps(text)

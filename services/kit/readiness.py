@@ -1,4 +1,4 @@
-"""Readiness: whether a process can serve requests, decided from the list of what it needs."""
+"""Decide whether a process can serve requests, from the list of its needs."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ Need = Callable[[], str | None]
 
 
 class Readiness:
-    """What a process needs, by name.
+    """The needs of a process, by name.
 
-    Each need is a check that returns None while it is met, or the reason why it is not. Only what every request of this
-    process needs belongs here: what some queues need makes requests to these queues fail, and no others.
+    Each need is a check that returns None while it is met, or the reason why it is not. It holds only what all requests
+    need: what some queues need makes only the requests to these queues fail.
     """
 
     def __init__(self, *parts: Readiness, **needs: Need) -> None:
@@ -35,7 +35,7 @@ class Readiness:
         for name, need in self.needs.items():
             try:
                 reason = need()
-            except Exception as error:  # noqa: BLE001 - a check that fails is a need that is not known to be met
+            except Exception as error:  # noqa: BLE001 - unknown, so not met
                 reason = f"the check failed: {error!r}"
             if reason is not None:
                 return f"{name}: {reason}"

@@ -1,7 +1,7 @@
-"""What a process is given when it starts, made fit to work with: standard streams and the user's name.
+"""Repair what a process is started with: standard streams and the user's name.
 
-A process may be started with any standard stream closed (`>&-`, some cron and service managers), in an encoding that
-cannot show a queue's name, and as a user id without a line in /etc/passwd (`docker run -u 123456`, OpenShift).
+A process may start with closed standard streams (`>&-`, some cron and service managers), in an encoding that cannot
+show a queue's name, and with a user id without an entry in /etc/passwd (`docker run -u 123456`, OpenShift).
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ STREAMS = ("stdin", "stdout", "stderr")  # by their descriptor
 
 
 class _Messages(io.FileIO):
-    """Standard error: what cannot be written there is dropped, so that the exit status still tells the outcome."""
+    """Standard error that drops what cannot be written, so that the exit status still shows the outcome."""
 
     def write(self, data: Any, /) -> int:
+        """Write data; report data that cannot be written as written."""
         size = memoryview(data).nbytes
         try:
             written = super().write(data)
@@ -32,7 +33,7 @@ class _Messages(io.FileIO):
 
 @contextmanager
 def paused_gc() -> Iterator[None]:
-    """Keep the garbage collector out of imports, whose objects mostly stay: it takes a sixth of their time."""
+    """Switch the garbage collector off during imports, whose objects mostly stay: it takes a sixth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -43,11 +44,11 @@ def paused_gc() -> Iterator[None]:
 
 
 def prepare_streams(*, is_service: bool = True) -> None:
-    """Open closed standard streams, escape what outputs cannot encode, name a user id that has no name.
+    """Open closed standard streams, escape what outputs cannot encode, set USER for a user id without a name.
 
-    To be called once, before anything else is opened. A closed input is empty. What a service writes to a closed output
-    is dropped. Of a command, results to a closed standard output are refused (EBADF), so that its exit status can tell.
-    Messages to a standard error that is closed, on a full disk, or without a reader are dropped.
+    Call it once, before anything else is opened. A closed input is empty. A service's output to a closed stream is
+    dropped. A command's output to a closed standard output fails (EBADF), which sets its exit status. Messages to a
+    standard error that is closed, on a full disk, or without a reader are dropped.
     """
     for descriptor, name in enumerate(STREAMS):
         if getattr(sys, name) is None:
@@ -61,11 +62,11 @@ def prepare_streams(*, is_service: bool = True) -> None:
     try:
         getpass.getuser()
     except (KeyError, OSError):
-        os.environ["USER"] = str(os.getuid())  # where getpass, and so libraries, look first
+        os.environ["USER"] = str(os.getuid())  # what getpass reads first
 
 
 def _open(descriptor: int, name: str, *, is_dropped: bool) -> None:
-    """Give the descriptor to its stream: else the next file or socket gets it, and all that is printed."""
+    """Occupy the stream's descriptor: otherwise the next file or socket would get it, and all output."""
     flags = os.O_WRONLY if is_dropped and name != "stdin" else os.O_RDONLY
     opened = os.open(os.devnull, flags)
     if opened != descriptor:
@@ -73,4 +74,4 @@ def _open(descriptor: int, name: str, *, is_dropped: bool) -> None:
         os.close(opened)
     os.set_inheritable(descriptor, True)
     mode = "r" if name == "stdin" else "w"
-    setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115 - open as long as the process
+    setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115 - open until the process exits

@@ -1,7 +1,7 @@
-"""Which signals ask a process to end, and what they do while it starts: before there is anything to drain.
+"""Handle SIGTERM during startup, before there is anything to drain.
 
-The kernel gives the first process of a container no signal that it does not handle: one that comes while Python imports
-what it needs would be lost for good, and whoever sent it waits until he kills. Imports nothing that takes time.
+The first process of a container gets no signal that it does not handle: a SIGTERM during imports would be lost, and the
+sender would wait until it sends SIGKILL. So this module imports nothing slow.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterable
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that ask a serving process to drain.
+    """Return the signals that ask a serving process to drain: SIGTERM, and those of a terminal.
 
-    Of a terminal these are Ctrl-C, Ctrl-\\, and SIGHUP when it goes; but `nohup` ignores that, and so do we then.
+    SIGHUP is not among them if it is ignored, as under `nohup`.
     """
-    asks = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-    return asks if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*asks, signal.SIGHUP)
+    signals = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+    return signals if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*signals, signal.SIGHUP)
 
 
 def exit_on_signals(status: int, signals: Iterable[signal.Signals] = (signal.SIGTERM,)) -> None:
-    """End the process with that status at these signals, from now on until something else handles them."""
+    """Exit with this status at these signals, until something else handles them."""
     for number in signals:
         signal.signal(number, lambda *_: os._exit(status))

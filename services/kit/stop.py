@@ -1,7 +1,7 @@
-"""How a process is told to end.
+"""Stop a process by signals.
 
-A terminal sends its signals to every process of the group, and SIGHUP may come twice when it goes: from the kernel, and
-from the shell. So SIGHUP never hurries, and a worker heeds only what its supervisor sends: SIGTERM and HURRY.
+A terminal signals every process of its group, and SIGHUP may come twice when it closes: from the kernel and from the
+shell. So SIGHUP never hurries, and a worker handles only the signals of its supervisor: SIGTERM and HURRY.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import signal
 
 from services.kit.startup_sigterm import stop_signals
 
-HURRY = signal.SIGUSR1  # to a worker: end now
+HURRY = signal.SIGUSR1  # to a worker: stop at once
 
 
 class Stop:
-    """`drain`: end in order. `hurry`: end now. Made inside the loop that waits for them."""
+    """Events set by signals: `drain` to stop in order, `hurry` to stop at once. Made in a running loop."""
 
     def __init__(self) -> None:
         self.drain = asyncio.Event()
         self.hurry = asyncio.Event()
 
     def listen(self) -> None:
-        """Handle signals as a process on its own: the first drains, a second one that is not SIGHUP hurries.
+        """Handle signals: the first one drains, a second one that is not SIGHUP hurries.
 
-        A child of a supervisor, which has blocked them so that none is lost, drains at SIGTERM, however often it comes,
-        and hurries at HURRY; those of a terminal stay blocked.
+        A child of a supervisor drains at SIGTERM, however often it comes, and hurries at HURRY. Its supervisor has
+        blocked all signals so that none is lost; those of a terminal stay blocked.
         """
         loop = asyncio.get_running_loop()
         if signal.SIGTERM in signal.pthread_sigmask(signal.SIG_BLOCK, ()):

@@ -1,7 +1,7 @@
-"""The one reader of YAML and JSON documents.
+"""Read YAML and JSON documents.
 
-YAML is read as Kubernetes reads it: what JSON can hold, and nothing else. A date is the text that was written. Every
-bad input raises BadDocument with its line and column, and the size of what is made is bounded before it is made.
+YAML is read as Kubernetes reads it: only what JSON can represent; dates are texts. Every bad input raises BadDocument
+with its line and column. The size of a document is checked before its values are built.
 """
 
 from __future__ import annotations
@@ -20,25 +20,21 @@ import yaml
 from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-DEEPEST = 64  # collections in one another
-MOST_NODES = 200_000  # values of one document, each alias counted as what it stands for
-MOST_JSON_NODES = (
-    2_000_000  # the same of JSON, which programs write: an answer with 20,000 queues has as many
-)
-LONGEST_NUMBER = 400  # characters; of JSON as many as Python converts
-LONGEST_INTEGER = sys.get_int_max_str_digits()
+MAX_DEPTH = 64  # nested collections
+MAX_NODES = 200_000  # values of a document, with aliases expanded
+MAX_JSON_NODES = 2_000_000  # in JSON, which programs write: a response with 20,000 queues has as many
+MAX_NUMBER = 400  # characters, in YAML
+MAX_INTEGER = sys.get_int_max_str_digits()  # digits, in JSON
 _TAG = "tag:yaml.org,2002:"
-_TEXT_TAGS = frozenset(
-    f"{_TAG}{kind}" for kind in ("str", "timestamp", "value", "merge")
-)  # read as the text written
+_TEXT_TAGS = frozenset(f"{_TAG}{kind}" for kind in ("str", "timestamp", "value", "merge"))  # read as text
 _DAY = re.compile(r"(\d{4})-(\d\d?)-(\d\d?)")
-_STEP = re.compile(r'(\\.|")|[\[{,]', re.DOTALL)  # what comes before a value; see _outside_texts
-_NO_NUMBER = re.compile(r'(\\.|")|NaN|-?Infinity|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?', re.DOTALL)
+_STEP = re.compile(r'(\\.|")|[\[{,]', re.DOTALL)  # precedes a value; see _outside_texts
+_NUMBER = re.compile(r'(\\.|")|NaN|-?Infinity|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?', re.DOTALL)
 _TEMPLATE = "a key must be plain text; a template such as {{ ... }} must be rendered first"
 
 
 class BadDocument(ValueError):
-    """The text is not a usable document. `line` and `column` begin at 1."""
+    """An unusable document. `line` and `column` begin at 1."""
 
     def __init__(self, problem: str, line: int, column: int) -> None:
         super().__init__(f"line {line}, column {column}: {problem}")
@@ -47,9 +43,9 @@ class BadDocument(ValueError):
 
 
 def read_yaml(text: bytes | str, *, any_octets: bool = False) -> list[Any]:
-    """Return every document of a YAML stream; None for an empty one. Raises BadDocument, and nothing else.
+    r"""Return every document of a YAML stream; None for an empty one. Raises BadDocument, and nothing else.
 
-    any_octets: the escapes "\\udc80" to "\\udcff" are octets that are not UTF-8, as Python's surrogateescape has them.
+    With `any_octets`, the escapes "\udc80" to "\udcff" are octets that are not UTF-8, as Python's surrogateescape.
     """
     decoded = _decoded(text)
     loader: _Loader | None = None
@@ -75,31 +71,31 @@ def read_json(text: bytes | str) -> Any:
     decoded = _decoded(text)
     _bound_json(decoded)
     try:
-        return json.loads(decoded, parse_constant=_no_number, parse_float=_finite)
+        return json.loads(decoded, parse_constant=_reject_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise BadDocument(error.msg, error.lineno, error.colno) from None
     except RecursionError:
-        deepest = re.match(rf"(?:[^\[{{]*[\[{{]){{{DEEPEST}}}", decoded)
+        deepest = re.match(rf"(?:[^\[{{]*[\[{{]){{{MAX_DEPTH}}}", decoded)
         raise BadDocument(
             "nested too deeply", *_place(decoded, deepest.end() - 1 if deepest else 0)
         ) from None
     except ValueError as error:  # a constant, or a number of more digits than Python converts
-        wrong = next(filter(_is_no_number, _outside_texts(_NO_NUMBER, decoded)), None)
+        wrong = next(filter(_is_bad_number, _outside_texts(_NUMBER, decoded)), None)
         problem = "the number is too long" if "digits" in str(error) else str(error)
         raise BadDocument(problem, *_place(decoded, wrong.start() if wrong else 0)) from None
 
 
 def _bound_json(text: str) -> None:
-    """Raises BadDocument at the first value too many: each stands behind a bracket or a comma outside of texts."""
-    if text.count("[") + text.count("{") + text.count(",") < MOST_JSON_NODES:
+    """Raise BadDocument at the first value too many: each follows a bracket or a comma outside of texts."""
+    if text.count("[") + text.count("{") + text.count(",") < MAX_JSON_NODES:
         return
-    if (excess := next(islice(_outside_texts(_STEP, text), MOST_JSON_NODES - 1, None), None)) is not None:
-        problem = f"the document has more than {MOST_JSON_NODES:,} values"
+    if (excess := next(islice(_outside_texts(_STEP, text), MAX_JSON_NODES - 1, None), None)) is not None:
+        problem = f"the document has more than {MAX_JSON_NODES:,} values"
         raise BadDocument(problem, *_place(text, excess.start()))
 
 
 def _outside_texts(expression: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield what it finds outside of JSON's texts; its first group finds their quotes and what is escaped in them."""
+    """Yield matches outside of JSON's texts. The first group must match quotes and escapes."""
     is_inside = False
     for found in expression.finditer(text):
         if found[1] == '"':
@@ -109,7 +105,7 @@ def _outside_texts(expression: re.Pattern[str], text: str) -> Iterator[re.Match[
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader without what JSON cannot hold, and with bounds."""
+    """PyYAML's safe loader, limited in size and to what JSON can represent."""
 
     yaml_constructors: ClassVar[dict[str | None, Any]] = {
         f"{_TAG}{kind}": SafeConstructor.yaml_constructors[f"{_TAG}{kind}"]
@@ -120,16 +116,18 @@ class _Loader(yaml.SafeLoader):
         super().__init__(text)
         self._errors = "surrogateescape" if any_octets else "strict"
         self._depth = 0
-        self._sizes: dict[Node, int] = {}  # of those that are complete
+        self._sizes: dict[Node, int] = {}  # of complete nodes
 
     def compose_document(self) -> Node | None:
+        """Compose a document with limits of its own."""
         self._sizes = {}
         return super().compose_document()
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        """Compose a node, limited in depth and size."""
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        if self._depth >= DEEPEST:
-            raise ConstructorError(None, None, f"nested more than {DEEPEST} levels deep", event.start_mark)
+        if self._depth >= MAX_DEPTH:
+            raise ConstructorError(None, None, f"nested more than {MAX_DEPTH} levels deep", event.start_mark)
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -138,80 +136,82 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def _measure(self, node: Node, event: Any) -> None:
-        """Bound what it stands for, which with aliases is more than what is written."""
+        """Limit the size of a node with its aliases expanded."""
         problem = ""
         if isinstance(event, yaml.AliasEvent):
-            problem = "" if node in self._sizes else "an alias stands inside of what it stands for"
+            problem = "" if node in self._sizes else "an alias refers to a node that contains it"
         else:
             inner = [] if isinstance(node, ScalarNode) else node.value
             if isinstance(node, MappingNode):
                 inner = [each for pair in inner for each in pair]
             self._sizes[node] = 1 + sum(self._sizes[each] for each in inner)
-            if self._sizes[node] > MOST_NODES:
-                problem = f"the document has more than {MOST_NODES:,} values"
+            if self._sizes[node] > MAX_NODES:
+                problem = f"the document has more than {MAX_NODES:,} values"
         if problem:
             raise ConstructorError(None, None, problem, event.start_mark)
 
     def construct_object(self, node: Node, deep: bool = False) -> Any:
+        """Construct a value; raise ConstructorError for one that is malformed."""
         try:
             return super().construct_object(node, deep)
         except yaml.YAMLError:
             raise
-        except Exception:  # noqa: BLE001  PyYAML's constructors raise what Python's conversions raise
+        except Exception:  # noqa: BLE001 - PyYAML passes on any error of a conversion
             kind = node.tag.removeprefix(_TAG)
             mark = node.start_mark
-            raise ConstructorError(None, None, f"the value is no {kind}", mark) from None
+            raise ConstructorError(None, None, f"the value is not a valid {kind}", mark) from None
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Construct a mapping; reject keys that are not text or are repeated."""
         seen = set()
         if isinstance(node, MappingNode):
             for key, _ in node.value:
                 if not isinstance(key, ScalarNode):
                     raise ConstructorError(None, None, _TEMPLATE, key.start_mark)
                 if key.tag not in _TEXT_TAGS:
-                    problem = f"the key {key.value!r} is no text: put it in quotes"
+                    problem = f"the key {key.value!r} is not text: put it in quotes"
                     raise ConstructorError(None, None, problem, key.start_mark)
                 if key.value in seen:
-                    raise ConstructorError(
-                        None, None, f"the key {key.value!r} is there twice", key.start_mark
-                    )
+                    raise ConstructorError(None, None, f"the key {key.value!r} is repeated", key.start_mark)
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
 
     def construct_scalar(self, node: Any) -> str:
+        """Construct a text; join escaped surrogates, and reject long numbers."""
         text = str(super().construct_scalar(node))
-        if node.tag != f"{_TAG}str" and len(text) > LONGEST_NUMBER:
+        if node.tag != f"{_TAG}str" and len(text) > MAX_NUMBER:
             raise ConstructorError(None, None, "the number is too long", node.start_mark)
         if text.isascii():
             return text
-        try:  # JSON writes a character beyond U+FFFF as two escapes
+        try:  # JSON escapes characters beyond U+FFFF as two surrogates
             joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
             return joined.encode("utf-8", self._errors).decode("utf-8", self._errors)
         except UnicodeEncodeError:
-            problem = "there is half a character in an escape"
+            problem = "an escape has an incomplete character (a lone surrogate)"
             raise ConstructorError(None, None, problem, node.start_mark) from None
 
     def construct_number(self, node: Any) -> float:
-        """JSON has no word for what is no number, or infinite."""
+        """Construct a finite float: JSON has no NaN or infinity."""
         value = float(super().construct_yaml_float(node))
         if not math.isfinite(value):
             raise ConstructorError(None, None, "the number must be finite", node.start_mark)
         return value
 
     def construct_day(self, node: Any) -> str:
-        """The text of a date, if there is such a day."""
+        """Return the text of a date. Raises ConstructorError if the date does not exist."""
         text = self.construct_scalar(node)
         found = _DAY.match(text)
         try:
             date(*map(int, found.groups()))  # type: ignore[union-attr]
         except (ValueError, AttributeError):
-            problem = "there is no such date; put it in quotes if it is a text"
+            problem = "the date does not exist; put it in quotes if it is a text"
             raise ConstructorError(None, None, problem, node.start_mark) from None
         return text
 
     def construct_unknown(self, node: Any) -> Any:
+        """Reject an unknown tag."""
         tag = node.tag.removeprefix(_TAG)
-        raise ConstructorError(None, None, f"the tag {tag!r} is not known here", node.start_mark)
+        raise ConstructorError(None, None, f"the tag {tag!r} is not supported", node.start_mark)
 
 
 _Loader.add_constructor(f"{_TAG}float", _Loader.construct_number)
@@ -221,7 +221,7 @@ _Loader.add_constructor(None, _Loader.construct_unknown)
 
 
 def _decoded(text: bytes | str) -> str:
-    """Without a byte order mark. Raises BadDocument."""
+    """Return the text without its byte order mark. Raises BadDocument."""
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
     encoding = "utf-16" if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
@@ -233,7 +233,7 @@ def _decoded(text: bytes | str) -> str:
 
 
 def _place(text: str, at: int) -> tuple[int, int]:
-    """The line and column of a position."""
+    """Return the line and column of a position."""
     before = text[:at]
     return before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1
 
@@ -242,8 +242,8 @@ def _in_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _finite(text: str) -> float:
@@ -253,9 +253,9 @@ def _finite(text: str) -> float:
     return value
 
 
-def _is_no_number(found: re.Match[str]) -> bool:
-    """Return whether JSON's reader refuses the number, with a ValueError that does not tell the place."""
+def _is_bad_number(found: re.Match[str]) -> bool:
+    """Return whether JSON's reader rejects the number by a ValueError without a position."""
     text = found[0]
     if (digits := text.lstrip("-")).isdigit():
-        return len(digits) > LONGEST_INTEGER
+        return len(digits) > MAX_INTEGER
     return not math.isfinite(float(text))

@@ -1,4 +1,4 @@
-"""Whose files a process uses."""
+"""Decide which users' files a process trusts."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import os
 
 
 def is_trusted(owner: int) -> bool:
-    """Return whether this process uses files of that uid: its own and root's; root uses those of any."""
+    """Return whether files of that uid are trusted: a process trusts its own and root's; root trusts all."""
     return os.geteuid() in (0, owner) or owner == 0

@@ -1,7 +1,7 @@
-"""The one reader of URLs: splits one strictly, and masks what may be secret before it is shown.
+"""Parse URLs strictly, and mask possible secrets in them.
 
-A password that was not percent-encoded moves the end of the host. So a URL in which the parts are ambiguous is refused
-instead of guessed at, and no error repeats any part of it.
+A password that is not percent-encoded can look like the host. So an ambiguous URL is rejected, and no error repeats any
+part of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 MASK = "***"
-LARGEST_PORT = 65_535
+MAX_PORT = 65_535
 ENCODE = "percent-encode special characters in the user and password: % as %25, / as %2F, ? as %3F, # as %23, @ as %40"
 
 QUOTES = ("'", '"')
@@ -25,7 +25,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%[^\[\]]+)?\]|[^\s\[\]@:%\\]+)(?::([0-9
 
 
 class BadUrl(ValueError):
-    """The text is not a usable URL. The message says what to write, and repeats no part of the text."""
+    """An unusable URL. The message says what to write, and repeats no part of the URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,15 @@ class Url:
 
     scheme: str  # in lower case
     hosts: tuple[tuple[str, int | None], ...]  # an IPv6 address without its brackets
-    path: str = ""  # as it was given, and so is the query
+    path: str = ""  # not decoded, like the query
     query: str = field(default="", repr=False)
     user: str | None = field(default=None, repr=False)
-    password: str | None = field(default=None, repr=False)  # None: there was no ':'
+    password: str | None = field(default=None, repr=False)  # None without a ':'
 
     def options(self, allowed: Collection[str], hints: dict[str, str] | None = None) -> dict[str, str]:
         """Return the options of the query. Raises BadUrl for an option that is unknown, repeated or empty.
 
-        hints: for names that are not allowed but likely, what to write instead.
+        `hints` are errors for unknown names that are likely.
         """
         found: dict[str, str] = {}
         for pair in self.query.split("&") if self.query else ():
@@ -60,14 +60,14 @@ class Url:
 
 
 def parse_url(text: str, example: str = "redis://host:6379") -> Url:
-    """Split a URL. Raises BadUrl, and nothing else. `example` is shown where the scheme is missing."""
+    """Split a URL. Raises BadUrl, and nothing else. `example` is for the error about a missing scheme."""
     scheme = _SCHEME.match(text)
     if scheme is None:
-        raise BadUrl(f"a URL begins with a scheme, as in {example}")
+        raise BadUrl(f"a URL must begin with a scheme, as in {example}")
     if _CONTROL.search(text):
-        raise BadUrl("there is a line end or another control character in the URL")
+        raise BadUrl("the URL contains a line end or another control character")
     if "#" in text:
-        raise BadUrl(f"there is a '#' in the URL: {ENCODE}")
+        raise BadUrl(f"the URL contains a '#': {ENCODE}")
     parts = _PARTS.fullmatch(text, scheme.end())
     assert parts is not None  # the pattern takes any text
     authority, path, query = parts[1], parts[2], parts[3] or ""
@@ -88,7 +88,7 @@ def parse_url(text: str, example: str = "redis://host:6379") -> Url:
 def mask_url(text: str) -> str:
     """Return a URL, or a text with URLs, with `***` for each login and for everything after a `?` or `#`.
 
-    Where the login cannot be told from the rest, everything behind the scheme is masked.
+    Everything after the scheme is masked if the end of the login is ambiguous.
     """
     scheme = _SCHEME.search(text)
     if scheme is None:
@@ -103,10 +103,7 @@ def mask_url(text: str) -> str:
 
 
 def mask_input(text: str) -> str:
-    """Return a rejected input with `***` for what may be a login in it, as in `user:password@host:port`.
-
-    The text may be in quotes.
-    """
+    """Return a rejected input, perhaps in quotes, with `***` for a possible login: `user:password@host:port`."""
     before, at, behind = text.rpartition("@")
     if not at or _SCHEME.search(text):
         return mask_url(text)
@@ -127,14 +124,14 @@ def _is_url(text: str) -> bool:
 
 
 def _quote(text: str) -> str:
-    """The quotation mark at the end, where a text quotes a URL."""
+    """Return the quotation mark at the end of a text that quotes a URL."""
     return text[-1] if text.endswith(QUOTES) else ""
 
 
 def decoded(text: str) -> str:
     """Return the text without percent-encoding. Raises BadUrl."""
     if _BAD_ESCAPE.search(text):
-        raise BadUrl(f"there is a '%' that begins no escape: {ENCODE}")
+        raise BadUrl(f"the URL contains a '%' that does not begin an escape: {ENCODE}")
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
@@ -144,7 +141,7 @@ def decoded(text: str) -> str:
 def _host(place: str) -> tuple[str, int | None]:
     found = _HOST.fullmatch(place)
     port = int(found[2]) if found is not None and found[2] else None
-    if found is None or (port is not None and not 0 < port <= LARGEST_PORT):
+    if found is None or (port is not None and not 0 < port <= MAX_PORT):
         raise BadUrl(
             "each host must be host or host:port, its port from 1 to 65535, an IPv6 address in brackets; "
             f"if the URL has a user or password: {ENCODE}"

@@ -1,4 +1,4 @@
-"""A child that must not outlive its parent."""
+"""Kill a child process when its parent dies."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 def die_with_parent(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
     """Have the kernel send this process a signal when `parent` dies, however it dies. Call it first in a forked child.
 
-    SIGKILL by default: a child that hangs would otherwise stay, and go on being given connections of a shared port.
+    SIGKILL by default: a child that hangs would otherwise keep receiving connections of a shared port.
     """
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, by)
-    if os.getppid() != parent:  # it died before this call
+    if os.getppid() != parent:  # the parent died before this call
         os._exit(1)

@@ -1,4 +1,4 @@
-"""The command line of this process, as `ps` shows it."""
+"""Set the command line of this process, as `ps` shows it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import ctypes
 from contextlib import suppress
 from pathlib import Path
 
-ARG_START, ARG_END = 45, 46  # behind the name in /proc/self/stat: fields 48 and 49 of proc_pid_stat(5)
+ARG_START, ARG_END = 45, 46  # fields 48 and 49 of proc_pid_stat(5), counted after the name
 
 
 def set_title(*words: str) -> None:
-    """Show these words in place of the command line of the parent, as far as its memory has room.
+    """Replace the command line that a forked process has inherited, cut to its length.
 
-    A forked process has a copy of that memory to itself. Where the kernel does not say where it is, nothing changes.
+    Does nothing if the kernel does not report where it is.
     """
     with suppress(OSError, IndexError, ValueError):
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()

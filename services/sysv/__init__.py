@@ -1,11 +1,9 @@
-"""The System V bridge: Unix message queues of this machine as end points of Penstock queues (docs/sysv.md).
+"""The System V bridge: carry messages between System V queues of this machine and Penstock queues (docs/sysv.md).
 
-`settings` say which key is joined with which queue. `kernel` asks the kernel about local queues. `outbound` carries
-what local programs send into Penstock, by way of a `journal` that outlives the process, to the queue that `places`
-finds, under a `claim` that no other bridge has; `inbound` carries messages of a Penstock queue into a local one.
-`loops` refuses mappings that would go round for ever. `bridge` runs all mappings, `process` is what `penstock sysv`
-starts.
+`settings` map keys to queues, `kernel` calls the kernel. `outbound` carries messages of local programs into Penstock:
+`journal` keeps them safe, `places` finds their queue, `claim` excludes other bridges. `inbound` carries messages of a
+Penstock queue into a local one. `loops` rejects mappings that form a loop. `bridge` runs all mappings, `process` is the
+process of `penstock sysv`.
 
-It is no edge: nobody connects to it, and it has one namespace of local queues. It must not know any protocol but the
-T_MSG of RQP/cast.
+It is not an edge, as it accepts no connections. It must not know any protocol except the T_MSG of RQP/cast.
 """

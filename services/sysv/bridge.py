@@ -1,4 +1,4 @@
-"""All mappings of one process."""
+"""Run all mappings of one process."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from services.kit.metrics import Metrics
 from services.kit.readiness import Readiness
 from services.store import Store, StoreUnavailable
 from services.sysv.claim import Claim
-from services.sysv.condition import Condition, Figures
+from services.sysv.condition import Condition, Counters
 from services.sysv.inbound import Inbound
 from services.sysv.journal import Journal
 from services.sysv.journal_file import JournalError
-from services.sysv.kernel import READ, WRITE, Gone, LocalQueue, LocalQueueError, msgmax
+from services.sysv.kernel import READ, WRITE, LocalQueue, LocalQueueError, Removed, msgmax
 from services.sysv.loops import find_loop
 from services.sysv.outbound import Outbound
-from services.sysv.settings import LARGEST_BODY, Direction, SysvSettings, format_key
+from services.sysv.settings import MAX_BODY, Direction, SysvSettings, format_key
 from services.sysv.settings import Mapping as SysvMapping
 
 log = logging.getLogger(__name__)
 
-AGAIN_S = 1.0
-LAST_WORK_S = 5.0  # what is under way may take so long at the end; then it stays in its journal, or goes back
-LAST_WORDS_S = 0.5  # for the store to be told that, if it was too long
+RETRY_S = 1.0
+DRAIN_S = 5.0  # time to finish messages under way; later ones stay in their journal, or are returned
+CLOSE_S = 0.5  # minimum time to return messages to the store
 
 
 class Unusable(Exception):
-    """The mappings cannot be run as they are; `reason` is a stable label."""
+    """Unusable mappings; `reason` is a stable label."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -37,13 +37,13 @@ class Unusable(Exception):
 
 
 class Bridge:
-    """`open`, which says what is wrong; then `start`; at the end `stop_taking` and `close`."""
+    """All mappings. Call `open`, which checks them, and `start`; at the end `stop_taking` and `close`."""
 
     def __init__(self, settings: SysvSettings, store: Store, metrics: Metrics) -> None:
         self._settings = settings
         self._store = store
         self._metrics = metrics
-        self._figures = Figures(metrics)
+        self._counters = Counters(metrics)
         self.readiness = Readiness(store=self._store_fault)
         self._locals: dict[str, LocalQueue] = {}
         self._claims: list[Claim] = []
@@ -52,12 +52,12 @@ class Bridge:
         self.tasks: list[asyncio.Task[None]] = []
         self._ends_at = 0.0
 
-    # the start
+    # Startup
 
     async def open(self) -> None:
-        """Waits for the store. Raises Unusable, QueueUnknown."""
+        """Wait for the store, and open the mappings. Raises Unusable, QueueUnknown."""
         if not self._settings.mappings:
-            raise Unusable("no_mappings", "there is nothing to join: name mappings in `sysv.mappings`")
+            raise Unusable("no_mappings", "there are no mappings: add some to `sysv.mappings`")
         await self._check()
         for name, mapping in self._settings.mappings.items():
             try:
@@ -66,8 +66,8 @@ class Bridge:
                 raise Unusable(error.reason, f"mapping {name}: {error}") from None
 
     async def _check(self) -> None:
-        """Every queue is there, and nothing goes round. Raises Unusable, QueueUnknown."""
-        told = False
+        """Check that every queue exists and that no loop exists. Raises Unusable, QueueUnknown."""
+        is_logged = False
         while True:
             try:
                 for mapping in self._settings.mappings.values():
@@ -76,22 +76,22 @@ class Bridge:
                     self._settings.mappings, [queue async for queue in self._store.listing.queues()]
                 )
             except StoreUnavailable as error:
-                if not told:
+                if not is_logged:
                     log.warning("waiting for the store: %s", error, extra={"action": "sysv_waits_for_store"})
-                told = True
-                await asyncio.sleep(AGAIN_S)
+                is_logged = True
+                await asyncio.sleep(RETRY_S)
             else:
                 break
         if loop is not None:
-            raise Unusable("loop", f"messages would go round for ever: {loop}")
+            raise Unusable("loop", f"the mappings form a loop: {loop}")
 
     def _add(self, name: str, mapping: SysvMapping) -> None:
-        """Raises LocalQueueError, JournalError."""
+        """Open the local queue of a mapping, and its journal. Raises LocalQueueError, JournalError."""
         rights = WRITE if mapping.direction is Direction.IN else READ
         local = LocalQueue(mapping.key, rights, mapping.permissions, create=mapping.create)
         local.open()
         self._locals[name] = local
-        condition = Condition(name, self._figures)
+        condition = Condition(name, self._counters)
         waits = (self._settings.idle_s, self._settings.retry_s)
         if mapping.direction is Direction.IN:
             self._workers.append(Inbound(mapping, local, self._store, condition, *waits))
@@ -99,45 +99,48 @@ class Bridge:
         self._claims.append(Claim(mapping.key))
         journal = Journal(self._settings.journal / f"{format_key(mapping.key)}.journal")
         self._journals.append(journal)
-        journal.open(min(msgmax(), LARGEST_BODY))
+        journal.open(min(msgmax(), MAX_BODY))
         self._workers.append(Outbound(mapping, local, journal, self._store, condition, *waits))
 
     def start(self) -> None:
+        """Start carrying messages."""
         names = [*self._settings.mappings]
         for name, worker in zip(names, self._workers, strict=True):
             self.tasks.append(asyncio.create_task(self._keep_running(worker), name=f"sysv {name}"))
-        log.info("%d mappings", len(names), extra={"action": "sysv_started", "mappings": len(names)})
+        log.info(
+            "carrying messages for %d mappings",
+            len(names),
+            extra={"action": "sysv_started", "mappings": len(names)},
+        )
 
     async def _keep_running(self, worker: Inbound | Outbound) -> None:
-        """A fault of ours is told and counted; then it begins again where journal and leases say (2.7, 3.8)."""
+        """Run a mapping; after an internal error, continue from its journal or leases (2.7, 3.8)."""
         while True:
             try:
                 await worker.run()
             except Exception as error:  # noqa: BLE001 - the top of a mapping
-                worker.condition.failed(error, worker.at_hand)
-                await asyncio.sleep(AGAIN_S)
+                worker.condition.failed(error, worker.current_message)
+                await asyncio.sleep(RETRY_S)
             else:
                 return
-
-    # while it runs
 
     def _store_fault(self) -> str | None:
         """Return why a domain that mappings use, or that of the catalogue, cannot be used now, or None."""
         faults = (self._store.fault_of(domain.name) for domain in self._store.domains.all())
         return next((fault for fault in faults if fault is not None), None)
 
-    # the end
+    # Shutdown
 
     async def stop_taking(self) -> None:
-        """What is under way comes to its end, if that does not take long."""
-        self._ends_at = time.monotonic() + LAST_WORK_S
+        """Finish messages under way, for up to DRAIN_S."""
+        self._ends_at = time.monotonic() + DRAIN_S
         for worker in self._workers:
             worker.stop_taking()
         if self.tasks:
-            await asyncio.wait(self.tasks, timeout=LAST_WORK_S)
+            await asyncio.wait(self.tasks, timeout=DRAIN_S)
 
     async def close(self) -> None:
-        """What did not come to its end stays in its journal, or goes back."""
+        """Stop all mappings. Unfinished messages stay in their journal, or are returned to their queue."""
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -146,23 +149,23 @@ class Bridge:
         for claim in self._claims:
             claim.close()
         if self._settings.remove_on_exit:
-            remove_ours(self._locals)
-        await self._store.close(max(LAST_WORDS_S, self._ends_at - time.monotonic()))
+            remove_created(self._locals)
+        await self._store.close(max(CLOSE_S, self._ends_at - time.monotonic()))
 
 
-def remove_ours(queues: Mapping[str, LocalQueue]) -> None:
-    """Those that we have made; what was still in them is told, for nobody can get it any more."""
+def remove_created(queues: Mapping[str, LocalQueue]) -> None:
+    """Remove the local queues that this process created, and log how many messages are lost with them."""
     for name, local in queues.items():
-        if not local.is_ours:
+        if not local.is_created:
             continue
         fields = {"action": "sysv_removed", "mapping": name}
         try:
             left = local.waiting()
             local.remove()
-        except Gone:
+        except Removed:
             continue
         except LocalQueueError as error:
-            log.warning("a local queue was not removed: %s", error, extra=fields)
+            log.warning("a local queue could not be removed: %s", error, extra=fields)
         else:
             level = logging.WARNING if left else logging.INFO
             log.log(level, "local queue removed with %d messages", left, extra={**fields, "messages": left})

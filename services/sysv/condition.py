@@ -1,4 +1,4 @@
-"""How a mapping fares: what keeps it from going on, told once, and counted; and how long to wait."""
+"""Track the state of a mapping: log once and count why it waits, and back off."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from services.sysv import measures
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.001
-FAULT = "fault"  # ours
+FAULT = "fault"  # an internal error
 
 
-class Figures:
-    """What is counted of all mappings."""
+class Counters:
+    """The metrics of all mappings."""
 
     def __init__(self, metrics: Metrics) -> None:
         self.edge = metrics.edge
@@ -26,50 +26,50 @@ class Figures:
 
 
 class Condition:
-    """Of one mapping."""
+    """The state of one mapping."""
 
-    def __init__(self, mapping: str, figures: Figures) -> None:
+    def __init__(self, mapping: str, counters: Counters) -> None:
         self.mapping = mapping
-        self._figures = figures
+        self._counters = counters
         self._reason = ""
-        self._carried = figures.messages.labels(figures.edge, mapping)
-        self._waiting = figures.waiting.labels(figures.edge, mapping)
+        self._carried = counters.messages.labels(counters.edge, mapping)
+        self._waiting = counters.waiting.labels(counters.edge, mapping)
 
     def carried(self, number: int = 1) -> None:
-        """Messages have arrived; whatever kept the mapping is over."""
+        """Count messages that were carried; the mapping no longer waits."""
         self._carried.inc(number)
         self.clear()
 
     def buried(self, reason: str) -> None:
-        """One was moved to the dead letters."""
-        self._figures.dead.labels(self._figures.edge, self.mapping, reason).inc()
+        """Count a message that was moved to the dead letters."""
+        self._counters.dead.labels(self._counters.edge, self.mapping, reason).inc()
         log.warning(
             "a message was moved to the dead letters", extra={"action": "sysv_dead", **self._fields(reason)}
         )
         self.clear()
 
-    def tell(self, reason: str, why: str) -> None:
-        """It cannot go on. Logged when it begins, or when the reason is another one."""
+    def wait(self, reason: str, why: str) -> None:
+        """Take note that the mapping cannot continue; log it when it begins or the reason changes."""
         if reason == self._reason:
             return
         self._reason = reason
         self._waiting.set(1)
-        self._figures.waits.labels(self._figures.edge, self.mapping, reason).inc()
+        self._counters.waits.labels(self._counters.edge, self.mapping, reason).inc()
         log.warning("%s", why, extra={"action": "sysv_waits", **self._fields(reason)})
 
     def failed(self, error: Exception, where: str = "") -> None:
-        """A fault of ours, told with its traceback; `where`: the message that was at hand, if it is known."""
-        self._figures.faults.inc()
-        text = f"mapping {self.mapping} failed" + (f" at {where}" if where else "")
+        """Log an internal error; `where` is the message that caused it, if known."""
+        self._counters.faults.inc()
+        text = f"internal error in mapping {self.mapping}" + (f" at {where}" if where else "")
         fields = {"action": "sysv_failed", **self._fields(FAULT)}
         log.error("%s: %r", text, error, exc_info=error, extra=fields)
-        self.tell(FAULT, f"{text}: it is tried again")
+        self.wait(FAULT, f"{text}: retrying")
 
     def clear(self) -> None:
-        """It goes on."""
+        """Take note that the mapping continues."""
         if self._reason:
             fields = self._fields(self._reason)
-            log.info("mapping %s goes on", self.mapping, extra={"action": "sysv_goes_on", **fields})
+            log.info("mapping %s continues", self.mapping, extra={"action": "sysv_goes_on", **fields})
             self._reason = ""
             self._waiting.set(0)
 
@@ -78,16 +78,18 @@ class Condition:
 
 
 class Pause:
-    """Seconds to wait, each time twice as long, up to the longest."""
+    """Exponential back-off, up to a longest pause."""
 
     def __init__(self, longest_s: float) -> None:
         self._longest_s = longest_s
         self._next_s = FIRST_PAUSE_S
 
     def next(self) -> float:
+        """Return the next pause in seconds."""
         now_s = min(self._next_s, self._longest_s)
         self._next_s = min(2 * now_s, self._longest_s)
         return now_s
 
     def reset(self) -> None:
+        """Begin with the shortest pause again."""
         self._next_s = FIRST_PAUSE_S

@@ -1,4 +1,4 @@
-"""Out of a Penstock queue, into a local one: at least once each (docs/sysv.md 2)."""
+"""Carry messages from a Penstock queue into a local one, at least once (docs/sysv.md 2)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from services.store import Delivery, Queue, Source, Store, StoreError
 from services.store.model import records
 from services.store.pipeline import answered
 from services.sysv.condition import FAULT, Condition, Pause
-from services.sysv.kernel import Gone, LocalQueue, LocalQueueError, TooLarge
+from services.sysv.kernel import LocalQueue, LocalQueueError, Removed, TooLarge
 from services.sysv.mtype import mtype_of
 from services.sysv.settings import Mapping as SysvMapping
 
-WINDOW = 16  # messages taken together: as many may come twice after a crash
+WINDOW = 16  # messages taken at once; as many may be repeated after a crash
 UNENCODABLE = "unencodable"
 FULL = "local_queue_full"
-LOOK_S = 1.0  # how often an idle mapping looks whether its local queue is there
-FAULT_TRIES = 3  # of a message at which we fail ourselves
+CHECK_S = 1.0  # how often an idle mapping checks that its local queue exists
+FAULT_TRIES = 3  # of a message that causes internal errors
 FAULT_PAUSE_S = 1.0  # between them
-ERROR_LENGTH = 200  # characters of such a failure that are kept with the dead letter
+ERROR_LENGTH = 200  # characters of such an error kept with the dead letter
 
 
 def singles(deliveries: Iterable[Delivery]) -> Iterable[Delivery]:
-    """Each message on its own, so that each can be settled when it has arrived."""
+    """Split deliveries into single messages, so that each can be settled on its own."""
     for delivery in deliveries:
         rest = delivery
         while rest.count > 1:
@@ -36,7 +36,7 @@ def singles(deliveries: Iterable[Delivery]) -> Iterable[Delivery]:
 
 
 class Inbound:
-    """One mapping with direction `in`. What it holds is leased to our session, whose heartbeats extend the leases."""
+    """One mapping with direction `in`. It holds leases, which the session's heartbeats extend."""
 
     def __init__(
         self,
@@ -54,58 +54,59 @@ class Inbound:
         self._full = Pause(idle_s)
         self._retry = Pause(retry_s)
         self._source = Source(store.client())
-        self._faults = 0  # of ours, at the message whose turn it is
-        self._limit = 0  # octets of a body, as it was last looked at
+        self._faults = 0  # internal errors at the current message
+        self._limit = 0  # octets of a body, at the last check
         self._queue: Queue | None = None
         self._news = asyncio.Event()
         self._stopping = asyncio.Event()
 
     @property
-    def at_hand(self) -> str:
-        """Not told: what fails at a message is told where it does (2.7)."""
+    def current_message(self) -> str:
+        """Return '': errors of a message are logged where they occur (2.7)."""
         return ""
 
     def stop_taking(self) -> None:
-        """What is held and not sent goes back."""
+        """Return the messages that were not sent."""
         self._stopping.set()
 
     async def run(self) -> None:
+        """Carry messages until stopped; retry after errors of the store and of the local queue."""
         while not self._stopping.is_set():
             try:
                 await self._step()
             except (StoreError, LocalQueueError) as error:
                 self._queue = None
-                self.condition.tell(error.reason, str(error))
+                self.condition.wait(error.reason, str(error))
                 await self._sleep(self._retry.next())
             else:
                 self._retry.reset()
 
     async def _step(self) -> None:
-        """Carries what there is, or waits until there is something. Raises StoreError, LocalQueueError."""
+        """Carry available messages, or wait for some. Raises StoreError, LocalQueueError."""
         queue = self._queue or await self._find()
         self._news.clear()
         got = await self._take(queue)
         if got:
             await self._carry(queue, deque(singles(got)))
             return
-        self._look_after()
+        self._reopen_if_removed()
         self.condition.clear()
         while not await self._either(self._news):
-            self._look_after()
+            self._reopen_if_removed()
 
-    def _look_after(self) -> None:
-        """Makes or finds it again if it was removed: a program may expect it. Raises LocalQueueError."""
-        if not self._local.is_there():
+    def _reopen_if_removed(self) -> None:
+        """Open the local queue again if it was removed, as programs may expect it. Raises LocalQueueError."""
+        if not self._local.exists():
             self._local.open()
 
     async def _find(self) -> Queue:
-        """The queue, which tells from now on when it has something. Its handle follows the document."""
+        """Find the queue, and subscribe to its notifications."""
         queue = await self._store.catalogue.find(self._mapping.queue)
         self._queue, self._news = queue, self._store.wakes(queue.domain).event(queue)
         return queue
 
     async def _take(self, queue: Queue) -> list[Delivery]:
-        """Leased, even of a queue that delivers at most once: what is sent must be what is settled."""
+        """Take messages with leases, also from a queue that delivers at most once: only sent messages are settled."""
 
         def ask(done: Callable[..., None]) -> None:
             self._store.open_domain(queue.domain).pipe.messages.take(
@@ -116,14 +117,14 @@ class Inbound:
         return got
 
     def _unwanted(self, got: list[Delivery]) -> None:
-        """They came after we had ended."""
+        """Return messages that arrived after the end."""
         if got:
             self._give_back(got[0].queue, got)
 
-    # carrying
+    # Carrying
 
     async def _carry(self, queue: Queue, held: deque[Delivery]) -> None:
-        """Sends in order; settles what was sent, gives back what was not."""
+        """Send messages in order; settle those that were sent, return the others."""
         sent: list[Delivery] = []
         try:
             while held and not self._stopping.is_set():
@@ -131,12 +132,12 @@ class Inbound:
                     done = self._send(held[0])
                 except TooLarge as error:
                     await self._bury(queue, held.popleft(), UNENCODABLE, str(error))
-                except Gone:
+                except Removed:
                     self._local.open()
-                    await self._sleep(self._full.next())  # it may be gone again
+                    await self._sleep(self._full.next())  # it may be removed again
                 except LocalQueueError:
                     raise
-                except Exception as error:  # noqa: BLE001 - those behind it must not wait for ever
+                except Exception as error:  # noqa: BLE001 - later messages must not wait for ever
                     await self._failed(queue, held, error)
                 else:
                     if done:
@@ -148,7 +149,7 @@ class Inbound:
                         asked, sent = sent, []
                         await self._settle(queue, asked)
                         await self._wait_for_room()
-        except asyncio.CancelledError:  # the time for the end is over: nobody waits for the answer
+        except asyncio.CancelledError:  # the drain is over: do not wait for the reply
             asked, sent = sent, []
             self._ask_to_settle(queue, asked)
             raise
@@ -157,19 +158,21 @@ class Inbound:
             await self._settle(queue, sent)
 
     def _send(self, delivery: Delivery) -> bool:
-        """False: the local queue is full. Raises TooLarge, Gone, LocalQueueError."""
+        """Send a message. Return False if the local queue is full. Raises TooLarge, Removed, LocalQueueError."""
         content = records.decode(delivery.blob)
         if len(content.body) > self._limit:
             self._limit = self._local.check(len(content.body))
         return self._local.send(content.body, mtype_of(content.attributes))
 
     async def _wait_for_room(self) -> None:
-        self.condition.tell(FULL, "the local queue is full: nobody takes messages out of it")
+        self.condition.wait(FULL, "the local queue is full: its consumer does not receive messages")
         await self._sleep(self._full.next())
-        self._limit = self._local.limit()  # made smaller, it would seem full for ever
+        self._limit = (
+            self._local.limit()
+        )  # the limit may have been lowered: a larger message would wait for ever
 
     async def _settle(self, queue: Queue, sent: list[Delivery]) -> None:
-        """Raises StoreError: then they come once more."""
+        """Settle messages. Raises StoreError: then they are sent again."""
         if sent:
             await answered(partial(self._ask_to_settle, queue, sent))
 
@@ -180,7 +183,7 @@ class Inbound:
             self._store.open_domain(queue.domain).pipe.messages.settle(self._source, sent, done)
 
     async def _failed(self, queue: Queue, held: deque[Delivery], error: Exception) -> None:
-        """The message is tried again, but not for ever (2.7)."""
+        """Retry the message FAULT_TRIES times, then move it to the dead letters (2.7)."""
         self._faults += 1
         entry = held[0].entry.decode("ascii", "replace")
         self.condition.failed(error, f"message {entry} of {queue.name}")
@@ -199,7 +202,7 @@ class Inbound:
         if leased := list(held):
             self._store.open_domain(queue.domain).pipe.messages.give_back(leased)
 
-    # waiting
+    # Waiting
 
     async def _sleep(self, seconds: float) -> None:
         with suppress(TimeoutError):
@@ -207,10 +210,10 @@ class Inbound:
                 await self._stopping.wait()
 
     async def _either(self, news: asyncio.Event) -> bool:
-        """Until there may be something to take, or it is told to stop; False: neither came for a while."""
+        """Wait for messages or a stop. Return False if neither came within CHECK_S."""
         waits = [asyncio.ensure_future(event.wait()) for event in (news, self._stopping)]
         try:
-            done, _ = await asyncio.wait(waits, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waits, timeout=CHECK_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()

@@ -1,7 +1,7 @@
-"""A journal: what was taken out of a local queue and is not durable in the store yet (docs/sysv.md 3.2, 3.3).
+"""Keep a message that was received from a local queue until it is durable in the store (docs/sysv.md 3.2, 3.3).
 
-The file is mapped into memory, and `msgrcv` writes into the mapping: as soon as the kernel has taken a message out of
-its queue, the message is in the file. So it outlives the process at once, and the machine after `sync`.
+The file is mapped into memory, and `msgrcv` writes into the mapping, so that a received message is in the file at once.
+It survives a crash of the process at once, and of the machine after `sync`.
 """
 
 from __future__ import annotations
@@ -30,46 +30,47 @@ from services.sysv.record import (
     encode_record,
     parse,
 )
-from services.sysv.settings import LARGEST_BODY, Format
+from services.sysv.settings import MAX_BODY, Format
 
-LARGEST = BODY_AT + LARGEST_BODY  # octets of a journal
+MAX_SIZE = BODY_AT + MAX_BODY  # octets of a journal
 
 
 class Journal:
-    """Of one mapping. Open it, publish what is `pending`, and strike it out; then, message by message:
+    """The journal of one mapping.
 
+    Open it, publish the `pending` message and strike it. Then, for each message:
     `plan`, `msgrcv` to `address`, `received`, `sync`, publish, `strike`.
 
-    What is pending has its number from the run that took it out. What this run takes out is numbered under a name of
-    its own, which nobody had: so a number says which message it is, even in a file that was restored from a copy.
+    Messages are numbered under the unique name of the run that received them, so that a name and a number identify a
+    message, even in a file restored from a copy.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.pending: Record | None = None  # taken out, and perhaps not published
+        self.pending: Record | None = None  # received, and perhaps not published
         self._name = secrets.token_hex(16)  # of this run
         self._last = 0  # number
         self._fd = -1
         self._map: mmap.mmap | None = None
         self._view: memoryview = memoryview(b"")
 
-    # life
+    # Lifecycle
 
     def open(self, room: int) -> None:
-        """`room`: octets for a body. Raises JournalError: in_use, no_journal."""
+        """Open the file with space for a body of `room` octets. Raises JournalError: in_use, no_journal."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._fd = open_locked(self.path, self._empty())
             self.pending = self._read()
             self._reserve(room)
         except OSError as error:
-            text = f"the journal {self.path} cannot be used: {error.strerror}"
+            text = f"the journal {self.path} is unusable: {error.strerror}"
             raise JournalError("no_journal", text) from None
 
     def _read(self) -> Record | None:
-        """What it holds. One that cannot be trusted is put aside, and a new one begins."""
+        """Read the pending message. A damaged file is put aside, and a new one is made."""
         try:
-            return parse(os.pread(self._fd, min(os.fstat(self._fd).st_size, LARGEST), 0))
+            return parse(os.pread(self._fd, min(os.fstat(self._fd).st_size, MAX_SIZE), 0))
         except Damaged as error:
             put_aside(self.path, error)
             self.close()
@@ -77,12 +78,12 @@ class Journal:
             return None
 
     def _empty(self) -> bytes:
-        """A journal in which nothing was ever taken out."""
+        """Return the content of a journal without a message."""
         return encode_plan(Plan(self._name, self._last + 1, Format.RAW, ""))
 
     def _reserve(self, room: int) -> None:
-        """Disk space for a body of so many octets, and the mapping of it. Raises OSError, and then it is as before."""
-        size = min(max(BODY_AT + room, os.fstat(self._fd).st_size), LARGEST)
+        """Allocate and map space for a body. Raises OSError, without a change."""
+        size = min(max(BODY_AT + room, os.fstat(self._fd).st_size), MAX_SIZE)
         os.posix_fallocate(self._fd, 0, size)
         os.fsync(self._fd)
         larger = mmap.mmap(self._fd, size)
@@ -90,7 +91,7 @@ class Journal:
         self._map, self._view = larger, memoryview(larger)
 
     def close(self) -> None:
-        """What is pending stays so."""
+        """Close the file; a pending message stays in it."""
         self._unmap()
         if self._fd >= 0:
             os.close(self._fd)
@@ -102,15 +103,15 @@ class Journal:
             self._map.close()
             self._map = None
 
-    # work
+    # Messages
 
     @property
     def room(self) -> int:
-        """Octets that a body may have."""
+        """Return the octets of the largest body that fits."""
         return len(self._view) - BODY_AT
 
     def grow(self, room: int) -> None:
-        """More room; nothing may be pending. Raises JournalError, and then it is as before."""
+        """Make space for a larger body; nothing may be pending. Raises JournalError, without a change."""
         try:
             self._reserve(room)
         except OSError as error:
@@ -118,11 +119,11 @@ class Journal:
             raise JournalError("no_space", text) from None
 
     def plan(self, queue: str, kind: Format, room: int, seen_length: int = UNSEEN, seen_crc: int = 0) -> None:
-        """The next message may be taken now, if its body has at most `room` octets.
+        """Prepare the file for the next message, of at most `room` octets. Raises JournalError if the disk is full.
 
-        Raises JournalError where a disk has no room after all. Written as a file first: a full disk is an error then,
-        where through the mapping it would end the process. Then through the mapping, so that every page of it is there
-        when the kernel writes. What is behind stays as it was, so that a small message costs little.
+        The plan is written by `write` first, because a full disk is an error there but kills the process through the
+        mapping; and then through the mapping, so that all its pages are present when the kernel writes. Later octets
+        are not touched, so that a small message is cheap.
         """
         head = encode_plan(Plan(self._name, self._last + 1, kind, queue, seen_length, seen_crc))
         blank = head + bytes(room)
@@ -135,11 +136,11 @@ class Journal:
 
     @property
     def address(self) -> int:
-        """Where `msgrcv` has to write: mtype and body."""
+        """Return the address for `msgrcv`, of mtype and body."""
         return ctypes.addressof(ctypes.c_char.from_buffer(self._view, MTYPE_AT))
 
     def received(self, length: int) -> Record:
-        """`msgrcv` has written a body of so many octets."""
+        """Take note that `msgrcv` has written a body of `length` octets; return the message."""
         self._view[RECEIPT_AT:STRUCK_AT] = encode_receipt(self._view, length)
         found = parse(bytes(self._view[: BODY_AT + length]))
         assert found is not None
@@ -147,22 +148,22 @@ class Journal:
         return found
 
     def renew(self) -> Record:
-        """Begins anew under another name, with what is pending: somebody else counts under ours, too.
+        """Give the pending message and this run a new name, as another process uses the same one.
 
-        All that changes stands before the body, and is one write: a kill leaves the old or the new.
+        One write changes all of it, before the body: a kill leaves the old or the new state.
         """
         assert self.pending is not None
         self._name, self._last = secrets.token_hex(16), 1
         self.pending = replace(self.pending, journal=self._name, number=self._last)
-        with suppress(OSError):  # without it only a kill before it is published would lose the message
+        with suppress(OSError):  # only a kill before it is published would lose the message
             os.pwrite(self._fd, encode_record(self.pending)[:STRUCK_AT], 0)
         return self.pending
 
     def sync(self) -> None:
-        """On the disk when it returns; may be called in another thread. Raises OSError."""
+        """Flush the file to the disk. May be called in a thread. Raises OSError."""
         os.fdatasync(self._fd)
 
     def strike(self) -> None:
-        """What was pending is durable in the store. If this is lost, the store knows that it has it."""
+        """Mark the pending message as stored. If the mark is lost, the store detects the duplicate."""
         self._view[STRUCK_AT:MTYPE_AT] = STRUCK
         self.pending = None

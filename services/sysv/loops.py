@@ -1,4 +1,4 @@
-"""Mappings that would carry a message round for ever (docs/sysv.md 4.1)."""
+"""Find loops in the mappings (docs/sysv.md 4.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Steps = dict[Node, list[Node]]
 
 
 def find_loop(mappings: Mapping[str, SysvMapping], queues: Iterable[Queue]) -> str | None:
-    """'queue a -> local queue 0x00000007 -> queue a', or None. `queues`: all that the store has."""
+    """Return a loop such as 'queue a -> local queue 0x00000007 -> queue a', or None. `queues`: all of the store."""
     steps: Steps = {}
     known = list(queues)
     for mapping in mappings.values():
@@ -35,16 +35,16 @@ def _steps(mapping: SysvMapping, known: list[Queue]) -> Iterable[tuple[Node, Nod
         yield _queue(mapping.queue), local
     elif mapping.format is Format.RAW:
         yield local, _queue(mapping.queue)
-    else:  # its T_MSGs may name any key
+    else:  # a T_MSG may have any key
         for queue in known:
             if _sends_by_cast(queue) or queue.spec.bindings.rqp_cast.key is not None:
                 yield local, _queue(queue.name)
 
 
 def _ways_back(known: list[Queue]) -> Iterable[tuple[Node, Node]]:
-    """From a remote queue to the one that has its number here: a peer may send it back, or be ourselves.
+    """Yield steps from a remote queue to the local queue with its number: a peer may send messages back.
 
-    So may another node of this store that is in the same ring (ring.md 5.5).
+    Another node of this store in the same ring may do so too (ring.md 5.5).
     """
     numbers = {number: queue for queue in known for number in queue.spec.numbers()}
     for queue in known:
@@ -65,7 +65,7 @@ def _queue(name: str) -> Node:
 
 
 def _way(steps: Steps, start: Node, goal: Node) -> list[Node] | None:
-    """The nodes behind `start`, up to `goal`."""
+    """Return the nodes after `start` up to `goal`, None if it is not reachable."""
     ways: list[tuple[Node, list[Node]]] = [(start, [])]
     seen: set[Node] = set()
     while ways:

@@ -1,4 +1,4 @@
-"""The type of a System V message, which is the attribute `mtype` in Penstock, both ways (docs/sysv.md 2.5, 3.1)."""
+"""Map the type of a System V message to the attribute `mtype` and back (docs/sysv.md 2.5, 3.1)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 MTYPE = "mtype"  # written by `out`, read by `in`
-PRIORITY = "priority"  # read by `in` where there is no `mtype`
-LARGEST = (1 << 63) - 1  # of any machine
-LARGEST_DIGITS = len(str(LARGEST))
+PRIORITY = "priority"  # read by `in` without `mtype`
+MAX_MTYPE = (1 << 63) - 1  # on any machine
+MAX_DIGITS = len(str(MAX_MTYPE))
 
 
 def mtype_of(attributes: Mapping[str, Any]) -> int:
-    """Return the message's `mtype`, else its `priority`, whichever can be a type; else 1."""
+    """Return the message's `mtype` or else its `priority`, if valid as a type; else 1."""
     for name in (MTYPE, PRIORITY):
         if found := _type(attributes.get(name)):
             return found
@@ -20,10 +20,10 @@ def mtype_of(attributes: Mapping[str, Any]) -> int:
 
 
 def _type(value: object) -> int:
-    """Return 0 for what cannot be a type."""
+    """Return the type, or 0 if the value is not valid as one."""
     if isinstance(value, str) and value.isascii() and value.isdecimal():
         digits = value.lstrip("0")
-        value = int(digits or 0) if len(digits) <= LARGEST_DIGITS else 0  # Python reads no more than 4,300
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST:
+        value = int(digits or 0) if len(digits) <= MAX_DIGITS else 0  # Python parses at most 4,300
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_MTYPE:
         return value
     return 0

@@ -1,4 +1,4 @@
-"""Out of a local queue, into a Penstock queue: once each, whatever dies on the way (docs/sysv.md 3)."""
+"""Carry messages from a local queue into a Penstock queue, exactly once, also after crashes (docs/sysv.md 3)."""
 
 from __future__ import annotations
 
@@ -26,22 +26,24 @@ from services.store.pipeline import answered
 from services.sysv.condition import Condition, Pause
 from services.sysv.journal import Journal
 from services.sysv.journal_file import JournalError
-from services.sysv.kernel import MTYPE, Gone, LocalQueue, LocalQueueError, TooLarge
+from services.sysv.kernel import MTYPE, LocalQueue, LocalQueueError, Removed, TooLarge
 from services.sysv.places import Place, Places
 from services.sysv.record import UNSEEN, Record
-from services.sysv.settings import LARGEST_BODY, Mapping, format_key
+from services.sysv.settings import MAX_BODY, Mapping, format_key
 
 log = logging.getLogger(__name__)
 
 AnswerT = TypeVar("AnswerT")
 
 TOO_LARGE = "too_large_for_queue"
-FIRST_ROOM = 8192  # octets offered at first: the kernel's work for a look, and ours, grows with the room
+FIRST_ROOM = 8192  # octets offered first, as the cost of a peek grows with the size of the buffer
 
 
 class Outbound:
-    """One mapping with direction `out`. At any time at most one message is on its way: the store goes by the highest
-    number that it has seen, so a later one must not pass an earlier one."""
+    """One mapping with direction `out`, with at most one message under way.
+
+    The store accepts only numbers above the highest one so far, so messages must not overtake each other.
+    """
 
     def __init__(
         self,
@@ -62,21 +64,22 @@ class Outbound:
         self._idle = Pause(idle_s)
         self._retry = Pause(retry_s)
         self._source = Source(store.client())
-        self._seen = ctypes.create_string_buffer(MTYPE)  # the next message, as it was looked at
+        self._seen = ctypes.create_string_buffer(MTYPE)  # a copy of the next message
         self._stopping = asyncio.Event()
         self._origin = f"sysv {format_key(mapping.key)}"
 
     @property
-    def at_hand(self) -> str:
-        """The message that it has taken out, for whoever reads of a fault."""
+    def current_message(self) -> str:
+        """Return a description of the pending message, for error messages."""
         pending = self._journal.pending
         return "" if pending is None else f"message {pending.number} of the journal {self._journal.path}"
 
     def stop_taking(self) -> None:
-        """What was taken out is still brought to its end; if that fails, it stays in the journal."""
+        """Stop after the pending message; if it cannot be published, it stays in the journal."""
         self._stopping.set()
 
     async def run(self) -> None:
+        """Publish the pending message, and then carry messages until stopped."""
         if self._journal.pending is not None:
             await self._finish(self._journal.pending, is_replay=True)
         while not self._stopping.is_set():
@@ -84,19 +87,19 @@ class Outbound:
             if record is not None:
                 await self._finish(record, is_replay=False)
 
-    # taking
+    # Receiving
 
     async def _next(self) -> Record | None:
-        """A message that is safe in the journal; None if there was none, after a pause."""
+        """Receive a message into the journal. Return None after a pause if there was none."""
         try:
             record = self._take()
-        except Gone as error:
+        except Removed as error:
             self._reopen(error)
             await self._sleep(self._retry)
         except TooLarge:
             await self._make_room()
         except (LocalQueueError, JournalError) as error:
-            self.condition.tell(error.reason, str(error))
+            self.condition.wait(error.reason, str(error))
             await self._sleep(self._retry)
         else:
             if record is None:
@@ -109,26 +112,26 @@ class Outbound:
         return None
 
     async def _sync(self) -> None:
-        """In a thread: a slow disk must not keep the heartbeats from the store."""
+        """Flush the journal in a thread: a slow disk must not block the heartbeats."""
         try:
             await asyncio.to_thread(self._journal.sync)
-        except OSError as error:  # the sooner it is published, the sooner it is safe
-            self.condition.tell(
-                "no_sync", f"the journal {self._journal.path} did not reach the disk: {error}"
+        except OSError as error:  # publish anyway: the message is safe then
+            self.condition.wait(
+                "no_sync", f"the journal {self._journal.path} was not flushed to the disk: {error}"
             )
 
     def _take(self) -> Record | None:
-        """The next message, in the journal, or None. Raises TooLarge where the journal has too little room for it."""
-        size = self._with_room(self._look)
+        """Receive the next message into the journal. Raises TooLarge if it does not fit."""
+        size = self._with_room(self._peek)
         if size is not None:
-            with suppress(TooLarge):  # somebody else took the one that was looked at
+            with suppress(TooLarge):  # another process received the copied one
                 return self._receive(size, size, crc32(memoryview(self._seen)[: MTYPE + size]))
         elif self._local.waiting():
             return self._with_room(self._receive)
         return None
 
     def _with_room(self, ask: Callable[[int], AnswerT]) -> AnswerT:
-        """Offers more room as long as it is too little. Raises TooLarge when that is all there is."""
+        """Call with more and more room. Raises TooLarge if the journal's room is not enough."""
         room = min(FIRST_ROOM, self._journal.room)
         while True:
             try:
@@ -138,42 +141,42 @@ class Outbound:
                     raise
             room = min(2 * room, self._journal.room)
 
-    def _look(self, room: int) -> int | None:
+    def _peek(self, room: int) -> int | None:
         if len(self._seen) < MTYPE + room:
             self._seen = ctypes.create_string_buffer(MTYPE + room)
-        return self._local.look(ctypes.addressof(self._seen), room)
+        return self._local.peek(ctypes.addressof(self._seen), room)
 
     def _receive(self, room: int, seen_length: int = UNSEEN, seen_crc: int = 0) -> Record | None:
-        """Nothing may come between `msgrcv` and the receipt but the end of the process."""
+        """Receive a message. Nothing must run between `msgrcv` and the receipt."""
         self._journal.plan(self._mapping.queue, self._mapping.format, room, seen_length, seen_crc)
         taken = self._local.receive(self._journal.address, room)
         return None if taken is None else self._journal.received(taken)
 
     async def _make_room(self) -> None:
-        """Somebody has made msgmax larger."""
-        room = min(2 * self._journal.room, LARGEST_BODY)
+        """Enlarge the journal: msgmax was raised."""
+        room = min(2 * self._journal.room, MAX_BODY)
         try:
             if room == self._journal.room:
                 raise JournalError("too_large", "the next message is larger than any that the store can hold")
             self._journal.grow(room)
         except JournalError as error:
-            self.condition.tell(error.reason, str(error))
+            self.condition.wait(error.reason, str(error))
             await self._sleep(self._retry)
 
-    def _reopen(self, error: Gone) -> None:
+    def _reopen(self, error: Removed) -> None:
         try:
             self._local.open()
         except LocalQueueError as worse:
-            self.condition.tell(worse.reason, str(worse))
+            self.condition.wait(worse.reason, str(worse))
         else:
-            log.info("%s: opened again", error, extra={"action": "sysv_reopened"})
+            log.info("%s and was opened again", error, extra={"action": "sysv_reopened"})
 
-    # publishing
+    # Publishing
 
     async def _finish(self, record: Record, *, is_replay: bool) -> None:
-        """Returns once it is durable in the store, and struck out; until then nothing else is taken out (3.4).
+        """Publish a message and strike it from the journal; retry until it is durable in the store (3.4).
 
-        Told to stop meanwhile, it leaves the message in the journal.
+        After a stop, an unpublished message stays in the journal.
         """
         may_be_there = is_replay
         place: Place | None = None
@@ -182,24 +185,26 @@ class Outbound:
                 place = place or await self._places.place_of(record)
                 outcome = await self._publish(record, place)
             except StoreError as error:
-                if place is not None and (reason := _never_fits(error, place)):  # it would wait for ever
+                if place is not None and (
+                    reason := _never_fits(error, place)
+                ):  # retrying would never succeed
                     place = replace(place, reason=reason[0], error=reason[1])
                     continue
                 may_be_there = may_be_there or isinstance(error, OutcomeUnknown)
-                self.condition.tell(error.reason, self._explain(error, record, place))
+                self.condition.wait(error.reason, self._explain(error, record, place))
                 await self._sleep(self._retry)
                 if self._stopping.is_set():
                     return
-                self._places.forget()  # documents change
+                self._places.forget()  # documents may have changed
                 place = None
             else:
                 if outcome is Outcome.STORED or may_be_there:
                     self._done(place)
                     return
-                record = await self._begin_anew(record)
+                record = await self._renew(record)
 
     async def _publish(self, record: Record, place: Place) -> Outcome:
-        """Raises StoreError."""
+        """Publish a message, or move it to the dead letters. Raises StoreError."""
         ask = partial(
             self._store.open_domain(place.queue.domain).pipe.idempotent.publish,
             self._source,
@@ -217,9 +222,9 @@ class Outbound:
         if not isinstance(error, QueueUnknown) or (place is not None and place.queue.name != record.queue):
             return str(error)
         return (
-            f"there is no queue {record.queue!r}, and a message for it is in the journal {self._journal.path}: "
-            f"create it again, or start anew with key {format_key(self._mapping.key)} mapped to another queue, "
-            "then the message goes there"
+            f"queue {record.queue!r} does not exist, and a message for it is in the journal {self._journal.path}: "
+            f"create the queue, or restart with key {format_key(self._mapping.key)} mapped to another queue, "
+            "which then gets the message"
         )
 
     def _done(self, place: Place) -> None:
@@ -230,10 +235,10 @@ class Outbound:
         else:
             self.condition.carried()
 
-    async def _begin_anew(self, record: Record) -> Record:
-        """The store has this number already, and it was another message: we are a copy of a process (3.3)."""
+    async def _renew(self, record: Record) -> Record:
+        """Rename the journal: the store has this number for another message, from a copy of this process (3.3)."""
         log.error(
-            "somebody else counts as the journal %s does: it goes on under a new name",
+            "another process uses the same name as the journal %s: it continues under a new name",
             self._journal.path,
             extra={"action": "journal_stale", "mapping": self.condition.mapping, "number": record.number},
         )
@@ -242,18 +247,18 @@ class Outbound:
         return renewed
 
     async def _sleep(self, pause: Pause) -> None:
-        """Until it is over, or it is told to stop."""
+        """Sleep until the pause or a stop."""
         with suppress(TimeoutError):
             async with asyncio.timeout(pause.next()):
                 await self._stopping.wait()
 
 
 def _never_fits(error: StoreError, place: Place) -> tuple[str, str] | None:
-    """Reason and text for the dead letters, if what was refused is larger than its queue ever takes (3.6)."""
+    """Return reason and text for the dead letters if the message can never fit into its queue (3.6)."""
     if isinstance(error, MessageTooLarge):
         return error.reason, str(error)
     size, most = len(place.record) - records.HEAD.size, place.queue.spec.max_bytes
     if not isinstance(error, QueueFull) or not 0 < most < size:
         return None
-    text = f"{size:,} octets with its attributes, and the whole queue {place.queue.name!r} holds {most:,} (maxBytes)"
-    return TOO_LARGE, f"{text}: make it larger, then redrive the message"
+    text = f"the message has {size:,} octets with its attributes, queue {place.queue.name!r} holds {most:,} (maxBytes)"
+    return TOO_LARGE, f"{text}: raise the limit, then redrive the message"

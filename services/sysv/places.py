@@ -1,4 +1,4 @@
-"""Where a message that came out of a local queue goes, and as what (docs/sysv.md 3.5)."""
+"""Find the queue of a message from a local queue, and encode it (docs/sysv.md 3.5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNKNOWN_KEY = "unknown_key"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`reason`: '' to be put into the queue, else to be moved to its dead letters."""
+    """A queue and a message for it; for its dead letters if there is a `reason`."""
 
     queue: Queue
     record: bytes
@@ -30,7 +30,7 @@ class Place:
 
 
 class Places:
-    """Finds the queues of one mapping, which names `queue` now; `forget` what is known when the store denies it."""
+    """The queues of one mapping, whose current queue is `queue`."""
 
     def __init__(self, store: Store, queue: str) -> None:
         self._store = store
@@ -38,10 +38,11 @@ class Places:
         self._homes: dict[str, Queue] = {}  # mappings' own queues, by name: handles follow their documents
 
     def forget(self) -> None:
+        """Drop cached queues, after the store has refused one."""
         self._homes.clear()
 
     async def place_of(self, record: Record) -> Place:
-        """Raises QueueUnknown where the mapping's own queue is not there, StoreUnavailable."""
+        """Return the place of a message. Raises QueueUnknown if the mapping's queue is missing, StoreUnavailable."""
         if record.format is Format.RAW:
             return await self._home(record)
         try:
@@ -55,26 +56,26 @@ class Places:
         return Place(queue, records.encode(message.data, attributes))
 
     async def _home(self, record: Record, reason: str = "", error: str = "") -> Place:
-        """The queue that the mapping had when the message was taken, and the body as it came."""
+        """Return the mapping's queue at the time of receipt, with the unchanged body."""
         queue = self._homes.get(record.queue)
         if queue is None:
             queue = self._homes[record.queue] = await self._find(record.queue)
         return Place(queue, records.encode(record.body, {MTYPE: record.mtype}), reason, error)
 
     async def _find(self, name: str) -> Queue:
-        """If that queue is not there any more: the one that the mapping has now. Raises QueueUnknown."""
+        """Return the queue, or the mapping's current queue if it was deleted. Raises QueueUnknown."""
         try:
             return await self._store.catalogue.find(name)
         except QueueUnknown:
             if name == self._queue:
                 raise
         queue = await self._store.catalogue.find(self._queue)
-        text = "there is no queue %r any more: the message in the journal that was for it goes to %r"
+        text = "queue %r no longer exists: the message in the journal goes to %r"
         log.warning(text, name, self._queue, extra={"action": "sysv_redirected", "queue": self._queue})
         return queue
 
     async def _of_key(self, message: TMsg) -> Queue | None:
-        """A transmission queue for that key, best one that sends with that certainty; else the queue here with it."""
+        """Return the best transmission queue for the message's key and quality, else the local queue with the key."""
         is_certain = message.msg_type is Quality.HIGH_QUALITY
 
         def rank(queue: Queue) -> tuple[bool, bool, str]:

@@ -1,4 +1,4 @@
-"""What `penstock sysv` runs: the kit's process, with metrics, health pages and drain, around a bridge."""
+"""Run a bridge in a process with metrics, health pages and drain."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NAME = "sysv"  # in metrics, logs and session ids
 
 
 class Hosted(EdgeSettings):
-    """The bridge's settings where the kit looks for an edge's: nobody listens."""
+    """The bridge's settings in the form of an edge's, without listeners."""
 
     listeners: dict[str, ListenerSettings] = Field(default_factory=dict)
     bridge: SysvSettings
 
 
 async def start(context: EdgeContext[Hosted]) -> Bridge:
-    """Raises Unusable, StoreError."""
+    """Start the bridge. Raises Unusable, StoreError."""
     settings = context.settings.bridge
     store = settings.store.store(
         context.store_url, NAME, settings.request_timeout_s, context.metrics.store_observer
@@ -42,7 +42,10 @@ async def start(context: EdgeContext[Hosted]) -> Bridge:
 
 
 def run(settings: GlobalSettings, bridge: SysvSettings) -> int:
-    """Until SIGTERM or SIGINT: 0 if it ended in order, else 1. Raises Unusable, SettingsError, StoreError."""
+    """Run until SIGTERM or SIGINT. Return 0 after a drain in order, else 1.
+
+    Raises Unusable, SettingsError, StoreError.
+    """
     logs.configure(settings.log, edge=NAME)
     hosted = Edge(NAME, Hosted, start, lambda _: [])
     return run_process(EdgeProcess(hosted, settings, Hosted(bridge=bridge)))

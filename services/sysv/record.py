@@ -1,24 +1,24 @@
-"""The file of a journal: one message on its way, so written that whatever becomes of the file, it is told apart.
+r"""Encode and parse the file of a journal, which holds one message and detects any damage.
 
     offset  octets
-         0       8  "PSJRNL1\\n"
-         8      16  name of the run that took the message out: the store counts its numbers under it
+         0       8  "PSJRNL1\n"
+         8      16  name of the run that received the message; numbers in the store belong to it
         24       8  number of the message in that run, from 1
-        32       4  how long the next message was when we looked at it, 0xffffffff if we could not
-        36       4  CRC-32 of what we saw then: mtype and body
+        32       4  length of the next message when it was peeked at, 0xffffffff if that failed
+        36       4  CRC-32 of mtype and body at that time
         40       2  format of the mapping: 0 raw, 1 t_msg
         42       2  octets of the queue's name
         44     256  name of the mapping's queue
-       300       4  CRC-32 of all that (the plan)
+       300       4  CRC-32 of all above (the plan)
        304       4  octets of the body
        308       4  CRC-32 of 8 to 300, this length, mtype and body (the receipt)
-       312       8  "STRUCK!\\n" once the message is durable in the store
+       312       8  "STRUCK!\n" once the message is durable in the store
        320       8  mtype, as the kernel writes it: 0 before `msgrcv`
        328          body, as the kernel writes it
 
-Integers are little-endian, but for mtype, which is in the machine's own order. The plan is written before `msgrcv`,
-mtype and body by `msgrcv` itself, the receipt right after it. A process that is killed between the two leaves a message
-without a receipt: what was seen before tells how long it is.
+Integers are little-endian, except mtype, which is in native order. The plan is written before `msgrcv`, mtype and body
+by `msgrcv` itself, the receipt right after it. A process that is killed between the two leaves a message without a
+receipt, whose length is then known from the peek.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FORMATS = (Format.RAW, Format.T_MSG)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is known before a message is taken."""
+    """What is known before a message is received."""
 
     journal: str  # the run's name, 32 hexadecimal digits
     number: int
@@ -57,7 +57,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A message that was taken out of a local queue."""
+    """A message that was received from a local queue."""
 
     journal: str
     number: int
@@ -68,11 +68,11 @@ class Record:
 
 
 class Damaged(ValueError):
-    """The file cannot be trusted: it may have held a message."""
+    """A damaged file, which may have held a message."""
 
 
 def encode_plan(plan: Plan) -> bytes:
-    """The file up to the body, with nothing received."""
+    """Encode the file up to the body, without a message."""
     name = plan.queue.encode("utf-8", "surrogateescape")
     packed = PLAN.pack(
         MAGIC,
@@ -88,12 +88,12 @@ def encode_plan(plan: Plan) -> bytes:
 
 
 def encode_receipt(data: bytes | memoryview, length: int) -> bytes:
-    """`data`: the file, with mtype and a body of so many octets in it."""
+    """Encode the receipt of a file `data` with mtype and a body of `length` octets."""
     return RECEIPT.pack(length, _receipt_crc(data, length))
 
 
 def encode_record(record: Record) -> bytes:
-    """The file, with this message in it."""
+    """Encode the file with a message."""
     plan = encode_plan(Plan(record.journal, record.number, record.format, record.queue))
     data = plan[:MTYPE_AT] + KERNEL_LONG.pack(record.mtype) + record.body
     return data[:RECEIPT_AT] + encode_receipt(data, len(record.body)) + data[STRUCK_AT:]
@@ -105,7 +105,7 @@ def _receipt_crc(data: bytes | memoryview, length: int) -> int:
 
 
 def parse(data: bytes) -> Record | None:
-    """The message in a journal's file, None if none is on its way. Raises Damaged."""
+    """Return the pending message in a file, or None. Raises Damaged."""
     if len(data) < BODY_AT:
         raise Damaged(f"it has only {len(data)} octets")
     length, crc = RECEIPT.unpack_from(data, RECEIPT_AT)
@@ -118,7 +118,7 @@ def parse(data: bytes) -> Record | None:
 
 
 def _unfinished(data: bytes) -> Record | None:
-    """There is a plan and no receipt that is true."""
+    """Parse a file with a plan and without a valid receipt."""
     if any(data[RECEIPT_AT:STRUCK_AT]):
         raise Damaged("the message's checksum is wrong")
     plan = _plan(data)
@@ -126,14 +126,14 @@ def _unfinished(data: bytes) -> Record | None:
         return None
     end = BODY_AT + plan.seen_length
     if plan.seen_length == UNSEEN or end > len(data) or crc32(data[MTYPE_AT:end]) != plan.seen_crc:
-        raise Damaged("it was taken out of the local queue, and nothing tells how long it is")
+        raise Damaged("a message was received, but its length is unknown")
     return _record(data, plan.seen_length)
 
 
 def _plan(data: bytes) -> Plan:
     _, journal, number, seen_length, seen_crc, kind, size, name = PLAN.unpack_from(data)
     if kind >= len(FORMATS) or size > len(name) or number == 0:
-        raise Damaged("its fields are not what we write")
+        raise Damaged("its fields are invalid")
     queue = name[:size].decode("utf-8", "surrogateescape")
     return Plan(journal.hex(), number, FORMATS[kind], queue, seen_length, seen_crc)
 

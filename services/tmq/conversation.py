@@ -1,4 +1,4 @@
-"""What the parts of a session share: whom it talks with, what it owes, how far its end has come."""
+"""Encode the replies of one TMQ connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.tmq.service import TmqService
 
 
 class TmqConversation(QueueConversation):
-    """One connection's replies, in the order of its requests (1.2)."""
+    """One connection's state and replies, in the order of its requests (1.2)."""
 
     __slots__ = ("dialect", "service")
 
@@ -20,15 +20,15 @@ class TmqConversation(QueueConversation):
         self.dialect = dialect
 
     def status(self, slot: Slot, operation: Operation, ok: bool) -> None:
-        """Replies with the status octet of an operation (3)."""
+        """Reply with the status octet of an operation (3)."""
         self.reply(slot, tmq.encode_status(self.dialect, operation, ok), operation._value_, int(ok), 1)
 
     def answer(self, operation: Operation, ok: bool) -> None:
-        """Answers the request at hand at once."""
+        """Reply to the current request at once."""
         self.status(self.expect(), operation, ok)
 
     def refuse(self, event: tmq.Refused) -> None:
-        """A request that the limits forbid: failed, and closed after it if it cannot be read past (2.1, 7.1)."""
+        """Fail a request that exceeds a limit; close the connection if the rest cannot be skipped (2.1, 7.1)."""
         label = event.operation.value
         self.wire.refuse(event.reason, label)
         self.reply(self.expect(), tmq.encode_failure(self.dialect, event.operation), label, 0, 1)

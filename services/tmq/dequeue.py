@@ -1,4 +1,4 @@
-"""DNQ: runs of takes, whose messages belong to the connection's transaction or are unsettled replies (6.1)."""
+"""Handle DNQ: take messages for the connection's transaction, or as unsettled replies (6.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DNQ = Operation.DNQ.value  # looked up once: an enum's value is slow
 
 
 class DequeueRun:
-    """DNQs that are being answered together."""
+    """DNQs that are answered together."""
 
     __slots__ = ("allowed", "asked", "queue", "slot")
 
@@ -26,11 +26,11 @@ class DequeueRun:
         self.slot = slot
         self.queue = queue
         self.asked = asked
-        self.allowed = allowed  # of them, how many may be given a message
+        self.allowed = allowed  # how many of them may get a message
 
 
 class Dequeues:
-    """One connection's DNQs: a run at a time, however many takes it needs."""
+    """One connection's DNQs: one run at a time, in as many takes as needed."""
 
     __slots__ = ("_conversation", "_handles", "_inflow", "_transactions", "_unsettled", "rest")
 
@@ -50,6 +50,7 @@ class Dequeues:
         self.rest = Rest(conversation, inflow, self._take)  # DNQs that wait for the client to read
 
     def dequeue(self, event: tmq.Dequeue) -> None:
+        """Begin a run of DNQs."""
         handle = self._handles.get(event.mqid)
         slot = self._conversation.expect()
         self._inflow.hold()
@@ -71,13 +72,15 @@ class Dequeues:
         return self._unsettled.admits(count) if transaction is None else transaction.admits(queue, count)
 
     def _take(self, run: DequeueRun) -> None:
-        """Asks for what may be taken; answers the run if that is nothing."""
+        """Take messages for the run; reply at once if it may have none."""
         if run.allowed == 0:
             self._nothing(run.slot, run.asked)
         else:
             conversation = self._conversation
             take = conversation.service.pipe(run.queue).messages.take
-            inside = self._transactions.current is not None  # then it is leased until that ends (5.4)
+            inside = (
+                self._transactions.current is not None
+            )  # then the messages are leased until it ends (5.4)
             take(conversation.source, run.queue, run.allowed, partial(self._taken, run), leased=inside)
 
     def _nothing(self, slot: Slot, asked: int) -> None:
@@ -94,13 +97,13 @@ class Dequeues:
             got, more = [], False
         kept = self._keep(run.queue, got)
         if conversation.is_lost:
-            return  # the messages went back (6.2)
+            return  # the messages were returned (6.2)
         count = sum(d.count for d in kept)
-        # one call carries only so many octets, for all who ask together: perhaps none for this one yet
+        # a call's octets are shared by all requests in it, so this run may have got fewer than it may have
         goes_on = more and len(kept) == len(got) and count < run.allowed
         if (transaction := self._transactions.current) is not None:
             transaction.count(run.queue, count if goes_on or len(kept) < len(got) else run.allowed)
-        self._give(run, kept, count, count if goes_on else run.asked)
+        self._reply(run, kept, count, count if goes_on else run.asked)
         if goes_on:
             self.rest.take(
                 DequeueRun(conversation.expect(), run.queue, run.asked - count, run.allowed - count)
@@ -108,15 +111,15 @@ class Dequeues:
         else:
             self._inflow.free()
 
-    def _give(self, run: DequeueRun, kept: list[Delivery], count: int, answered: int) -> None:
-        """Answers so many DNQs of the run: the first `count` get the messages, the others none."""
+    def _reply(self, run: DequeueRun, kept: list[Delivery], count: int, answered: int) -> None:
+        """Answer `answered` DNQs of the run: the first `count` get the messages, the others none."""
         reply = b"".join(records.plain(d.blob, d.count) for d in kept) + tmq.EMPTY * (answered - count)
         for d in kept:
-            d.drop_bodies()  # a lease may last, and there may be a thousand large ones
+            d.drop_bodies()  # saves memory: leases may last, and messages may be large
         self._conversation.reply(run.slot, reply, DNQ, count, answered)
 
     def _keep(self, queue: Queue, got: list[Delivery]) -> list[Delivery]:
-        """Of what was taken, that which this connection may have; the leases are its own now. The rest goes back."""
+        """Keep the leases of the messages that this connection may have; return the rest to the queue."""
         if not got or got[0].settled:
             return got
         transaction = self._transactions.current

@@ -1,4 +1,4 @@
-"""The TMQ edge as the kit starts it."""
+"""Declare and start the TMQ edge."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ from services.tmq.settings import TmqListener, TmqSettings
 
 
 class RunningTmq:
+    """The TMQ edge, once started."""
+
     def __init__(self, service: TmqService) -> None:
         self.service = service
         self.readiness = service.readiness
 
     async def stop_taking(self) -> None:
-        """Nothing is taken but what a client asks for: the drain of the sessions is enough."""
+        """Do nothing: messages are taken only for requests, which end with the sessions."""
 
     async def close(self) -> None:
+        """Close the store and publish the last counts."""
         await self.service.close()
 
 
 async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
+    """Connect to the store, and set up the listeners."""
     settings = context.settings
     store = settings.store.store(
         context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
@@ -37,12 +41,13 @@ async def start(context: EdgeContext[TmqSettings]) -> RunningTmq:
 
 
 def make_session(service: TmqService, listener: TmqListener, wire: Wire) -> Session:
+    """Return the session of a new connection."""
     limits = service.settings.limits(listener)
     return TmqSession(wire, service, listener.dialect, listener.transaction_kind, limits)
 
 
 def example(settings: TmqSettings) -> list[str]:
-    """CREATE a queue named `hello` with nothing but bash; the answer is one octet: 00 made, 01 there already."""
+    """Return commands that CREATE a queue `hello` from bash. The reply is one octet: 00 created, 01 exists."""
     request = r'printf "\0\0\0\0\5hello" >&3; head -c1 <&3 | od -An -tx1'
     return [
         f"bash -c 'exec 3<>/dev/tcp/{listener.host}/{listener.port}; {request}'"

@@ -1,4 +1,4 @@
-"""ENQ: runs of messages go to the store, or into the connection's transaction, and are answered in order."""
+"""Handle ENQ: put messages into the store or the connection's transaction."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from services.tmq.conversation import TmqConversation
 from services.tmq.queues import Handles
 from services.tmq.transactions import Transactions
 
-STATUS = {  # of an ENQ: well, failed
+STATUS = {  # replies to ENQ: success, failure
     dialect: (
         tmq.encode_status(dialect, Operation.ENQ, True),
         tmq.encode_status(dialect, Operation.ENQ, False),
     )
     for dialect in Dialect
 }
-
-
 ENQ = Operation.ENQ.value
 
 
 class Enqueues:
-    """One connection's ENQs. Runs may overlap: one ordered pipe takes them, whatever becomes of each (7.2)."""
+    """One connection's ENQs. Runs may overlap, as they go to the store in order (7.2)."""
 
     __slots__ = ("_conversation", "_handles", "_inflow", "_status", "_transactions")
 
@@ -44,6 +42,7 @@ class Enqueues:
         self._status = STATUS[conversation.dialect]  # looked up once: an enum's hash is slow
 
     def enqueue(self, event: tmq.Enqueue) -> None:
+        """Put a run of messages."""
         handle = self._handles.get(event.mqid)
         run = event.records
         conversation = self._conversation
@@ -81,7 +80,7 @@ class Enqueues:
         self._inflow.run_answered()
 
     def _answer(self, slot: Slot, good: int, total: int) -> None:
-        """The first `good` of a run are well, the others are not."""
+        """Reply success to the first `good` ENQs of a run, failure to the rest."""
         ok, failed = self._status
         self._conversation.reply(slot, ok * good + failed * (total - good), ENQ, good, total)
 

@@ -1,4 +1,4 @@
-"""Transactions as on the author's own server (tmq.md 5.7): DNQs alone belong to them, and no answer says no."""
+"""Handle transactions as the author's own server does (tmq.md 5.7): only for DNQs, and without failures."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from services.store import Delivery, Queue, StoreError
 from services.tmq.conversation import TmqConversation
 from services.tmq.transaction import ABORTED, Transaction
 
-LEASE_BYTES = 512  # of memory for each lease, roughly: the bodies are not kept
+LEASE_BYTES = 512  # approximate memory of a lease without its bodies
 
 
 class OriginalTransaction:
-    """The leases of a transaction's DNQs. Memory alone bounds it: a DNQ beyond a bound would read "empty"."""
+    """The leases of a transaction's DNQs, limited only by memory: at a limit, a DNQ would report an empty queue."""
 
     __slots__ = ("leases",)
 
@@ -25,26 +25,30 @@ class OriginalTransaction:
 
     @property
     def buffered(self) -> int:
+        """Return the bytes of memory in use."""
         return len(self.leases) * LEASE_BYTES
 
     def admits(self, _: Queue, operations: int) -> int:
+        """Return `operations`: there is no limit."""
         return operations
 
     def took(self, _: Queue, got: list[Delivery]) -> tuple[list[Delivery], list[Delivery]]:
+        """Keep all leases."""
         self.leases += got
         return got, []
 
     def count(self, queue: Queue, operations: int) -> None:
-        """Count nothing: the number of operations has no bound."""
+        """Do nothing: the number of operations is not limited."""
 
     def why_not(self, _: Queue) -> str:
+        """Raise AssertionError: nothing is refused."""
         raise AssertionError("an original transaction refuses nothing")
 
 
 class OriginalTransactions:
-    """TS, TE and TA, each answered 0 wherever it stands.
+    """TS, TE and TA of one connection, always answered with 0.
 
-    A TE that cannot settle is not answered: its 0 would be a lie. The connection ends instead.
+    If a TE cannot settle, the connection closes without a reply, as 0 would be wrong.
     """
 
     __slots__ = ("_conversation", "_inflow", "current", "deadline")
@@ -56,15 +60,16 @@ class OriginalTransactions:
         self._conversation = conversation
         self._inflow = inflow
         self.current: OriginalTransaction | None = None
-        self.deadline: float | None = None  # of a TE that waits for the store
+        self.deadline: float | None = None  # of a TE that waits for the store, loop time
 
     def start(self) -> None:
-        """Handle TS. Inside a transaction it changes nothing, so that TA still gives everything back."""
+        """Handle TS. Inside a transaction it changes nothing, so that TA still returns everything."""
         if self.current is None:
             self.current = OriginalTransaction()
         self._conversation.answer(Operation.TS, True)
 
     def end(self) -> None:
+        """Handle TE: settle the leases."""
         conversation = self._conversation
         leases = self.lost()
         if not leases:
@@ -80,13 +85,12 @@ class OriginalTransactions:
         conversation = self._conversation
         self.deadline = None
         conversation.reset_if_lost(error)
-        if (
-            not conversation.was_reset
-        ):  # also while it closes for another reason: the end waits for what is owed
+        if not conversation.was_reset:  # a connection that closes for another reason waits for this reply
             conversation.status(slot, Operation.TE, True)
             self._inflow.free()
 
     def abort(self) -> None:
+        """Handle TA: return the messages to their queues."""
         conversation = self._conversation
         leases = self.lost()
         if not leases:
@@ -97,7 +101,7 @@ class OriginalTransactions:
         done = partial(self._aborted, slot)
         release_all(conversation.service, leases, error=ABORTED, done=done)
         if any(conversation.service.pipe(lease.queue).trouble is not None for lease in leases):
-            done(None)  # they go back as soon as the store is there again
+            done(None)  # the messages are returned once the store is available
 
     def _aborted(self, slot: Slot, _: StoreError | None) -> None:
         if slot.reply is None:
@@ -108,11 +112,12 @@ class OriginalTransactions:
         """Close a connection whose TE has waited too long; its messages are settled once the store is back (7.2)."""
         if self.deadline is not None and now >= self.deadline:
             self.deadline = None
-            self._conversation.close_unanswered("outcome_unknown", "TE: the store has not answered")
+            self._conversation.close_unanswered("outcome_unknown", "TE: the store did not reply in time")
 
     def drain(self) -> None:
-        """Keep the leases: a TE that has come in still settles them, and the end of the connection returns them."""
+        """Keep the leases: a TE that was received settles them, the end of the connection returns them."""
 
     def lost(self) -> list[Delivery]:
+        """End the transaction; return its leases."""
         transaction, self.current = self.current, None
         return [] if transaction is None else transaction.leases

@@ -1,4 +1,4 @@
-"""Whole queues: OPEN, CLOSE, CREATE, DELETE, and SELECT's count of one (tmq.md 2, 3)."""
+"""Handle OPEN, CLOSE, CREATE, DELETE and SELECT (tmq.md 2, 3)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from services.store import Pipe, Queue, StoreError
 from services.store.model import OutcomeUnknown
 from services.tmq.conversation import TmqConversation
 
-FORBIDDEN = {
-    Operation.CREATE: "create_forbidden",
-    Operation.DELETE: "not_owner",
-}  # why the edge itself says no
+# The edge's own reasons to refuse
+FORBIDDEN = {Operation.CREATE: "create_forbidden", Operation.DELETE: "not_owner"}
 
 
 class Handle(NamedTuple):
@@ -30,7 +28,7 @@ Handles = dict[bytes, Handle]  # by MQID
 
 
 class Queues:
-    """What one connection asks about whole queues, and which it has open (2.3)."""
+    """The queues that a connection has open (2.3), and its requests on whole queues."""
 
     __slots__ = ("_conversation", "_inflow", "handles")
 
@@ -42,6 +40,7 @@ class Queues:
     # OPEN, CLOSE
 
     def open(self, event: tmq.Open) -> None:
+        """Handle OPEN: find a queue, and reply with its MQID."""
         service = self._conversation.service
         slot = self._conversation.expect()
         self._inflow.hold()
@@ -62,6 +61,7 @@ class Queues:
         self._inflow.free()
 
     def close(self, event: tmq.Close) -> None:
+        """Handle CLOSE: forget an MQID."""
         is_open = self.handles.pop(event.mqid, None) is not None
         if not is_open:
             self._conversation.wire.refuse("mqid_not_open")
@@ -70,6 +70,7 @@ class Queues:
     # CREATE, DELETE
 
     def create(self, event: tmq.Create) -> None:
+        """Handle CREATE."""
         slot = self._conversation.expect()
         self._inflow.hold()
         service = self._conversation.service
@@ -77,6 +78,7 @@ class Queues:
         service.background.run(work, partial(self._done, slot, Operation.CREATE))
 
     def delete(self, event: tmq.Delete) -> None:
+        """Handle DELETE."""
         slot = self._conversation.expect()
         self._inflow.hold()
         service = self._conversation.service
@@ -98,13 +100,13 @@ class Queues:
     # SELECT
 
     def select(self, event: tmq.Select, *, expired: bool) -> None:
-        """expired: within a transaction whose time is over, where every operation fails (5.4)."""
+        """Handle a run of SELECTs. They fail in an expired transaction, as every operation does (5.4)."""
         conversation = self._conversation
         handle = self.handles.get(event.mqid)
         slot = conversation.expect()
         if handle is None or expired:
             conversation.wire.refuse("transaction_expired" if expired else "mqid_not_open")
-            self._tell(slot, event.count, tmq.UNUSABLE)
+            self._reply_count(slot, event.count, tmq.UNUSABLE)
             return
         self._inflow.hold()
         handle.pipe.messages.count(
@@ -118,10 +120,10 @@ class Queues:
         if isinstance(number, StoreError):
             self._conversation.wire.refuse(number.reason, str(number))
             number = tmq.UNUSABLE
-        self._tell(slot, times, number)
+        self._reply_count(slot, times, number)
         self._inflow.free()
 
-    def _tell(self, slot: Slot, times: int, number: int) -> None:
+    def _reply_count(self, slot: Slot, times: int, number: int) -> None:
         conversation = self._conversation
         good = times if number != tmq.UNUSABLE else 0
         conversation.reply(

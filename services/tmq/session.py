@@ -1,4 +1,4 @@
-"""One TMQ connection as the kit sees it: events of the protocol go to the parts that handle them."""
+"""Dispatch the requests of one TMQ connection."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from services.tmq.settings import TransactionKind
 from services.tmq.transaction import AtomicTransactions
 from services.tmq.transactions import Transactions
 
-RUN_PART = 32  # this many requests of a run are as much work as one request alone
-NOT_OF_THE_PIPE = frozenset((tmq.Create, tmq.Delete, tmq.Open))  # these go another way to the store than ENQs
+RUN_PART = 32  # this many requests of a run count as one request
+NOT_OF_THE_PIPE = frozenset(
+    (tmq.Create, tmq.Delete, tmq.Open)
+)  # these are not ordered with ENQs by the store
 TRANSACTIONS: dict[TransactionKind, Callable[[TmqConversation, Inflow[tmq.Event]], Transactions]] = {
     TransactionKind.ATOMIC: AtomicTransactions,
     TransactionKind.ORIGINAL: OriginalTransactions,
@@ -28,7 +30,7 @@ TRANSACTIONS: dict[TransactionKind, Callable[[TmqConversation, Inflow[tmq.Event]
 
 
 class TmqSession(QueueSession[tmq.Event, TmqConversation]):
-    """The kit's `Session`, and the `Handler` of its own input. The parts share a conversation and no private state."""
+    """The `Session` of a connection, and the `Handler` of its requests."""
 
     __slots__ = ("_dequeues", "_enqueues", "_queues", "_transactions")
 
@@ -48,42 +50,48 @@ class TmqSession(QueueSession[tmq.Event, TmqConversation]):
         self._enqueues = Enqueues(conversation, inflow, handles, self._transactions)
         self._dequeues = Dequeues(conversation, inflow, handles, self._transactions, unsettled)
 
-    # what the kit tells, where a transaction has a part in it
+    # Methods of `Session` that concern transactions
 
     @property
     def buffered(self) -> int:
-        """Unfinished input, and what the transaction keeps of it (5.2)."""
+        """Return the bytes of unfinished input and of the open transaction (5.2)."""
         transaction = self._transactions.current
         return self._inflow.buffered + (transaction.buffered if transaction is not None else 0)
 
     def resumed(self, now: float) -> None:
+        """Continue a run of DNQs, and the input."""
         self._inflow.restart_clock(now)
         self._dequeues.rest.go_on()
         self._inflow.proceed()
 
     def deadline(self) -> float | None:
-        due = super().deadline()  # a lone 5's TS comes after what is under way (1.2, 3.1)
+        """Return the earliest deadline, of the input or of the transaction."""
+        due = super().deadline()
         limit = self._transactions.deadline
         if limit is None or self.is_lingering:
             return due
         return limit if due is None else min(due, limit)
 
     def on_time(self, now: float) -> None:
+        """Handle deadlines of the transaction and of the input."""
         if not self.is_lingering:
             self._transactions.on_time(now)
         super().on_time(now)
 
     def drain(self) -> None:
+        """End the transaction, answer the requests received so far, and close."""
         self._conversation.drained = True
         self._transactions.drain()
-        self.end_if_done()  # or later: what has come in is answered, then it is closed
+        self.end_if_done()
 
     def lost(self, reset: bool) -> None:
+        """Return unsettled messages and those of the transaction."""
         self.give_up(self._unsettled.take_all() + self._transactions.lost())
 
-    # what the input tells
+    # Methods of `Handler`
 
     def handle(self, event: tmq.Event) -> None:
+        """Handle a request, or a run of requests."""
         if self._unsettled.deliveries and not isinstance(event, tmq.Refused):
             self._unsettled.settle()  # the next complete valid request settles all earlier replies (6.1)
         match event:
@@ -113,7 +121,7 @@ class TmqSession(QueueSession[tmq.Event, TmqConversation]):
                 assert_never(event)
 
     def work(self, event: tmq.Event) -> int:
-        """How much of a turn it takes (7.3)."""
+        """Return the share of a turn that a request takes (7.3)."""
         if isinstance(event, tmq.Enqueue):
             return 1 + len(event.records) // RUN_PART
         if isinstance(event, tmq.Dequeue | tmq.Select):
@@ -121,5 +129,5 @@ class TmqSession(QueueSession[tmq.Event, TmqConversation]):
         return 1
 
     def is_exclusive(self, event: tmq.Event) -> bool:
-        """ENQs alone may overlap; work on whole queues waits for those before it (1.2)."""
+        """Return whether a request must wait for earlier ENQs, as those on whole queues must (1.2)."""
         return type(event) in NOT_OF_THE_PIPE

@@ -1,4 +1,4 @@
-"""Atomic transactions (tmq.md 5.1-5.6): what one will put and what it has taken, and the TS, TE, TA around it."""
+"""Handle atomic transactions: TS, TE, TA, and the operations in between (tmq.md 5.1-5.6)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from services.tmq.conversation import TmqConversation
 from services.tmq.settings import TransactionSettings
 
 HEAD_BYTES = 4  # of a record: its length
-# A consumer that aborts counts as a failed delivery: else one poisonous message would go round for ever.
+# An abort counts as a failed delivery; otherwise a poison message would be redelivered for ever.
 ABORTED = "the consumer aborted its transaction"
 
 
 class Transaction:
-    """Buffers ENQs, keeps the leases of DNQs. Limits as in tmq.md 5.2; one domain as in 5.5."""
+    """A transaction's ENQs and leases of DNQs, within the limits of 5.2 and in one domain (5.5)."""
 
     def __init__(self, settings: TransactionSettings, now: float, origin: str) -> None:
         self.identifier = secrets.token_hex(16)
@@ -30,17 +30,17 @@ class Transaction:
         self._domain: str | None = None
         self._operations = 0
         self._bytes = 0
-        self.buffered = 0  # octets of what ENQs put: the deliveries' bodies are not kept
+        self.buffered = 0  # octets of ENQs; bodies of deliveries are not kept
         self._parts: dict[str, CommitPart] = {}
 
     def admits(self, queue: Queue, operations: int) -> int:
-        """How many of so many further operations on the queue may be done: fewer at the limit, none elsewhere."""
+        """Return how many of these operations are within the limits; 0 in another domain."""
         if self.expired or self._is_elsewhere(queue):
             return 0
         return min(operations, self._settings.max_operations - self._operations)
 
     def put(self, queue: Queue, records: list[bytes]) -> int:
-        """Buffers as many of the records as the limits let in, and answers how many."""
+        """Buffer as many records as the limits allow, and return their number."""
         fits = 0
         for record in records[: self.admits(queue, len(records))]:
             body_bytes = len(record) - HEAD_BYTES
@@ -55,7 +55,7 @@ class Transaction:
         return fits
 
     def took(self, queue: Queue, got: list[Delivery]) -> tuple[list[Delivery], list[Delivery]]:
-        """Keeps what DNQs were given, up to the limit of octets; answers that, and what must go back."""
+        """Keep leases up to the limit of octets. Return those, and those that must go back."""
         kept, beyond = ([], got) if self.expired else self._fitting(got)
         if kept:
             self._bytes += sum(d.body_bytes for d in kept)
@@ -72,13 +72,13 @@ class Transaction:
         return got, []
 
     def why_not(self, queue: Queue) -> str:
-        """The reason of a refusal."""
+        """Return the reason of a refusal."""
         if self.expired:
             return "transaction_expired"
         return DomainMismatch.reason if self._is_elsewhere(queue) else "transaction_limit"
 
     def count(self, queue: Queue, operations: int) -> None:
-        """So many operations were done; a DNQ that found nothing is one too."""
+        """Count operations; a DNQ that found nothing is one too."""
         if operations:
             self._domain = queue.domain
             self._operations += operations
@@ -91,13 +91,15 @@ class Transaction:
         return self._parts.setdefault(queue.qid, CommitPart(queue, [], [], self._origin))
 
     def parts(self) -> list[CommitPart]:
+        """Return what to commit, by queue."""
         return list(self._parts.values())
 
     def leased(self) -> list[Delivery]:
+        """Return all leases."""
         return [d for part in self._parts.values() for d in part.deliveries]
 
     def expire(self) -> list[Delivery]:
-        """The time limit is over (5.4): answers what must go back; every further operation fails."""
+        """Expire (5.4): further operations fail. Return the leases, which must go back."""
         leased = self.leased()
         self.expired, self.deadline, self.buffered = True, None, 0
         self._parts.clear()
@@ -105,7 +107,7 @@ class Transaction:
 
 
 class AtomicTransactions:
-    """TS, TE and TA of one connection, and the time limit: one transaction at a time (5.1)."""
+    """TS, TE and TA of one connection, with one transaction at a time (5.1)."""
 
     __slots__ = ("_conversation", "_inflow", "current")
 
@@ -116,15 +118,18 @@ class AtomicTransactions:
 
     @property
     def buffering(self) -> Transaction | None:
+        """Return the open transaction."""
         return self.current
 
     @property
     def deadline(self) -> float | None:
+        """Return the transaction's time limit, in loop time."""
         return None if self.current is None else self.current.deadline
 
     # TS, TE, TA
 
     def start(self) -> None:
+        """Handle TS."""
         conversation = self._conversation
         free = self.current is None and not conversation.drained
         if free:
@@ -136,6 +141,7 @@ class AtomicTransactions:
         conversation.answer(Operation.TS, free)
 
     def end(self) -> None:
+        """Handle TE: commit."""
         conversation = self._conversation
         transaction, self.current = self.current, None
         if transaction is None or transaction.expired:
@@ -156,19 +162,16 @@ class AtomicTransactions:
     def _ended(self, slot: Slot, transaction: Transaction, error: StoreError | None) -> None:
         conversation = self._conversation
         if isinstance(error, OutcomeUnknown):
-            conversation.unknown(
-                error
-            )  # the store gives the leases back if it turns out that nothing was done
+            conversation.unknown(error)  # the store returns the leases if nothing was committed
             return
         if error is not None:
             conversation.wire.refuse(error.reason, str(error))
-            conversation.service.give_back(
-                transaction.leased(), failed=False
-            )  # TE = 1 has the effect of TA (5.3)
+            conversation.service.give_back(transaction.leased(), failed=False)  # a failed TE acts as TA (5.3)
         conversation.status(slot, Operation.TE, error is None)
         self._inflow.free()
 
     def abort(self) -> None:
+        """Handle TA: drop ENQs, return messages to their queues."""
         conversation = self._conversation
         transaction, self.current = self.current, None
         if transaction is None:
@@ -183,31 +186,33 @@ class AtomicTransactions:
         done = partial(self._aborted, slot)
         pipe.messages.release(conversation.source, leased, failed=True, error=ABORTED, done=done)
         if pipe.trouble is not None:
-            done(None)  # they go back as soon as the store is there again
+            done(None)  # the messages are returned once the store is available
 
     def _aborted(self, slot: Slot, _: StoreError | None) -> None:
         if slot.reply is None:
             self._conversation.status(slot, Operation.TA, True)
             self._inflow.free()
 
-    # what ends it otherwise (5.4)
+    # Other ends of a transaction (5.4)
 
     @property
     def is_expired(self) -> bool:
+        """Return True while every operation up to TE or TA fails."""
         return self.current is not None and self.current.expired
 
     def on_time(self, now: float) -> None:
+        """Expire the transaction if its time limit has passed."""
         if self.current is not None and (limit := self.current.deadline) is not None and now >= limit:
             self._conversation.wire.refuse("transaction_time_limit")
-            error = "the transaction's time limit was over"
+            error = "the transaction exceeded its time limit"
             self._conversation.service.give_back(self.current.expire(), failed=True, error=error)
 
     def drain(self) -> None:
-        """What it holds goes back; that is not the consumer's failure."""
+        """Expire the transaction and return its messages, without counting a failed delivery."""
         if self.current is not None:
             self._conversation.service.give_back(self.current.expire(), failed=False)
 
     def lost(self) -> list[Delivery]:
-        """The connection has gone, and the transaction with it: answers what must go back."""
+        """End the transaction of a lost connection. Return the leases that must go back."""
         transaction, self.current = self.current, None
         return [] if transaction is None else transaction.expire()

@@ -1,4 +1,4 @@
-"""What a session asks of its transactions, whichever kind its listener offers (tmq.md 5)."""
+"""Define the interface of both kinds of transactions (tmq.md 5)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from services.tmq.transaction import Transaction
 
 
 class OpenTransaction(Protocol):
-    """What a DNQ asks of the transaction that it belongs to."""
+    """An open transaction, for DNQs."""
 
     @property
     def buffered(self) -> int:
-        """Bytes that it keeps in memory for its client."""
+        """Return the bytes of memory in use."""
 
     def admits(self, queue: Queue, operations: int) -> int:
         """Return how many of these further operations on the queue may be done."""
@@ -29,23 +29,23 @@ class OpenTransaction(Protocol):
 
 
 class Transactions(Protocol):
-    """TS, TE and TA of one connection, and how a transaction ends otherwise."""
+    """TS, TE and TA of one connection, and other ends of a transaction."""
 
     @property
     def current(self) -> OpenTransaction | None:
-        """The open transaction."""
+        """Return the open transaction."""
 
     @property
     def buffering(self) -> Transaction | None:
-        """The open transaction if it keeps ENQs until TE; None if an ENQ goes straight to its queue."""
+        """Return the open transaction if it buffers ENQs; None if ENQs go to their queues at once."""
 
     @property
     def is_expired(self) -> bool:
-        """True while every operation up to TE or TA fails (5.4)."""
+        """Return True while every operation up to TE or TA fails (5.4)."""
 
     @property
     def deadline(self) -> float | None:
-        """When `on_time` is due, in the loop's time; None for never."""
+        """Return when `on_time` is due, in loop time; None for never."""
 
     def start(self) -> None:
         """Handle TS."""

@@ -1,4 +1,4 @@
-"""A TLS client by hand."""
+"""A TLS client without asyncio."""
 
 from __future__ import annotations
 

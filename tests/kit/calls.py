@@ -1,4 +1,4 @@
-"""A dialler in this loop, what calls on its connections, and servers on which nobody answers."""
+"""Test a dialler in this loop, and servers that do not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kit is written for uvloop, so its tests run on it; and an edge with two workers."""
+"""Run the kit's tests on uvloop, and provide an edge with two workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kit's tests stand on: a listener with echo sessions in this loop, and echo edges in processes."""
+"""Provide a listener with echo sessions in this loop, and echo edges in processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges are found by looking."""
+"""Test the discovery of edges."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import services
 from services.kit.edge import Edge, edges
 
 
-def test_every_edge_there_is_can_be_had_by_name() -> None:
+def test_edges_are_found_by_name() -> None:
     for name, edge in edges().items():
         assert isinstance(edge, Edge)
         assert edge.name == name
 
 
-def test_a_fifth_edge_edits_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_edge_needs_no_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "fifth"
     package.mkdir()
     (package / "__init__.py").write_text("")

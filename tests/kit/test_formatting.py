@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Test the formatting of numbers and times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from services.kit.formatting import (
         (4.975, "497.5 %"),
     ],
 )
-def test_a_share_is_never_more_round_than_it_is(value: float | None, text: str) -> None:
+def test_share_is_never_rounded_to_0_or_100_percent(value: float | None, text: str) -> None:
     assert format_share(value) == text
 
 
@@ -42,15 +42,15 @@ def test_a_share_is_never_more_round_than_it_is(value: float | None, text: str) 
         (5400, "1.5 h"),
     ],
 )
-def test_times_have_a_unit_that_fits(value: float | None, text: str) -> None:
+def test_durations_have_a_suitable_unit(value: float | None, text: str) -> None:
     assert format_duration(value) == text
 
 
-def test_octets_have_a_unit_that_fits() -> None:
+def test_sizes_have_a_suitable_unit() -> None:
     assert [format_octets(each) for each in (1, 1536, 3 << 40)] == ["1 octets", "1.5 KiB", "3.0 TiB"]
 
 
-def test_numbers_hours_and_moments() -> None:
+def test_numbers_hours_and_times_are_formatted() -> None:
     assert [format_number(each) for each in (None, 1234567, 2.0, 1.234)] == ["-", "1,234,567", "2", "1.23"]
     assert format_hour("2025-11-24T16") == "2025-11-24 16:00"
     assert format_hour_end("2025-12-31T23") == "2026-01-01 00:00"

@@ -1,4 +1,4 @@
-"""The form of the logs: one event a line, the same fields for machines and for people."""
+"""Test the format of logs: one event per line, with the same fields in JSON and text."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def configured(**settings: Any) -> io.StringIO:
     return stream
 
 
-def test_json_has_one_event_a_line_with_its_fields() -> None:
+def test_json_logs_have_one_event_per_line() -> None:
     stream = configured()
     log.info("listening on %s", "::1", extra={"action": "listening", "port": 6161})
     log.warning("two\nlines", extra={"action": "odd", "detail": "\x1b[31m"})
@@ -57,7 +57,7 @@ def test_json_has_one_event_a_line_with_its_fields() -> None:
 @pytest.mark.parametrize(
     "mark", ["\n", "\r", "\x1b[2K", "\x85", "\u2028", "\x0b", "\0", "\u202e", "\udcff", "\x7f"]
 )
-def test_no_stranger_writes_a_line_of_his_own(mark: str) -> None:
+def test_input_cannot_forge_log_lines(mark: str) -> None:
     """As text: what moves a terminal's cursor, turns its letters, or is none, stands there as an escape."""
     stream = configured(format="text")
     try:
@@ -73,7 +73,7 @@ def test_no_stranger_writes_a_line_of_his_own(mark: str) -> None:
     assert any(line.startswith("ValueError: a") for line in rest)
 
 
-def test_a_traceback_stays_in_its_line() -> None:
+def test_traceback_stays_in_its_json_line() -> None:
     stream = configured()
     try:
         raise RuntimeError("broken")
@@ -83,14 +83,14 @@ def test_a_traceback_stays_in_its_line() -> None:
     assert json.loads(line)["exc_info"].endswith("RuntimeError: broken")
 
 
-def test_text_is_for_people() -> None:
+def test_text_logs_are_readable() -> None:
     stream = configured(format="text")
     log.warning("refused: %s", "bad\nname", extra={"action": "refused", "detail": "a b\n"})
     (line,) = stream.getvalue().splitlines()
     assert line.endswith(r'WARNING refused: bad\nname  action=refused detail="a b\n" edge=echo')
 
 
-def test_the_level_is_kept_and_warnings_are_logged() -> None:
+def test_level_applies_and_warnings_are_logged() -> None:
     stream = configured(level="WARNING")
     log.info("not shown")
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Documents from outside: only the documented exception leaves the readers."""
+"""Test that the readers of documents raise only their documented exception."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from services.outside.document import MOST_JSON_NODES, BadDocument, read_json, read_yaml
+from services.outside.document import MAX_JSON_NODES, BadDocument, read_json, read_yaml
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(8)
@@ -27,36 +27,36 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
             "a template such as {{ ... }} must be rendered first",
         ),
         ("a:\n  - " + "[" * 5000, (2, 67), "nested more than 64 levels deep"),
-        ("a: b\nname: 2026-13-45", (2, 7), "there is no such date"),
-        ("name: !!int xx", (1, 7), "the value is no int"),
-        ("name: !!float ''", (1, 7), "the value is no float"),
-        ("name: !!bool xx", (1, 7), "the value is no bool"),
-        ("name: !!timestamp xx", (1, 7), "there is no such date"),
-        ("name: !!binary aGk=", (1, 7), "the tag 'binary' is not known here"),
-        ("name: !!set {a}", (1, 7), "the tag 'set' is not known here"),
-        ("name: !!python/name:os.system x", (1, 7), "is not known here"),
-        ("name: !Ref x", (1, 7), "the tag '!Ref' is not known here"),
+        ("a: b\nname: 2026-13-45", (2, 7), "the date does not exist"),
+        ("name: !!int xx", (1, 7), "the value is not a valid int"),
+        ("name: !!float ''", (1, 7), "the value is not a valid float"),
+        ("name: !!bool xx", (1, 7), "the value is not a valid bool"),
+        ("name: !!timestamp xx", (1, 7), "the date does not exist"),
+        ("name: !!binary aGk=", (1, 7), "the tag 'binary' is not supported"),
+        ("name: !!set {a}", (1, 7), "the tag 'set' is not supported"),
+        ("name: !!python/name:os.system x", (1, 7), "is not supported"),
+        ("name: !Ref x", (1, 7), "the tag '!Ref' is not supported"),
         ("name: !!map x", (1, 7), "expected a mapping node"),
         ("name: " + "9" * 5000, (1, 7), "the number is too long"),
-        ('name: "\\ud800"', (1, 7), "half a character"),
+        ('name: "\\ud800"', (1, 7), "an incomplete character"),
         ('name: "\\U00110000"', (1, 10), "is not YAML"),
-        ("a: &a [*a]", (1, 8), "an alias stands inside of what it stands for"),
+        ("a: &a [*a]", (1, 8), "an alias refers to a node that contains it"),
         (BOMB, (6, 4), "the document has more than 200,000 values"),
-        ("a: 1\na: 2", (2, 1), "the key 'a' is there twice"),
+        ("a: 1\na: 2", (2, 1), "the key 'a' is repeated"),
         ("a: [1, .nan]", (1, 8), "the number must be finite"),
         ("a: -.INF", (1, 4), "the number must be finite"),
         ("a: 1.0e+999", (1, 4), "the number must be finite"),
-        ("a: {1: b}", (1, 5), "the key '1' is no text: put it in quotes"),
-        ("a:\n  yes: b", (2, 3), "the key 'yes' is no text"),
-        ("~: b", (1, 1), "the key '~' is no text"),
-        ("1.5: b", (1, 1), "the key '1.5' is no text"),
-        ("? !x a\n: b", (1, 3), "the key 'a' is no text"),
+        ("a: {1: b}", (1, 5), "the key '1' is not text: put it in quotes"),
+        ("a:\n  yes: b", (2, 3), "the key 'yes' is not text"),
+        ("~: b", (1, 1), "the key '~' is not text"),
+        ("1.5: b", (1, 1), "the key '1.5' is not text"),
+        ("? !x a\n: b", (1, 3), "the key 'a' is not text"),
         ("a: [", (1, 5), ""),
         ("a: \x07", (1, 4), "a character that YAML does not allow"),
         (b"a: \xff", (1, 4), "the text is not UTF-8"),
     ],
 )
-def test_bad_yaml_has_a_line_and_a_column(text: str | bytes, place: tuple[int, int], problem: str) -> None:
+def test_yaml_errors_have_line_and_column(text: str | bytes, place: tuple[int, int], problem: str) -> None:
     with pytest.raises(BadDocument) as caught:
         read_yaml(text)
     assert (caught.value.line, caught.value.column) == place
@@ -72,11 +72,11 @@ def test_bad_yaml_has_a_line_and_a_column(text: str | bytes, place: tuple[int, i
         ("[1,\n" + "9" * 5000 + "]", (2, 1)),
         ('["NaN, \\"1e999", 1e99,\n1e999]', (2, 1)),
         ('{"-Infinity": 1,\n "a": -Infinity}', (2, 7)),
-        (f'["{"," * MOST_JSON_NODES}",\n{"0," * MOST_JSON_NODES}0]', (2, 2 * MOST_JSON_NODES - 4)),
+        (f'["{"," * MAX_JSON_NODES}",\n{"0," * MAX_JSON_NODES}0]', (2, 2 * MAX_JSON_NODES - 4)),
         (b'"\xff"', (1, 2)),
     ],
 )
-def test_bad_json_has_a_line_and_a_column(text: str | bytes, place: tuple[int, int]) -> None:
+def test_json_errors_have_line_and_column(text: str | bytes, place: tuple[int, int]) -> None:
     with pytest.raises(BadDocument) as caught:
         read_json(text)
     assert (caught.value.line, caught.value.column) == place
@@ -126,7 +126,7 @@ def check_json(value: Any) -> None:
 @example("? [" * 400)
 @example("- " * 3000)
 @example("{a: " * 3000)
-def test_only_the_documented_exception_leaves_the_readers(text: str | bytes) -> None:
+def test_readers_raise_only_their_documented_exception(text: str | bytes) -> None:
     with suppress(BadDocument):
         check_json(read_yaml(text))
     with suppress(BadDocument):
@@ -134,7 +134,7 @@ def test_only_the_documented_exception_leaves_the_readers(text: str | bytes) -> 
 
 
 @given(VALUES)
-def test_whatever_json_holds_is_read_from_both(value: Any) -> None:
+def test_yaml_and_json_readers_agree_on_json(value: Any) -> None:
     with suppress(UnicodeEncodeError):
         json.dumps(value, ensure_ascii=False).encode()
         assert read_json(json.dumps(value)) == value

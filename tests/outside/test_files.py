@@ -1,4 +1,4 @@
-"""Files that the product reads, spoilt: each reader raises its own error, in one line that names the file."""
+"""Test damaged files: each reader raises its own error, in one line that names the file."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def read(name: str, path: Path, text: bytes) -> str:
 @pytest.mark.parametrize("name", READERS)
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_spoilt_file_raises_only_the_readers_own_error(
-    name: str, tmp_path: Path, data: st.DataObject
-) -> None:
+def test_damaged_file_raises_only_the_readers_error(name: str, tmp_path: Path, data: st.DataObject) -> None:
     sample = READERS[name][0]
     at = data.draw(st.integers(0, len(sample)))
     left_out = data.draw(st.integers(0, 20))
@@ -89,12 +87,14 @@ def test_a_spoilt_file_raises_only_the_readers_own_error(
     [
         ("a: b\nc: {{ .Values.name }}", "line 2, column 5: a key must be plain text"),
         ("a:\n  - " + "[" * 5000, "line 2, column 67: nested more than"),
-        ("c: 2026-13-45", "line 1, column 4: there is no such date"),
+        ("c: 2026-13-45", "line 1, column 4: the date does not exist"),
         ("c: .inf", "line 1, column 4: the number must be finite"),
-        ("1: b", "line 1, column 1: the key '1' is no text"),
+        ("1: b", "line 1, column 1: the key '1' is not text"),
     ],
 )
-def test_a_bad_document_is_told_with_its_place(name: str, text: str, problem: str, tmp_path: Path) -> None:
+def test_bad_document_is_reported_with_its_position(
+    name: str, text: str, problem: str, tmp_path: Path
+) -> None:
     complaint = read(name, tmp_path / name, text.encode())
     assert f"{tmp_path / name}: {problem}" in complaint
     assert "\n" not in complaint
@@ -103,7 +103,7 @@ def test_a_bad_document_is_told_with_its_place(name: str, text: str, problem: st
 @pytest.mark.parametrize(
     "text", ["- 1", "contexts: 5", "current-context: a", KUBECONFIG.replace("server", "serves")]
 )
-def test_a_kubeconfig_without_a_cluster_is_told(text: str, tmp_path: Path) -> None:
+def test_kubeconfig_without_a_cluster_is_reported(text: str, tmp_path: Path) -> None:
     told = read("kubeconfig", tmp_path / "config", text.encode())
     assert told.startswith(f"kubeconfig {tmp_path}/config: ")
     assert "its cluster" in told

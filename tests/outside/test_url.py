@@ -1,4 +1,4 @@
-"""URLs from outside: only the documented exception leaves the reader, and no secret leaves anything."""
+"""Test that the reader of URLs raises only its documented exception and shows no secret."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PIECES = st.lists(
 @given(st.one_of(st.text(), st.builds("{}://{}".format, SCHEME, PIECES)))
 @example("redis://" + "[" * 5000)
 @example("redis://h/" + "9" * 5000)
-def test_only_the_documented_exception_leaves_the_readers(text: str) -> None:
+def test_readers_raise_only_their_documented_exception(text: str) -> None:
     for read in (parse_url, StoreUrl.parse):
         with suppress(BadUrl):
             read(text)
@@ -37,7 +37,7 @@ def test_only_the_documented_exception_leaves_the_readers(text: str) -> None:
 @given(SCHEME, PIECES, PIECES, st.sampled_from(["user", "password", "query", "fragment"]))
 @example("redis", "edge:abc/def+g=", "", "user")
 @example("redis", "", "?", "query")
-def test_a_planted_secret_never_comes_out(scheme: str, before: str, behind: str, place: str) -> None:
+def test_secrets_are_never_shown(scheme: str, before: str, behind: str, place: str) -> None:
     """Also with unescaped characters around it. A login is known by its '@'."""
     text = {
         "user": f"{scheme}://{before}{SECRET}{behind}:p@host:1/0",

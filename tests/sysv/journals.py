@@ -1,4 +1,4 @@
-"""A journal without a bridge: what the kernel and a kill do to it."""
+"""A journal without a bridge, for tests of the kernel and of kills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel queues as tests see them: apart from the bridge's own way to them."""
+"""Local queues for tests, independent of the bridge's code."""
 
 from __future__ import annotations
 

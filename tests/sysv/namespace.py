@@ -1,4 +1,4 @@
-"""Namespaces of a test's own: other local queues with other limits, another network."""
+"""Namespaces for tests: other local queues and limits, another network."""
 
 from __future__ import annotations
 

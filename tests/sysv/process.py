@@ -1,4 +1,4 @@
-"""`penstock sysv` as a program of its own."""
+"""`penstock sysv` as a process."""
 
 from __future__ import annotations
 

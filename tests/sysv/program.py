@@ -1,4 +1,4 @@
-"""docs/examples/tutorials/program.c at work."""
+"""Run docs/examples/tutorials/program.c."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mappings as settings say them."""
+"""Mappings as in settings."""
 
 from __future__ import annotations
 

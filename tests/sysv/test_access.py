@@ -1,4 +1,4 @@
-"""Queues that the System V bridge may not use (docs/operations.md, Who may use a queue; docs/sysv.md 3.4)."""
+"""Test queues that the bridge may not use (docs/operations.md, Who may use a queue; docs/sysv.md 3.4)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ def waits(bridge: LiveBridge) -> float:
     return bridge.value("penstock_sysv_waits_total", mapping="orders", reason="access_denied")
 
 
-async def test_what_may_not_go_in_waits_in_the_journal(
-    bridge: LiveBridge, key: int, program: Program
-) -> None:
+async def test_refused_message_waits_in_the_journal(bridge: LiveBridge, key: int, program: Program) -> None:
     """Nothing is lost: it goes in once the document lets it."""
     queue = await bridge.queue("orders", access=OTHERS)
     await bridge.open(out(key))
@@ -32,7 +30,7 @@ async def test_what_may_not_go_in_waits_in_the_journal(
     assert await bridge.bodies(queue) == [b"one"]
 
 
-async def test_what_may_not_be_taken_out_stays(bridge: LiveBridge, key: int) -> None:
+async def test_unreadable_message_stays_in_the_local_queue(bridge: LiveBridge, key: int) -> None:
     queue = await bridge.queue("orders", access=OTHERS)
     await bridge.put(queue, b"one")
     await bridge.open({"orders": {"key": key, "queue": "orders", "direction": "in"}})

@@ -1,4 +1,4 @@
-"""The journal's disk: what is published is on it, unless it fails (docs/sysv.md 3.2, 3.7)."""
+"""Test that messages are on the journal's disk before they are published (docs/sysv.md 3.2, 3.7)."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk.release()
 
 
-async def test_a_message_is_on_the_disk_before_it_is_published(
-    disk: Disk, bridge: LiveBridge, key: int
-) -> None:
+async def test_message_is_flushed_before_it_is_published(disk: Disk, bridge: LiveBridge, key: int) -> None:
     """Whole. Until then nobody has it, nothing else is taken, and everything else goes on."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
@@ -75,7 +73,7 @@ async def test_a_message_is_on_the_disk_before_it_is_published(
     assert disk.done == 2
 
 
-async def test_a_disk_that_fails(disk: Disk, bridge: LiveBridge, key: int) -> None:
+async def test_failing_disk_is_reported(disk: Disk, bridge: LiveBridge, key: int) -> None:
     """The sooner such a message is published, the sooner it is safe; it is told."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
@@ -87,5 +85,8 @@ async def test_a_disk_that_fails(disk: Disk, bridge: LiveBridge, key: int) -> No
     assert await bridge.bodies(queue) == bodies
     (told, *_) = bridge.log.events("sysv_waits", reason="no_sync")
     journal = bridge.journal / f"{format_key(key)}.journal"
-    assert told.getMessage() == f"the journal {journal} did not reach the disk: [Errno 5] Input/output error"
+    assert (
+        told.getMessage()
+        == f"the journal {journal} was not flushed to the disk: [Errno 5] Input/output error"
+    )
     assert bridge.log.events("sysv_goes_on", reason="no_sync")

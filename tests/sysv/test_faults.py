@@ -1,4 +1,4 @@
-"""Faults of our own (docs/sysv.md 2.7, 3.8): told, with the message at which they came; no mapping stops in silence."""
+"""Test internal errors: logged with their message, and the mapping restarts (docs/sysv.md 2.7, 3.8)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def faults(bridge: LiveBridge) -> list[str]:
     return [line.getMessage() for line in lines]
 
 
-async def test_a_priority_of_more_digits_than_python_reads(bridge: LiveBridge, key: int) -> None:
+async def test_priority_with_too_many_digits_is_ignored(bridge: LiveBridge, key: int) -> None:
     """2.5: it is no mtype; what stands behind it comes."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"poison", priority="7" * 5000)
@@ -40,7 +40,7 @@ async def test_a_priority_of_more_digits_than_python_reads(bridge: LiveBridge, k
     assert take_all(key) == [(b"poison", 1), (b"zeros", 42)]
 
 
-async def test_a_message_at_which_we_fail_does_not_keep_back_the_others(
+async def test_failing_message_does_not_block_others(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.7: tried three times, then a dead letter that says why."""
@@ -68,14 +68,14 @@ async def test_a_message_at_which_we_fail_does_not_keep_back_the_others(
     assert len(tries) == FAULT_TRIES
     told = faults(bridge)
     assert len(told) == FAULT_TRIES
-    assert all(text.startswith("mapping orders failed at message ") for text in told)
+    assert all(text.startswith("internal error in mapping orders at message ") for text in told)
     assert bridge.log.events("sysv_waits", reason="fault", mapping="orders")
     assert bridge.value("penstock_sysv_dead_total", mapping="orders", reason="fault") == 1
     assert bridge.value(FAULTS) == FAULT_TRIES
     assert bridge.value(WAITING, mapping="orders") == 0
 
 
-async def test_faults_of_one_message_are_not_those_of_the_next(
+async def test_failures_are_counted_per_message(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.7: each has all its tries."""
@@ -100,7 +100,7 @@ async def test_faults_of_one_message_are_not_those_of_the_next(
     assert len(faults(bridge)) == 3 * (FAULT_TRIES - 1)
 
 
-async def test_a_mapping_in_that_fails_begins_again(
+async def test_failed_inbound_mapping_restarts(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.7"""
@@ -119,11 +119,11 @@ async def test_a_mapping_in_that_fails_begins_again(
     await bridge.open(into(key))
     await until(lambda: bridge.value(WAITING, mapping="orders") == 1)
     await settled(bridge, 1)
-    assert faults(bridge) == ["mapping orders failed: ZeroDivisionError('not foreseen')"]
+    assert faults(bridge) == ["internal error in mapping orders: ZeroDivisionError('not foreseen')"]
     assert bridge.log.events("sysv_goes_on", reason="fault")
 
 
-async def test_a_mapping_out_that_fails_begins_again_with_its_journal(
+async def test_failed_outbound_mapping_restarts_from_its_journal(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.8: what had been taken out is in the journal, which is told; nothing is lost, nothing comes twice."""
@@ -145,5 +145,5 @@ async def test_a_mapping_out_that_fails_begins_again_with_its_journal(
     await carried(bridge, 2)
     assert await bridge.bodies(queue) == [b"one", b"two"]
     (told,) = faults(bridge)
-    assert told.startswith("mapping orders failed at message 1 of the journal ")
+    assert told.startswith("internal error in mapping orders at message 1 of the journal ")
     assert bridge.value(WAITING, mapping="orders") == 0

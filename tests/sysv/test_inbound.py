@@ -1,4 +1,4 @@
-"""Out of Penstock, into a local queue (docs/sysv.md 2)."""
+"""Test carrying messages from Penstock into a local queue (docs/sysv.md 2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from services.sysv import kernel
 from services.sysv.inbound import WINDOW
-from services.sysv.kernel import Gone, LocalQueue, msgmax
+from services.sysv.kernel import LocalQueue, Removed, msgmax
 from services.sysv.mtype import mtype_of
 from tests.live import until
 from tests.sysv.live import LiveBridge
@@ -34,7 +34,9 @@ async def settled(bridge: LiveBridge, number: int) -> None:
     await until(is_so)
 
 
-async def test_an_old_program_gets_what_was_put_in(bridge: LiveBridge, key: int, program: Program) -> None:
+async def test_program_receives_a_message_of_the_queue(
+    bridge: LiveBridge, key: int, program: Program
+) -> None:
     """2.1: in order; 2.5: with its mtype; also what comes while the bridge waits."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, b"one", b"two", b"")
@@ -54,7 +56,7 @@ async def test_an_old_program_gets_what_was_put_in(bridge: LiveBridge, key: int,
         *((other, 1) for other in (0, -5, 2**63, str(2**63), "high", "²", None, True, 3.0, b"7")),
     ],
 )
-def test_mtype_is_the_attribute_if_it_can_be(given: object, mtype: int) -> None:
+def test_mtype_comes_from_the_attribute(given: object, mtype: int) -> None:
     """2.5: and `priority` where there is no such `mtype`"""
     assert mtype_of({"mtype": given}) == mtype_of({"priority": given}) == mtype
     assert mtype_of({"mtype": 9, "priority": given}) == 9
@@ -62,7 +64,7 @@ def test_mtype_is_the_attribute_if_it_can_be(given: object, mtype: int) -> None:
 
 
 @pytest.mark.parametrize("mtype", [2**31, 2**62, 2**63 - 1])
-async def test_a_type_that_a_program_sent_comes_out_of_another_local_queue(
+async def test_mtype_is_carried_between_local_queues(
     bridge: LiveBridge, key: int, keys: Keys, program: Program, mtype: int
 ) -> None:
     """2.5, 3.1: any type that fits in `long`."""
@@ -73,7 +75,7 @@ async def test_a_type_that_a_program_sent_comes_out_of_another_local_queue(
     assert await asyncio.to_thread(program.receive, key, 1) == [(b"one", mtype)]
 
 
-async def test_a_type_that_does_not_fit_here_is_a_dead_letter(
+async def test_unrepresentable_mtype_goes_to_the_dead_letters(
     bridge: LiveBridge, key: int, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.5: as on a machine whose `long` has 32 bits."""
@@ -88,7 +90,7 @@ async def test_a_type_that_does_not_fit_here_is_a_dead_letter(
     assert "type 2,147,483,648 does not fit" in letter.error
 
 
-async def test_a_full_local_queue_waits(bridge: LiveBridge, key: int, program: Program) -> None:
+async def test_full_local_queue_is_waited_for(bridge: LiveBridge, key: int, program: Program) -> None:
     """2.3: nothing is lost, nothing passes another; what waits is leased and not settled."""
     queue = await bridge.queue("orders")
     bodies = [b"%04d" % number + bytes(4000) for number in range(3 * WINDOW)]
@@ -106,7 +108,7 @@ async def test_a_full_local_queue_waits(bridge: LiveBridge, key: int, program: P
 
 
 @pytest.mark.parametrize("bound", ["msgmax", "msg_qbytes"])
-async def test_what_can_never_be_taken_is_a_dead_letter(bridge: LiveBridge, key: int, bound: str) -> None:
+async def test_unsendable_message_goes_to_the_dead_letters(bridge: LiveBridge, key: int, bound: str) -> None:
     """2.4"""
     limit = msgmax()
     if bound == "msg_qbytes":
@@ -120,13 +122,13 @@ async def test_what_can_never_be_taken_is_a_dead_letter(bridge: LiveBridge, key:
     found = take_all(key)
     (letter,) = await until(lambda: bridge.dead(queue))
     assert (letter.reason, letter.body) == ("unencodable", bodies[1])
-    assert letter.error == f"{limit + 1:,} octets, and the local queue takes {limit:,}"
+    assert letter.error == f"the message has {limit + 1:,} octets, the limit of the local queue is {limit:,}"
     await settled(bridge, 2)
     assert [body for body, _ in found + take_all(key)] == [bodies[0], bodies[2]]
     assert bridge.value("penstock_sysv_dead_total", mapping="orders", reason="unencodable") == 1
 
 
-async def test_a_limit_that_shrinks_while_a_message_waits(bridge: LiveBridge, key: int) -> None:
+async def test_lowered_limit_is_noticed_while_a_message_waits(bridge: LiveBridge, key: int) -> None:
     """2.4: it would seem full for ever."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, *[b"x" * 8000] * 3)
@@ -138,7 +140,7 @@ async def test_a_limit_that_shrinks_while_a_message_waits(bridge: LiveBridge, ke
 
 
 @pytest.mark.usefixtures("own_kernel")
-async def test_msgmax_that_shrinks(bridge: LiveBridge, key: int) -> None:
+async def test_lowered_msgmax_is_respected(bridge: LiveBridge, key: int) -> None:
     """2.4: what is larger is a dead letter; msgsnd answers as if the queue had been removed."""
     queue = await bridge.queue("orders")
     await bridge.put(queue, bytes(5000))
@@ -148,14 +150,14 @@ async def test_msgmax_that_shrinks(bridge: LiveBridge, key: int) -> None:
     await bridge.put(queue, b"x" * 4500, b"after")
     (letter,) = await until(lambda: bridge.dead(queue))
     assert (letter.reason, letter.body) == ("unencodable", b"x" * 4500)
-    assert letter.error == "4,500 octets, and the local queue takes 4,000"
+    assert letter.error == "the message has 4,500 octets, the limit of the local queue is 4,000"
     await settled(bridge, 2)
     set_limit("msgmax", 4500)  # looked at again
     await bridge.put(queue, b"x" * 4500)
     await settled(bridge, 3)
 
 
-async def test_a_local_queue_that_is_removed_again_and_again(
+async def test_repeatedly_removed_local_queue_is_reopened(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.6: others have their turn meanwhile, and it can be ended; what is held goes back."""
@@ -165,7 +167,7 @@ async def test_a_local_queue_that_is_removed_again_and_again(
     def send(*_: object) -> bool:
         tries.append(None)
         assert len(tries) < 10_000, "it never pauses"
-        raise Gone("removed", "it was removed")
+        raise Removed("removed", "it was removed")
 
     monkeypatch.setattr(LocalQueue, "send", send)
     queue = await bridge.queue("orders")
@@ -176,9 +178,7 @@ async def test_a_local_queue_that_is_removed_again_and_again(
     assert await bridge.bodies(queue) == [b"x"]
 
 
-async def test_a_queue_that_delivers_at_most_once_is_leased_all_the_same(
-    bridge: LiveBridge, key: int
-) -> None:
+async def test_at_most_once_queue_is_leased(bridge: LiveBridge, key: int) -> None:
     """2.1"""
     queue = await bridge.queue("orders", delivery="at-most-once")
     bodies = [b"%d" % number + bytes(8000) for number in range(4)]
@@ -189,7 +189,7 @@ async def test_a_queue_that_delivers_at_most_once_is_leased_all_the_same(
     assert await bridge.bodies(queue) == bodies[2:]
 
 
-async def test_what_waits_for_a_local_queue_is_not_held(bridge: LiveBridge, key: int) -> None:
+async def test_message_for_a_missing_local_queue_is_not_held(bridge: LiveBridge, key: int) -> None:
     """2.6: others can have it meanwhile."""
     queue = await bridge.queue("orders")
     make(key)
@@ -203,7 +203,7 @@ async def test_what_waits_for_a_local_queue_is_not_held(bridge: LiveBridge, key:
     assert got == [b"1", b"2", b"3"]
 
 
-async def test_a_local_queue_that_is_removed_is_opened_again(bridge: LiveBridge, key: int) -> None:
+async def test_removed_local_queue_is_reopened(bridge: LiveBridge, key: int) -> None:
     """2.6: with `create`, made."""
     queue = await bridge.queue("orders")
     await bridge.open(into(key))
@@ -213,7 +213,7 @@ async def test_a_local_queue_that_is_removed_is_opened_again(bridge: LiveBridge,
     assert take_all(key) == [(b"after", 1)]
 
 
-async def test_a_local_queue_that_is_removed_while_nothing_comes(bridge: LiveBridge, key: int) -> None:
+async def test_local_queue_removed_while_idle_is_reopened(bridge: LiveBridge, key: int) -> None:
     """2.6: a program that starts now finds one, again and again; so does whoever removes what the bridge has made."""
     await bridge.queue("orders")
     await bridge.open(into(key))
@@ -223,7 +223,7 @@ async def test_a_local_queue_that_is_removed_while_nothing_comes(bridge: LiveBri
     assert not bridge.log.events("sysv_waits")
 
 
-async def test_one_that_is_missing_while_nothing_comes_is_told_once(
+async def test_missing_local_queue_is_logged_once(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.6, 4.2"""
@@ -245,7 +245,7 @@ async def test_one_that_is_missing_while_nothing_comes_is_told_once(
     assert len(bridge.log.events("sysv_waits")) == 1
 
 
-async def test_without_create_it_waits_until_somebody_makes_it(bridge: LiveBridge, key: int) -> None:
+async def test_missing_queue_without_create_is_waited_for(bridge: LiveBridge, key: int) -> None:
     """2.6, 4.2: the message is not held meanwhile."""
     queue = await bridge.queue("orders")
     make(key)
@@ -271,7 +271,7 @@ async def test_several_queues_into_one(bridge: LiveBridge, key: int) -> None:
     assert sorted(take_all(key)) == [(b"1", 1), (b"2", 1)]
 
 
-async def test_there_and_back(bridge: LiveBridge, keys: Keys) -> None:
+async def test_loop_of_two_mappings_is_found(bridge: LiveBridge, keys: Keys) -> None:
     """1.2: two mappings of one program, whose queues may be of two domains."""
     requests, replies = await bridge.queue("requests", domain="far"), await bridge.queue("replies")
     into_key, out_key = keys.new(), keys.new()

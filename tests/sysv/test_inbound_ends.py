@@ -1,4 +1,4 @@
-"""Out of Penstock, into a local queue, while the bridge ends, or the store does (docs/sysv.md 2.3, 2.6, 4.4)."""
+"""Test inbound mappings while the bridge or the store ends (docs/sysv.md 2.3, 2.6, 4.4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from services.store import Store
 from services.store.pipeline.messages import Messages
-from services.sysv.bridge import LAST_WORK_S
+from services.sysv.bridge import DRAIN_S
 from services.sysv.kernel import msgmax
 from tests.live import until
 from tests.servers import Server
@@ -20,7 +20,7 @@ from tests.sysv.test_inbound import CARRIED, into, settled
 SOON = {"store": {"session_timeout_s": 1, "heartbeat_s": 0.3, "sweep_s": 0.2}}  # leases of the dead come back
 
 
-async def test_what_is_held_goes_back_at_the_end(bridge: LiveBridge, key: int) -> None:
+async def test_held_messages_are_returned_at_the_end(bridge: LiveBridge, key: int) -> None:
     """2.3, 4.4: at once, to its place, unharmed."""
     queue = await bridge.queue("orders")
     bodies = [b"%d" % number + bytes(8000) for number in range(5)]
@@ -34,7 +34,7 @@ async def test_what_is_held_goes_back_at_the_end(bridge: LiveBridge, key: int) -
     assert (stats["in_flight"], stats["acked"]) == (0, 2)
 
 
-async def test_what_comes_after_the_end_goes_back(
+async def test_messages_taken_after_the_end_are_returned(
     own_server: Server, own_bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.4: the store stood still with the request for it in its hands; our session still lives."""
@@ -66,7 +66,7 @@ async def test_what_comes_after_the_end_goes_back(
     assert existing(key).current_messages == 0
 
 
-async def test_what_was_sent_is_settled_when_the_time_for_the_end_is_over(
+async def test_sent_messages_are_settled_at_the_end_of_the_drain(
     own_server: Server, own_bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.4: nobody waits for the answer, but what arrived must not come again (2.2)."""
@@ -94,7 +94,7 @@ async def test_what_was_sent_is_settled_when_the_time_for_the_end_is_over(
     assert [letter.reason for letter in await bridge.dead(queue)] == ["unencodable"]
 
 
-async def test_an_end_while_the_store_stands_still(
+async def test_shutdown_while_the_store_is_stopped(
     own_server: Server, own_bridge: LiveBridge, key: int
 ) -> None:
     """4.4: in 5 s, and little more. What had been sent, and could not be settled, comes again (2.2)."""
@@ -109,7 +109,7 @@ async def test_an_end_while_the_store_stands_still(
     found = {body for body, _ in take_all(key)}
     await until(lambda: existing(key).current_messages == 2)
     stopping = asyncio.create_task(bridge.stop())
-    await asyncio.wait({stopping}, timeout=LAST_WORK_S + 5)
+    await asyncio.wait({stopping}, timeout=DRAIN_S + 5)
     has_ended = stopping.done()
     own_server.cont()
     await stopping
@@ -123,9 +123,7 @@ async def test_an_end_while_the_store_stands_still(
     await until(all_were_there)
 
 
-async def test_a_store_that_goes_away_and_comes_back(
-    own_server: Server, own_bridge: LiveBridge, keys: Keys
-) -> None:
+async def test_store_outage_is_waited_for(own_server: Server, own_bridge: LiveBridge, keys: Keys) -> None:
     """2.6, 3.4: both ways; nothing is received from the program meanwhile but what was on its way."""
     bridge = own_bridge
     requests, replies = await bridge.queue("requests"), await bridge.queue("replies")

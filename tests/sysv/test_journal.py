@@ -1,4 +1,4 @@
-"""Journals: locked, with space reserved, read again after a crash (docs/sysv.md 3.2, 3.3, 3.7)."""
+"""Test journals: locks, allocated space, recovery after a crash (docs/sysv.md 3.2, 3.3, 3.7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.sysv.journals import QUEUE, ROOM, at_each_line, files_of_at_most, rec
 from tests.sysv.local import make, take_all
 
 
-def test_a_new_one_is_empty_and_has_its_space(path: Path, open_journal: Callable[..., Journal]) -> None:
+def test_new_journal_is_empty_and_allocated(path: Path, open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     assert journal.pending is None
     assert journal.room == ROOM
@@ -31,7 +31,7 @@ def test_a_new_one_is_empty_and_has_its_space(path: Path, open_journal: Callable
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_large_room_costs_a_small_message_nothing(path: Path, open_journal: Callable[..., Journal]) -> None:
+def test_large_journal_does_not_slow_small_messages(path: Path, open_journal: Callable[..., Journal]) -> None:
     """3.2: only what it may use is written."""
     journal = open_journal()
     receive(journal, b"x" * ROOM)
@@ -40,7 +40,7 @@ def test_a_large_room_costs_a_small_message_nothing(path: Path, open_journal: Ca
     assert path.read_bytes().endswith(b"x" * (ROOM - len(b"small")))
 
 
-def test_what_was_received_is_pending_until_it_is_struck(open_journal: Callable[..., Journal]) -> None:
+def test_received_message_is_pending_until_struck(open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     record = receive(journal, b"hello", 7)
     assert (record.body, record.mtype, record.number, record.queue) == (b"hello", 7, 1, QUEUE)
@@ -53,7 +53,9 @@ def test_what_was_received_is_pending_until_it_is_struck(open_journal: Callable[
     assert open_journal().pending is None
 
 
-def test_each_run_counts_under_a_name_of_its_own(path: Path, open_journal: Callable[..., Journal]) -> None:
+def test_each_run_numbers_messages_under_its_own_name(
+    path: Path, open_journal: Callable[..., Journal]
+) -> None:
     """3.3: whatever the file says, also one from a copy; and what is pending keeps its number."""
     names, whole = [], []
     for _ in range(3):
@@ -87,7 +89,7 @@ def test_numbers_rise_and_bodies_do_not_mix(open_journal: Callable[..., Journal]
     assert len({record.journal for record in found}) == 1
 
 
-def test_a_kill_right_after_the_kernel_wrote_loses_nothing(open_journal: Callable[..., Journal]) -> None:
+def test_kill_before_the_receipt_loses_nothing(open_journal: Callable[..., Journal]) -> None:
     """3.2: no receipt, no fsync, not even one more instruction."""
     journal = open_journal()
     receive(journal, b"first")
@@ -99,7 +101,7 @@ def test_a_kill_right_after_the_kernel_wrote_loses_nothing(open_journal: Callabl
     assert (found.body, found.mtype, found.number) == (b"second", 3, 2)
 
 
-def test_a_kill_before_the_kernel_wrote_leaves_nothing(open_journal: Callable[..., Journal]) -> None:
+def test_kill_before_msgrcv_leaves_nothing_pending(open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     receive(journal, b"first")
     journal.strike()
@@ -108,7 +110,7 @@ def test_a_kill_before_the_kernel_wrote_leaves_nothing(open_journal: Callable[..
     assert open_journal().pending is None
 
 
-def test_a_second_bridge_is_kept_out(open_journal: Callable[..., Journal]) -> None:
+def test_second_bridge_is_excluded(open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     with pytest.raises(JournalError, match="in use") as caught:
         open_journal()
@@ -117,9 +119,9 @@ def test_a_second_bridge_is_kept_out(open_journal: Callable[..., Journal]) -> No
     open_journal()
 
 
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+def test_uncreatable_folder_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="cannot be used: File exists") as caught:
+    with pytest.raises(JournalError, match="is unusable: File exists") as caught:
         Journal(tmp_path / "file" / "x.journal").open(ROOM)
     assert caught.value.reason == "no_journal"
 
@@ -128,7 +130,7 @@ def broken(_: int) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def test_without_space_nothing_may_be_taken(open_journal: Callable[..., Journal]) -> None:
+def test_nothing_is_received_without_space(open_journal: Callable[..., Journal]) -> None:
     """3.2: the space is reserved before `msgrcv`, at the start, for larger messages, and for each message."""
     journal = open_journal()
     receive(journal, b"first")
@@ -149,7 +151,7 @@ def test_without_space_nothing_may_be_taken(open_journal: Callable[..., Journal]
     assert caught.value.reason == "no_space"
 
 
-def test_more_room(path: Path, open_journal: Callable[..., Journal]) -> None:
+def test_journal_grows(path: Path, open_journal: Callable[..., Journal]) -> None:
     journal = open_journal()
     receive(journal, b"first")
     journal.strike()
@@ -163,7 +165,7 @@ def test_more_room(path: Path, open_journal: Callable[..., Journal]) -> None:
     assert path.stat().st_size == BODY_AT + 2 * ROOM
 
 
-def test_what_is_pending_under_another_name(open_journal: Callable[..., Journal]) -> None:
+def test_pending_message_of_an_earlier_run(open_journal: Callable[..., Journal]) -> None:
     """3.3: where somebody else counts as we do."""
     journal = open_journal()
     receive(journal, b"before")
@@ -180,7 +182,9 @@ def test_what_is_pending_under_another_name(open_journal: Callable[..., Journal]
     assert open_journal().pending is None
 
 
-def test_a_kill_while_it_gets_another_name(path: Path, open_journal: Callable[..., Journal]) -> None:
+def test_kill_during_renaming_leaves_old_or_new_name(
+    path: Path, open_journal: Callable[..., Journal]
+) -> None:
     """3.3: the message is in the file all the time, under the one name or the other."""
     journal = open_journal()
     old = receive(journal, b"hello", 7)
@@ -190,7 +194,7 @@ def test_a_kill_while_it_gets_another_name(path: Path, open_journal: Callable[..
     assert set(found) == {old, journal.pending}
 
 
-def test_another_name_that_cannot_be_written(open_journal: Callable[..., Journal]) -> None:
+def test_failed_renaming_keeps_the_message(open_journal: Callable[..., Journal]) -> None:
     """3.3: it is used all the same; the file still has the message."""
     journal = open_journal()
     old = receive(journal, b"hello")
@@ -208,7 +212,7 @@ def take_and_die(path: Path, key: int) -> None:
     queue.open()
     journal.open(msgmax())
     seen = ctypes.create_string_buffer(MTYPE + journal.room)
-    size = queue.look(ctypes.addressof(seen), journal.room)
+    size = queue.peek(ctypes.addressof(seen), journal.room)
     assert size is not None
     journal.plan(QUEUE, Format.RAW, size, size, crc32(seen.raw[: MTYPE + size]))
     queue.receive(journal.address, size)
@@ -216,7 +220,7 @@ def take_and_die(path: Path, key: int) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"hello", b"\0" * 100, bytes(8192)], ids=len)
-def test_a_kill_at_the_return_of_msgrcv(
+def test_kill_at_the_return_of_msgrcv(
     path: Path, open_journal: Callable[..., Journal], key: int, body: bytes
 ) -> None:
     """3.2: the message is in no queue any more, and it is in the journal."""

@@ -1,4 +1,4 @@
-"""Journals that are not what we left, and how they are put aside (docs/sysv.md 3.7)."""
+"""Test damaged journals, and how they are put aside (docs/sysv.md 3.7)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from services.sysv.journal import LARGEST, Journal
+from services.sysv.journal import MAX_SIZE, Journal
 from services.sysv.journal_file import JournalError
 from services.sysv.record import BODY_AT, MAGIC, parse
 from tests.sysv.journals import ROOM, asides, at_each_line, errors, receive, take
 
 
-def test_one_that_was_never_used_is_no_damage(path: Path, open_journal: Callable[..., Journal]) -> None:
+def test_unused_journal_is_not_damaged(path: Path, open_journal: Callable[..., Journal]) -> None:
     open_journal().close()
     assert open_journal().pending is None
     assert asides(path) == []
 
 
-def test_it_is_made_whole_or_not_at_all(path: Path) -> None:
+def test_journal_is_created_atomically(path: Path) -> None:
     """3.7: a kill at any time leaves nothing that the next start would take for damage."""
     journal = Journal(path)
     found: list[object] = []
@@ -36,7 +36,7 @@ def test_it_is_made_whole_or_not_at_all(path: Path) -> None:
     assert [*path.parent.iterdir()] == [path]
 
 
-def test_a_file_larger_than_any_journal(path: Path, open_journal: Callable[..., Journal]) -> None:
+def test_oversized_file_is_read_up_to_the_limit(path: Path, open_journal: Callable[..., Journal]) -> None:
     """It may be larger than the memory there is."""
     journal = open_journal()
     record = receive(journal, b"hello")
@@ -44,7 +44,7 @@ def test_a_file_larger_than_any_journal(path: Path, open_journal: Callable[..., 
     os.truncate(path, 1 << 40)
     again = open_journal(1 << 40)
     assert again.pending == record
-    assert again.room == LARGEST - BODY_AT
+    assert again.room == MAX_SIZE - BODY_AT
     again.close()
     path.unlink()
     path.touch()
@@ -53,7 +53,7 @@ def test_a_file_larger_than_any_journal(path: Path, open_journal: Callable[..., 
     assert len(asides(path)) == 1
 
 
-def test_a_message_of_unknown_length_is_put_aside(
+def test_message_of_unknown_length_is_put_aside(
     path: Path, open_journal: Callable[..., Journal], caplog: pytest.LogCaptureFixture
 ) -> None:
     """3.7: without MSG_COPY."""
@@ -69,7 +69,7 @@ def test_a_message_of_unknown_length_is_put_aside(
     assert b"second" in aside.read_bytes()
 
 
-def test_a_damaged_one_is_still_locked_when_it_begins_anew(
+def test_damaged_journal_stays_locked_while_it_is_replaced(
     path: Path, open_journal: Callable[..., Journal]
 ) -> None:
     path.parent.mkdir()
@@ -83,7 +83,7 @@ def test_a_damaged_one_is_still_locked_when_it_begins_anew(
 @pytest.mark.parametrize(
     "content", [b"", b"x", MAGIC, b"#!/bin/sh\n" * 100, bytes(10_000) + b"x", bytes(10_000)]
 )
-def test_what_is_no_journal_is_put_aside_whole(
+def test_invalid_file_is_put_aside_unchanged(
     path: Path, open_journal: Callable[..., Journal], content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """3.7: one that is empty, too, for a journal never is."""

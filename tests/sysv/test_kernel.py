@@ -1,4 +1,4 @@
-"""Local queues as the bridge has them (docs/sysv.md 1.3, 2, 4)."""
+"""Test local queues (docs/sysv.md 1.3, 2, 4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from services.sysv.kernel import MTYPE, READ, WRITE, Gone, LocalQueue, LocalQueueError, TooLarge, msgmax
+from services.sysv.kernel import MTYPE, READ, WRITE, LocalQueue, LocalQueueError, Removed, TooLarge, msgmax
 from tests.sysv.local import existing, find, make, shown_by_ipcs, take_all
 
 NOBODY = 65_534
@@ -21,28 +21,28 @@ def opened(key: int, rights: int = READ | WRITE) -> LocalQueue:
     return queue
 
 
-def received(queue: LocalQueue, room: int = 8192, *, look: bool = False) -> tuple[bytes, int] | None:
+def received(queue: LocalQueue, room: int = 8192, *, peek: bool = False) -> tuple[bytes, int] | None:
     buffer = ctypes.create_string_buffer(MTYPE + room)
-    size = (queue.look if look else queue.receive)(ctypes.addressof(buffer), room)
+    size = (queue.peek if peek else queue.receive)(ctypes.addressof(buffer), room)
     if size is None:
         return None
     return buffer.raw[MTYPE : MTYPE + size], int.from_bytes(buffer.raw[:MTYPE], "little")
 
 
-def test_a_missing_one_is_made_with_its_mode(key: int) -> None:
+def test_missing_queue_is_created_with_its_mode(key: int) -> None:
     """4.2"""
     queue = LocalQueue(key, READ, 0o640)
     queue.open()
-    assert queue.is_ours
+    assert queue.is_created
     shown = shown_by_ipcs(key)
     assert shown is not None
     assert shown[2] == "640"
     again = opened(key)
-    assert not again.is_ours
+    assert not again.is_created
 
 
-def test_without_create_a_missing_one_is_an_error(key: int) -> None:
-    with pytest.raises(LocalQueueError, match="no local queue with key") as caught:
+def test_missing_queue_without_create_is_an_error(key: int) -> None:
+    with pytest.raises(LocalQueueError, match=r"the local queue with key .* does not exist") as caught:
         LocalQueue(key, READ, create=False).open()
     assert caught.value.reason == "missing"
     assert find(key) is None
@@ -52,22 +52,22 @@ def test_messages_come_as_they_were_sent(key: int) -> None:
     queue = opened(key)
     for body, mtype in ((b"one", 7), (b"", 1), (bytes(range(256)), (1 << 63) - 1)):
         assert queue.send(body, mtype)
-    assert received(queue, look=True) == (b"one", 7)
+    assert received(queue, peek=True) == (b"one", 7)
     assert [received(queue) for _ in range(4)] == [
         (b"one", 7),
         (b"", 1),
         (bytes(range(256)), (1 << 63) - 1),
         None,
     ]
-    assert received(queue, look=True) is None
+    assert received(queue, peek=True) is None
 
 
-def test_what_is_sent_is_the_body_and_nothing_else(key: int) -> None:
+def test_only_the_body_is_sent(key: int) -> None:
     opened(key).send(b"abc", 5)
     assert take_all(key) == [(b"abc", 5)]
 
 
-def test_a_full_queue_says_so(key: int) -> None:
+def test_full_local_queue_is_reported(key: int) -> None:
     """2.3: without waiting."""
     queue = opened(key)
     body = bytes(8192)
@@ -77,7 +77,7 @@ def test_a_full_queue_says_so(key: int) -> None:
     assert queue.waiting() == 2
 
 
-def test_the_limit_is_the_smaller_of_two(key: int) -> None:
+def test_limit_is_the_smaller_of_msgmax_and_qbytes(key: int) -> None:
     """2.4"""
     queue = opened(key)
     assert queue.limit() == min(msgmax(), existing(key).max_size)
@@ -87,7 +87,7 @@ def test_the_limit_is_the_smaller_of_two(key: int) -> None:
     assert queue.send(bytes(100), 1)
 
 
-def test_one_that_was_removed_is_opened_again(key: int) -> None:
+def test_removed_queue_is_reopened(key: int) -> None:
     """2.6"""
     queue = opened(key)
     uses: list[Callable[[], object]] = [
@@ -98,7 +98,7 @@ def test_one_that_was_removed_is_opened_again(key: int) -> None:
     ]
     for use in uses:
         existing(key).remove()
-        with pytest.raises(Gone):
+        with pytest.raises(Removed):
             use()
         queue.open()
         assert queue.send(b"x", 1)
@@ -106,7 +106,7 @@ def test_one_that_was_removed_is_opened_again(key: int) -> None:
     queue.remove()  # gone is gone
 
 
-def test_a_message_that_has_no_room_stays(key: int) -> None:
+def test_message_without_space_stays_in_the_local_queue(key: int) -> None:
     queue = opened(key)
     queue.send(bytes(101), 1)
     with pytest.raises(TooLarge):
@@ -145,7 +145,7 @@ def _may_only_send(key: int) -> None:
     assert find(key) is not None
 
 
-def test_rights_are_asked_for_as_they_are_needed(key: int) -> None:
+def test_only_needed_rights_are_requested(key: int) -> None:
     """4.3: somebody else's queue is used as far as its mode lets us, and one line says whose it is."""
     make(key, 0o602)
     assert in_a_process_of_nobody(_may_only_send, key) == 0
@@ -161,6 +161,6 @@ def _loses_its_rights(key: int) -> None:
         assert caught.value.reason == "denied"
 
 
-def test_rights_that_are_taken_away(key: int) -> None:
+def test_revoked_rights_are_waited_for(key: int) -> None:
     """2.6"""
     assert in_a_process_of_nobody(_loses_its_rights, key) == 0

@@ -1,4 +1,4 @@
-"""The bridge is killed with -9 while an old program sends and receives (docs/sysv.md 2.2, 3.2, 3.3)."""
+"""Test kill -9 of the bridge while a program sends and receives (docs/sysv.md 2.2, 3.2, 3.3)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def kill_again_and_again(
     return await asyncio.to_thread(bridge.started)
 
 
-async def test_nothing_is_lost_and_what_comes_out_is_there_once(
+async def test_carried_messages_arrive_exactly_once(
     bridge: LiveBridge, server: Server, keys: Keys, program: Program, tmp_path: Path, chance: random.Random
 ) -> None:
     requests = await bridge.queue("requests", visibilityTimeout="1s")

@@ -1,4 +1,4 @@
-"""Out of a local queue, into Penstock (docs/sysv.md 3)."""
+"""Test carrying messages from a local queue into Penstock (docs/sysv.md 3)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ async def carried(bridge: LiveBridge, number: int) -> None:
     await until(lambda: bridge.value("penstock_sysv_messages_total", mapping="orders") == number)
 
 
-async def test_what_an_old_program_sends_is_a_message(bridge: LiveBridge, key: int, program: Program) -> None:
+async def test_message_of_a_program_arrives_in_the_queue(
+    bridge: LiveBridge, key: int, program: Program
+) -> None:
     """3.1: in order, with its mtype, its origin, and as it was sent, also when it is empty."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
@@ -50,7 +52,7 @@ async def test_what_an_old_program_sends_is_a_message(bridge: LiveBridge, key: i
     assert take_all(key) == []
 
 
-async def test_what_was_sent_before_the_start_and_more_than_fits(
+async def test_messages_sent_before_the_start_are_carried(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
     """4.2: an existing queue is used as it is; the program waits while it is full, as ever."""
@@ -65,9 +67,7 @@ async def test_what_was_sent_before_the_start_and_more_than_fits(
     assert await bridge.bodies(queue) == before + [b"y" * 4000] * 30
 
 
-async def test_a_local_queue_that_is_removed_is_opened_again(
-    bridge: LiveBridge, key: int, program: Program
-) -> None:
+async def test_removed_local_queue_is_reopened(bridge: LiveBridge, key: int, program: Program) -> None:
     """2.6 holds for both ways."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
@@ -82,7 +82,7 @@ async def test_a_local_queue_that_is_removed_is_opened_again(
 # While publishing fails, nothing is received (3.4)
 
 
-async def test_a_full_queue_leaves_the_messages_with_the_kernel(
+async def test_full_queue_leaves_messages_in_the_local_queue(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
     """One was taken when that became known; it is in the journal, and the others stay where they are."""
@@ -101,7 +101,7 @@ async def test_a_full_queue_leaves_the_messages_with_the_kernel(
 
 
 @pytest.mark.parametrize(("change", "reason"), [({"paused": True}, "queue_paused"), (None, "queue_unknown")])
-async def test_a_queue_that_is_paused_or_deleted(
+async def test_paused_or_deleted_queue_is_waited_for(
     bridge: LiveBridge, key: int, program: Program, change: dict[str, Any] | None, reason: str
 ) -> None:
     queue = await bridge.queue("orders")
@@ -119,9 +119,7 @@ async def test_a_queue_that_is_paused_or_deleted(
 
 
 @pytest.mark.parametrize("goal", ["orders", "others"])
-async def test_a_message_for_a_queue_that_was_deleted(
-    bridge: LiveBridge, key: int, program: Program, goal: str
-) -> None:
+async def test_message_for_a_deleted_queue(bridge: LiveBridge, key: int, program: Program, goal: str) -> None:
     """Made again, or another one in the mapping: nothing is lost, and the log says what to do and what was done."""
     queue = await bridge.queue("orders", paused=True)
     await bridge.open(out(key))
@@ -131,8 +129,8 @@ async def test_a_message_for_a_queue_that_was_deleted(
     (told,) = await until(lambda: bridge.log.events("sysv_waits", reason="queue_unknown"))
     journal = bridge.journal / f"{format_key(key)}.journal"
     assert told.getMessage() == (
-        f"there is no queue 'orders', and a message for it is in the journal {journal}: create it again, or start anew "
-        f"with key {format_key(key)} mapped to another queue, then the message goes there"
+        f"queue 'orders' does not exist, and a message for it is in the journal {journal}: create the queue, or "
+        f"restart with key {format_key(key)} mapped to another queue, which then gets the message"
     )
     await bridge.stop()
     queue = await bridge.queue(goal)
@@ -140,11 +138,11 @@ async def test_a_message_for_a_queue_that_was_deleted(
     await carried(bridge, 3)
     assert await bridge.bodies(queue) == [b"1", b"2", b"3"]
     redirected = [line.getMessage() for line in bridge.log.events("sysv_redirected")]
-    text = "there is no queue 'orders' any more: the message in the journal that was for it goes to 'others'"
+    text = "queue 'orders' no longer exists: the message in the journal goes to 'others'"
     assert redirected == ([text] if goal == "others" else [])
 
 
-async def test_a_queue_that_is_deleted_when_the_mapping_has_another_one(
+async def test_message_of_a_deleted_queue_goes_to_the_new_queue(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
     """3.4: the bridge that waits for it goes on at once."""
@@ -160,9 +158,7 @@ async def test_a_queue_that_is_deleted_when_the_mapping_has_another_one(
     assert await bridge.bodies(others) == [b"1", b"2"]
 
 
-async def test_a_message_for_a_queue_that_is_there_goes_there(
-    bridge: LiveBridge, key: int, program: Program
-) -> None:
+async def test_message_goes_to_its_existing_queue(bridge: LiveBridge, key: int, program: Program) -> None:
     """3.4: whatever the mapping says now."""
     orders, others = await bridge.queue("orders", paused=True), await bridge.queue("others")
     await bridge.open(out(key))
@@ -176,7 +172,7 @@ async def test_a_message_for_a_queue_that_is_there_goes_there(
     assert await bridge.bodies(others) == [b"2"]
 
 
-async def test_a_bridge_that_ends_while_it_waits_keeps_the_message_in_its_journal(
+async def test_waiting_message_stays_in_the_journal_at_the_end(
     bridge: LiveBridge, key: int, program: Program
 ) -> None:
     """4.4, 3.3"""
@@ -206,7 +202,7 @@ def remote(key: int, *, reliable: bool = True, **more: Any) -> dict[str, Any]:
     return {"remote": {"protocol": "rqp-cast", "key": key, "reliable": reliable, **more}}
 
 
-async def test_a_t_msg_goes_to_the_transmission_queue_of_its_key(bridge: LiveBridge, key: int) -> None:
+async def test_t_msg_goes_to_the_transmission_queue_of_its_key(bridge: LiveBridge, key: int) -> None:
     await bridge.queue("transmission")
     certain = await bridge.queue("certain", **remote(7))
     uncertain = await bridge.queue("uncertain", **remote(7, reliable=False))
@@ -228,7 +224,7 @@ async def test_a_t_msg_goes_to_the_transmission_queue_of_its_key(bridge: LiveBri
     ]
 
 
-async def test_which_of_several_transmission_queues_gets_it(bridge: LiveBridge, key: int) -> None:
+async def test_best_transmission_queue_is_chosen(bridge: LiveBridge, key: int) -> None:
     """3.5: one as reliable as it is wanted, then one that is not paused, then the first by name."""
     await bridge.queue("transmission")
     names = ("d", "b", "c", "a")
@@ -247,7 +243,7 @@ async def test_which_of_several_transmission_queues_gets_it(bridge: LiveBridge, 
     assert await bridge.bodies(unreliable["z"]) == [b"z fits"]
 
 
-async def test_what_is_no_t_msg_is_a_dead_letter(bridge: LiveBridge, key: int) -> None:
+async def test_invalid_t_msg_goes_to_the_dead_letters(bridge: LiveBridge, key: int) -> None:
     """As `injured`, and as it came; nothing behind it waits."""
     queue = await bridge.queue("transmission")
     here = await bridge.queue("here", bindings={"rqpCast": {"key": 9}})
@@ -272,7 +268,7 @@ async def test_what_is_no_t_msg_is_a_dead_letter(bridge: LiveBridge, key: int) -
     assert await bridge.bodies(queue) == []
 
 
-async def test_a_key_that_no_queue_has(bridge: LiveBridge, key: int) -> None:
+async def test_unknown_key_goes_to_the_dead_letters(bridge: LiveBridge, key: int) -> None:
     queue = await bridge.queue("transmission")
     await bridge.open(out(key, "transmission", **T_MSG))
     existing(key).send(t_msg(404, b"lost"))
@@ -285,7 +281,9 @@ async def test_a_key_that_no_queue_has(bridge: LiveBridge, key: int) -> None:
 
 
 @pytest.mark.parametrize("overflow", ["reject", "dead_letter_oldest"])
-async def test_what_is_larger_than_its_queue(bridge: LiveBridge, key: int, overflow: str) -> None:
+async def test_message_above_its_queues_limit_goes_to_the_dead_letters(
+    bridge: LiveBridge, key: int, overflow: str
+) -> None:
     """3.6: it would wait for ever, and all behind it."""
     queue = await bridge.queue("orders", maxBytes=40, overflow=overflow)
     await bridge.open(out(key))
@@ -297,14 +295,14 @@ async def test_what_is_larger_than_its_queue(bridge: LiveBridge, key: int, overf
     assert await bridge.bodies(queue) == [b"fits"]
     size = len(records.encode(letter.body, {"mtype": 1})) - 4
     assert letter.error == (
-        f"{size} octets with its attributes, and the whole queue 'orders' holds 40 (maxBytes): "
-        "make it larger, then redrive the message"
+        f"the message has {size} octets with its attributes, queue 'orders' holds 40 (maxBytes): "
+        "raise the limit, then redrive the message"
     )
     larger = await bridge.queue("orders", maxBytes=100, overflow=overflow)
     assert (await DeadLetters(bridge.tools.get_domain(larger.domain), larger).redrive([letter.id])).moved == 1
 
 
-async def test_what_fits_into_its_queue_waits_for_room(bridge: LiveBridge, key: int) -> None:
+async def test_message_that_fits_waits_for_a_full_queue(bridge: LiveBridge, key: int) -> None:
     """3.4: as large as the whole queue may be."""
     size = len(records.encode(b"x" * 30, {"mtype": 1})) - 4
     queue = await bridge.queue("orders", maxBytes=size)
@@ -319,7 +317,9 @@ async def test_what_fits_into_its_queue_waits_for_room(bridge: LiveBridge, key: 
 
 
 @pytest.mark.parametrize("form", ["raw", "t_msg"])
-async def test_what_is_too_large_for_the_peers(bridge: LiveBridge, key: int, form: str) -> None:
+async def test_message_too_large_for_peers_goes_to_the_dead_letters(
+    bridge: LiveBridge, key: int, form: str
+) -> None:
     """3.6"""
     queue = await bridge.queue("orders", **remote(7, maxMessageBytes=20))
     await bridge.open(out(key, format=form))

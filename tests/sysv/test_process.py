@@ -1,4 +1,4 @@
-"""`penstock sysv`: its options, its ends, its pages (docs/sysv.md 4, 5)."""
+"""Test `penstock sysv`: options, exit statuses, health pages (docs/sysv.md 4, 5)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def page(program: BridgeProgram, path: str) -> str:
         return str(reply.read().decode())
 
 
-async def test_what_the_command_line_joins(
+async def test_mappings_of_the_command_line(
     bridge: LiveBridge, start: Start, keys: Keys, program: Program, tmp_path: Path
 ) -> None:
     """Both ways, with pages, and an end in order that removes what it made."""
@@ -72,7 +72,7 @@ async def test_what_the_command_line_joins(
     assert (find(into), find(out)) == (None, None)
 
 
-async def test_what_the_settings_join(bridge: LiveBridge, start: Start, key: int, tmp_path: Path) -> None:
+async def test_mappings_of_the_settings(bridge: LiveBridge, start: Start, key: int, tmp_path: Path) -> None:
     orders = await bridge.queue("orders")
     (tmp_path / "penstock.yaml").write_text(
         f"sysv:\n  journal: elsewhere\n  mappings:\n"
@@ -116,7 +116,7 @@ async def _declare(url: str) -> None:
     await store.close()
 
 
-def test_permissions_are_one_line(server: Server, key: int, tmp_path: Path) -> None:
+def test_denied_access_is_a_one_line_error(server: Server, key: int, tmp_path: Path) -> None:
     """4.3"""
     asyncio.run(_declare(server.url))
     make(key, 0o600)
@@ -131,22 +131,22 @@ def test_permissions_are_one_line(server: Server, key: int, tmp_path: Path) -> N
 
 
 REFUSED = [  # options, of which KEY is a key, exit code, the beginning of the line, and what else it says
-    (("--in", "KEY:orders", "--out", "KEY:orders"), 2, "loop: messages would go round for ever: ", ""),
+    (("--in", "KEY:orders", "--out", "KEY:orders"), 2, "loop: the mappings form a loop: ", ""),
     (("--out", "KEY:nowhere"), 4, "queue_unknown: ", ""),
     ((), 2, "no_mappings: ", ""),
     (("--in", "orders"), 2, "usage: write KEY:QUEUE", ""),
     (("--in", "zero:orders"), 2, "bad_settings: sysv.mappings.", ""),
-    (("--out", "KEY:orders", "--out-t-msg", "KEY:orders"), 2, "", "both take out of the local queue"),
+    (("--out", "KEY:orders", "--out-t-msg", "KEY:orders"), 2, "", "both receive from the local queue"),
     (
         ("--set", "sysv.mappings.m={key: KEY, queue: orders, direction: in, mode: 440}"),
-        *(2, "", "in quotes, as in '0640', not 440"),
+        *(2, "", "in quotes, such as '0640', not 440"),
     ),
     (("--mode", "0600"), 2, "usage: --mode goes with", ""),
     (("--set", "sysv.idle_s=-1"), 2, "bad_settings: sysv.idle_s", ""),
 ]
 
 
-async def test_what_cannot_be_used_ends_with_one_line(
+async def test_unusable_settings_are_one_line_errors(
     bridge: LiveBridge, start: Start, key: int, tmp_path: Path
 ) -> None:
     await bridge.queue("orders")
@@ -164,7 +164,7 @@ async def test_what_cannot_be_used_ends_with_one_line(
         assert says in line, (options, line)
 
 
-async def test_it_may_be_told_to_end_while_it_waits_for_the_store(key: int, tmp_path: Path) -> None:
+async def test_bridge_stops_while_it_waits_for_the_store(key: int, tmp_path: Path) -> None:
     running = BridgeProgram("redis://127.0.0.1:1", tmp_path, "--in", f"{key}:orders")
     try:
         await until(lambda: running.events("sysv_waits_for_store"))
@@ -186,7 +186,7 @@ exec "$@" --out $key:orders
 """
 
 
-async def test_a_message_larger_than_msgmax_is_now(
+async def test_message_above_a_lowered_msgmax(
     bridge: LiveBridge, server: Server, program: Program, tmp_path: Path
 ) -> None:
     """3.2, 3.7: the kernel does not let us look at it, and the journal has too little room for it at first.

@@ -1,4 +1,4 @@
-"""A journal's file: whatever becomes of it, nothing else is read out of it than was written (docs/sysv.md 3.2, 3.7)."""
+"""Test that a damaged journal is never read as another message (docs/sysv.md 3.2, 3.7)."""
 
 from __future__ import annotations
 
@@ -70,20 +70,20 @@ def struck(record: Record) -> bytearray:
 
 
 @given(records)
-def test_each_state_is_told_apart(record: Record) -> None:
+def test_simulation_reaches_all_states(record: Record) -> None:
     assert parse(bytes(planned(record))) is None
     assert parse(bytes(live(record))) == record
     assert parse(bytes(struck(record))) is None
 
 
 @given(records)
-def test_a_kill_right_after_msgrcv_loses_nothing(record: Record) -> None:
+def test_kill_after_msgrcv_loses_nothing(record: Record) -> None:
     """3.2: what was looked at before tells the length."""
     assert parse(bytes(taken(record, seen=True))) == record
 
 
 @given(records)
-def test_a_message_of_unknown_length_is_not_guessed(record: Record) -> None:
+def test_message_of_unknown_length_is_damaged(record: Record) -> None:
     """3.7: nobody could look, or somebody else took the message that was looked at."""
     with pytest.raises(Damaged):
         parse(bytes(taken(record)))
@@ -95,7 +95,7 @@ def test_a_message_of_unknown_length_is_not_guessed(record: Record) -> None:
 
 
 @given(records, st.data())
-def test_a_cut_file_holds_the_message_or_is_damaged(record: Record, data: st.DataObject) -> None:
+def test_truncated_file_holds_the_message_or_is_damaged(record: Record, data: st.DataObject) -> None:
     whole = bytes(live(record))
     end = data.draw(st.integers(0, len(whole)))
     if end >= BODY_AT + len(record.body):
@@ -106,7 +106,7 @@ def test_a_cut_file_holds_the_message_or_is_damaged(record: Record, data: st.Dat
 
 
 @given(records, st.data())
-def test_an_octet_of_a_message_that_changed(record: Record, data: st.DataObject) -> None:
+def test_changed_octet_of_a_message_is_damage(record: Record, data: st.DataObject) -> None:
     """It is read as it was, or not at all; never is it taken for one that is struck out."""
     whole = live(record)
     at = data.draw(st.integers(0, len(whole) - 1))
@@ -124,7 +124,7 @@ def test_an_octet_of_a_message_that_changed(record: Record, data: st.DataObject)
 
 
 @given(records, st.data())
-def test_an_octet_of_a_struck_message_that_changed(record: Record, data: st.DataObject) -> None:
+def test_changed_octet_of_a_struck_message(record: Record, data: st.DataObject) -> None:
     """At worst it is published again, under its own number, which the store knows."""
     whole = struck(record)
     at = data.draw(st.integers(0, len(whole) - 1))
@@ -137,7 +137,7 @@ def test_an_octet_of_a_struck_message_that_changed(record: Record, data: st.Data
 
 
 @given(records, st.data())
-def test_an_octet_of_a_plan_that_changed(record: Record, data: st.DataObject) -> None:
+def test_changed_octet_of_a_plan_is_damage(record: Record, data: st.DataObject) -> None:
     """Nothing had been received: nothing is made up."""
     whole = planned(record, seen=data.draw(st.booleans()))
     at = data.draw(st.integers(0, BODY_AT - 1))
@@ -150,7 +150,7 @@ def test_an_octet_of_a_plan_that_changed(record: Record, data: st.DataObject) ->
 
 
 @given(records, records, st.integers(0, BODY_AT + ROOM))
-def test_a_plan_that_was_half_written_over_a_struck_message(old: Record, new: Record, end: int) -> None:
+def test_half_written_plan_over_a_struck_message(old: Record, new: Record, end: int) -> None:
     """The process was killed while it wrote."""
     torn = bytes(planned(new)[:end] + struck(old)[end:])
     try:
@@ -160,7 +160,7 @@ def test_a_plan_that_was_half_written_over_a_struck_message(old: Record, new: Re
     assert found in (old, None)
 
 
-def test_what_is_no_journal_is_damaged() -> None:
+def test_invalid_file_is_damaged() -> None:
     for data in (b"", b"x", MAGIC, bytes(4096), b"\xff" * 4096):
         with pytest.raises(Damaged):
             parse(data)

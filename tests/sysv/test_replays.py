@@ -1,4 +1,4 @@
-"""What the store has and what journals say: each message once, whatever became of the file (docs/sysv.md 3.3)."""
+"""Test replays: each message is stored once, whatever happened to its journal (docs/sysv.md 3.3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.sysv.program import Program
 from tests.sysv.test_outbound import carried, out, sent
 
 
-async def test_a_replay_doubles_nothing(bridge: LiveBridge, key: int, program: Program) -> None:
+async def test_replay_duplicates_nothing(bridge: LiveBridge, key: int, program: Program) -> None:
     """Stored, and then the bridge dies before it has heard of that: the replay is skipped."""
     queue = await bridge.queue("orders")
     journal = bridge.journal / f"{format_key(key)}.journal"
@@ -42,7 +42,7 @@ async def test_a_replay_doubles_nothing(bridge: LiveBridge, key: int, program: P
     assert not bridge.log.events("journal_stale")
 
 
-async def test_an_outcome_that_nobody_can_learn(own_server: Server, own_bridge: LiveBridge, key: int) -> None:
+async def test_unknown_outcome_is_retried(own_server: Server, own_bridge: LiveBridge, key: int) -> None:
     """The store stands still with the message in its hands; asked again, it has it, and that is no old journal."""
     bridge = own_bridge
     queue = await bridge.queue("orders")
@@ -75,7 +75,7 @@ def journal_of(bridge: LiveBridge, key: int) -> Path:
     return bridge.journal / f"{format_key(key)}.journal"
 
 
-async def test_every_copy_that_could_have_been_made(
+async def test_every_possible_copy_of_a_journal(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of three runs, after each step with each message. None loses a message, none doubles one."""
@@ -132,7 +132,7 @@ def take_and_die(path: Path, key: int, body: bytes) -> None:
     journal.close()
 
 
-async def test_a_copy_from_before_and_a_kill(bridge: LiveBridge, key: int) -> None:
+async def test_old_copy_of_a_journal_after_a_kill(bridge: LiveBridge, key: int) -> None:
     """The message that was taken out meanwhile is a new one, whatever numbers the store has seen."""
     queue = await bridge.queue("orders")
     path = journal_of(bridge, key)
@@ -163,7 +163,7 @@ async def test_two_journals_in_turn(bridge: LiveBridge, key: int) -> None:
     await until(lambda: has(bridge, [b"1", b"3", b"4", b"2", b"5"]))
 
 
-async def test_a_copy_from_before_and_an_outcome_that_nobody_can_learn(
+async def test_old_copy_of_a_journal_after_an_unknown_outcome(
     own_server: Server, own_bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store stands still with the first message of that journal in its hands."""
@@ -190,7 +190,7 @@ async def test_a_copy_from_before_and_an_outcome_that_nobody_can_learn(
     await until(lambda: has(bridge, [b"1", b"2", b"3", b"4", b"5"]))
 
 
-async def test_a_process_that_runs_twice(bridge: LiveBridge, key: int) -> None:
+async def test_copied_process_gets_a_new_journal_name(bridge: LiveBridge, key: int) -> None:
     """Cloned with its machine: the other one has used the numbers that we are about to use."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
@@ -209,9 +209,7 @@ async def test_a_process_that_runs_twice(bridge: LiveBridge, key: int) -> None:
     await until(lambda: has(bridge, [b"1", b"the other's", b"2", b"3", b"4", b"5", b"6"]))
 
 
-async def test_a_journal_that_is_gone_or_damaged_begins_anew(
-    bridge: LiveBridge, key: int, program: Program
-) -> None:
+async def test_missing_or_damaged_journal_is_replaced(bridge: LiveBridge, key: int, program: Program) -> None:
     """3.3, 3.7: under a name of which the store has seen nothing."""
     queue = await bridge.queue("orders")
     journal = bridge.journal / f"{format_key(key)}.journal"

@@ -1,4 +1,4 @@
-"""How much room a journal has, and what that costs (docs/sysv.md 3.2, 3.7)."""
+"""Test the size of journals and its cost (docs/sysv.md 3.2, 3.7)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.sysv.journal import LARGEST
+from services.sysv.journal import MAX_SIZE
 from services.sysv.kernel import LocalQueue, msgmax
 from services.sysv.record import BODY_AT
 from services.sysv.settings import format_key
@@ -23,7 +23,7 @@ def journal_of(bridge: LiveBridge, key: int) -> Path:
     return bridge.journal / f"{format_key(key)}.journal"
 
 
-async def test_the_largest_message_that_the_kernel_takes(bridge: LiveBridge, key: int) -> None:
+async def test_largest_message_of_the_kernel(bridge: LiveBridge, key: int) -> None:
     """There is room for it before anything is taken."""
     queue = await bridge.queue("orders")
     await bridge.open(out(key))
@@ -34,14 +34,14 @@ async def test_the_largest_message_that_the_kernel_takes(bridge: LiveBridge, key
 
 
 @pytest.mark.usefixtures("own_kernel")
-async def test_a_large_msgmax_costs_small_messages_nothing(
+async def test_large_msgmax_does_not_slow_small_messages(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel copies as much as it is offered, and the journal is no larger than any message of the store."""
     set_limit("msgmax", (1 << 31) - 1)
     written: list[int] = []
     offered: list[int] = []
-    pwrite, look = os.pwrite, LocalQueue.look
+    pwrite, look = os.pwrite, LocalQueue.peek
 
     def counting_pwrite(fd: int, data: bytes, offset: int) -> int:
         written.append(len(data))
@@ -54,8 +54,8 @@ async def test_a_large_msgmax_costs_small_messages_nothing(
     await bridge.queue("orders")
     await bridge.open(out(key))
     monkeypatch.setattr(os, "pwrite", counting_pwrite)
-    monkeypatch.setattr(LocalQueue, "look", counting_look)
-    assert journal_of(bridge, key).stat().st_size == LARGEST
+    monkeypatch.setattr(LocalQueue, "peek", counting_look)
+    assert journal_of(bridge, key).stat().st_size == MAX_SIZE
     for number in range(20):
         existing(key).send(b"%02d" % number)
     await carried(bridge, 20)
@@ -70,7 +70,7 @@ async def test_messages_of_all_sizes(
 ) -> None:
     """Also on a kernel that shows nothing before it is taken."""
     if not can_look:
-        monkeypatch.setattr(LocalQueue, "look", lambda *_: None)
+        monkeypatch.setattr(LocalQueue, "peek", lambda *_: None)
     set_limit("msgmax", 65_536)
     set_limit("msgmnb", 1 << 20)
     queue = await bridge.queue("orders")
@@ -82,11 +82,11 @@ async def test_messages_of_all_sizes(
     assert await bridge.bodies(queue) == bodies
 
 
-async def test_somebody_else_takes_what_was_looked_at(
+async def test_message_received_by_another_after_the_peek(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.7: and what comes instead is larger. It stays where it is, and is looked at, too."""
-    real = LocalQueue.look
+    real = LocalQueue.peek
     stolen: list[object] = []
 
     def look(queue: LocalQueue, address: int, room: int) -> int | None:
@@ -95,7 +95,7 @@ async def test_somebody_else_takes_what_was_looked_at(
             stolen.append(existing(key).receive(block=False))
         return size
 
-    monkeypatch.setattr(LocalQueue, "look", look)
+    monkeypatch.setattr(LocalQueue, "peek", look)
     queue = await bridge.queue("orders")
     local = make(key)
     local.send(b"small")
@@ -108,7 +108,7 @@ async def test_somebody_else_takes_what_was_looked_at(
 
 
 @pytest.mark.usefixtures("own_kernel")
-async def test_more_room_that_cannot_be_had(
+async def test_failed_growth_changes_nothing(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.7: it is told, and tried again; the journal goes on as it was."""

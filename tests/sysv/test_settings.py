@@ -1,4 +1,4 @@
-"""What may be said of mappings (docs/sysv.md 1.2, 4.2)."""
+"""Test the settings of mappings (docs/sysv.md 1.2, 4.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.sysv.settings import Mapping, SysvSettings, format_key
 from tests.sysv.settings import mapping
 
 
-def test_keys_as_people_write_them() -> None:
+def test_keys_are_parsed() -> None:
     for said, meant in ((42, 42), ("42", 42), ("0x2a", 42), (0xDEADBEEF, 0xDEADBEEF - (1 << 32)), (-1, -1)):
         assert Mapping(**mapping("in", said, "q")).key == meant  # type: ignore[arg-type]
     assert format_key(-1) == "0xffffffff"
@@ -21,23 +21,23 @@ def test_keys_as_people_write_them() -> None:
             Mapping(**mapping("in", said, "q"))  # type: ignore[arg-type]
 
 
-def test_modes_as_people_write_them() -> None:
+def test_modes_are_parsed() -> None:
     for said in ("0640", "640"):
         assert Mapping(**mapping("in", 1, "q", mode=said)).permissions == 0o640
     for said in (640, 0o640, 0o600, "0888", "rw", -1, True):  # YAML reads 0640 as 416, and 640 as 640
-        with pytest.raises(ValidationError, match="in quotes, as in '0640'"):
+        with pytest.raises(ValidationError, match="in quotes, such as '0640'"):
             Mapping(**mapping("in", 1, "q", mode=said))
 
 
-def test_what_makes_no_sense_is_refused() -> None:
+def test_invalid_settings_are_rejected() -> None:
     with pytest.raises(ValidationError, match="direction out only"):
         Mapping(**mapping("in", 1, "q", format="t_msg"))
     two = {"a": mapping("out", 1, "q"), "b": mapping("out", "0x1", "r")}  # type: ignore[arg-type]
-    with pytest.raises(ValidationError, match="'a' and 'b' both take out of the local queue 0x00000001"):
+    with pytest.raises(ValidationError, match="'a' and 'b' both receive from the local queue 0x00000001"):
         SysvSettings.model_validate({"mappings": two})
 
 
-def test_the_environment_may_say_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_mappings_can_be_set_by_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As every setting; what is wrong is told with who said it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("REDIS_URL", raising=False)
@@ -48,7 +48,7 @@ def test_the_environment_may_say_them(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert settings.idle_s == 0.5
     monkeypatch.setenv("PENSTOCK_SYSV__MAPPINGS__MINE__KEY", "0")
     with pytest.raises(
-        SettingsError, match=r"sysv.mappings.mine.key: a key has 32 bits .* \(from PENSTOCK_SYSV__"
+        SettingsError, match=r"sysv.mappings.mine.key: must have 32 bits.* \(from PENSTOCK_SYSV__"
     ):
         load().section(SysvSettings, "sysv", {})
     with pytest.raises(SettingsError, match=r"sysv.mapings: unknown; allowed: mappings, journal"):

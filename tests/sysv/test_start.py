@@ -1,4 +1,4 @@
-"""What a bridge looks at before it begins, and what it leaves behind (docs/sysv.md 1.1, 4)."""
+"""Test the bridge's checks at startup, and its cleanup (docs/sysv.md 1.1, 4)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ async def test_in_and_out_of_the_same_queue(bridge: LiveBridge, key: int) -> Non
     await bridge.queue("orders")
     told = await refused(bridge, {"a": mapping("in", key, "orders"), "b": mapping("out", key, "orders")})
     local = f"local queue {format_key(key)}"
-    assert told == f"messages would go round for ever: queue orders -> {local} -> queue orders"
+    assert told == f"the mappings form a loop: queue orders -> {local} -> queue orders"
     assert find(key) is None  # nothing was made
 
 
-async def test_round_by_way_of_others(bridge: LiveBridge, keys: Keys) -> None:
+async def test_loop_through_other_queues_is_found(bridge: LiveBridge, keys: Keys) -> None:
     for name in ("a", "b"):
         await bridge.queue(name)
     first, second = keys.new(), keys.new()
@@ -78,20 +78,20 @@ async def test_out_into_a_remote_queue_that_leads_back(
     await bridge.open(apart)
 
 
-async def test_a_number_of_another_protocol_leads_nowhere(bridge: LiveBridge, key: int) -> None:
+async def test_number_of_another_protocol_is_ignored(bridge: LiveBridge, key: int) -> None:
     await bridge.queue("away", remote={"protocol": "rqp-cast", "key": 7})
     await bridge.queue("home", bindings={"rqpMca": {"queueId": 7}, "rqpCast": {"key": 8}})
     await bridge.open({"in": mapping("in", key, "home"), "out": mapping("out", key, "away")})
 
 
-async def test_t_msgs_may_name_any_key(bridge: LiveBridge, key: int) -> None:
+async def test_t_msg_may_have_any_key(bridge: LiveBridge, key: int) -> None:
     for name, spec in (("transmission", {}), ("home", {"bindings": {"rqpCast": {"key": 7}}})):
         await bridge.queue(name, **spec)
     out = mapping("out", key, "transmission", format="t_msg")
     assert "queue home" in await refused(bridge, {"in": mapping("in", key, "home"), "out": out})
 
 
-async def test_t_msgs_name_no_number_of_mca(bridge: LiveBridge, key: int) -> None:
+async def test_t_msg_key_is_not_an_mca_number(bridge: LiveBridge, key: int) -> None:
     """3.5: a queue of RQP/MCA gets none of them, wherever it leads."""
     await bridge.queue("transmission")
     await bridge.queue("away", remote={"protocol": "rqp-mca", "queueId": 7})
@@ -114,25 +114,27 @@ async def test_out_into_a_ring_that_leads_back(bridge: LiveBridge, keys: Keys) -
 # What cannot be used (4.2, 4.3)
 
 
-async def test_a_queue_that_is_not_there(bridge: LiveBridge, key: int) -> None:
+async def test_missing_queue_is_an_error(bridge: LiveBridge, key: int) -> None:
     with pytest.raises(QueueUnknown, match="'nowhere'"):
         await bridge.open({"a": mapping("in", key, "nowhere")})
     assert find(key) is None
 
 
-async def test_nothing_to_join(bridge: LiveBridge) -> None:
-    with pytest.raises(Unusable, match="name mappings"):
+async def test_missing_mappings_are_an_error(bridge: LiveBridge) -> None:
+    with pytest.raises(Unusable, match="there are no mappings"):
         await bridge.open({})
 
 
-async def test_a_local_queue_that_is_missing(bridge: LiveBridge, key: int) -> None:
+async def test_missing_local_queue_is_an_error(bridge: LiveBridge, key: int) -> None:
     await bridge.queue("orders")
-    with pytest.raises(Unusable, match=f"mapping a: there is no local queue with key {format_key(key)}") as e:
+    with pytest.raises(
+        Unusable, match=f"mapping a: the local queue with key {format_key(key)} does not exist"
+    ) as e:
         await bridge.open({"a": mapping("out", key, "orders", create=False)})
     assert e.value.reason == "missing"
 
 
-async def test_a_second_bridge_of_the_same_mapping(
+async def test_second_bridge_of_the_same_mapping_is_refused(
     bridge: LiveBridge, key: int, keys: Keys, tmp_path: Path
 ) -> None:
     """3.2: whatever folder it has."""
@@ -140,7 +142,7 @@ async def test_a_second_bridge_of_the_same_mapping(
     await bridge.open({"a": mapping("out", key, "orders")})
     for journal in (bridge.journal, tmp_path / "elsewhere"):
         other = LiveBridge(bridge.url, journal)
-        with pytest.raises(Unusable, match="taken out by another `penstock sysv`") as caught:
+        with pytest.raises(Unusable, match="another `penstock sysv` receives from") as caught:
             await other.open({"b": mapping("out", key, "orders")})
         assert caught.value.reason == "in_use"
         await other.open({"b": mapping("in", key, "orders"), "c": mapping("out", keys.new(), "orders")})
@@ -156,7 +158,7 @@ def is_lock(fd: Path) -> bool:
 
 
 @pytest.mark.usefixtures("own_kernel")
-def test_bridges_of_other_users_can_look_for_the_lock(key: int) -> None:
+def test_lock_works_between_users(key: int) -> None:
     """3.2: whatever umask the first one has had; and it has it again."""
     before = os.umask(0o077)
     try:
@@ -170,7 +172,7 @@ def test_bridges_of_other_users_can_look_for_the_lock(key: int) -> None:
     assert mode == 0o666
 
 
-async def test_a_second_bridge_of_the_same_journal(bridge: LiveBridge, key: int) -> None:
+async def test_second_bridge_of_the_same_journal_is_refused(bridge: LiveBridge, key: int) -> None:
     """3.2: in another namespace, where the key is another queue's."""
     await bridge.queue("orders")
     await bridge.open({"a": mapping("out", key, "orders")})
@@ -181,7 +183,7 @@ async def test_a_second_bridge_of_the_same_journal(bridge: LiveBridge, key: int)
     await other.close()
 
 
-async def test_a_kernel_without_locks_on_keys(
+async def test_kernel_without_key_locks_is_logged(
     bridge: LiveBridge, key: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.2: it is used all the same."""
@@ -191,7 +193,7 @@ async def test_a_kernel_without_locks_on_keys(
     assert bridge.log.events("sysv_unclaimed")
 
 
-async def test_a_folder_that_cannot_be_used(bridge: LiveBridge, key: int, tmp_path: Path) -> None:
+async def test_unusable_folder_is_an_error(bridge: LiveBridge, key: int, tmp_path: Path) -> None:
     await bridge.queue("orders")
     (tmp_path / "file").write_text("")
     with pytest.raises(Unusable) as caught:
@@ -199,7 +201,9 @@ async def test_a_folder_that_cannot_be_used(bridge: LiveBridge, key: int, tmp_pa
     assert caught.value.reason == "no_journal"
 
 
-async def test_it_waits_for_the_store(own_server: Server, own_bridge: LiveBridge, key: int) -> None:
+async def test_bridge_waits_for_the_store_at_startup(
+    own_server: Server, own_bridge: LiveBridge, key: int
+) -> None:
     """1.1"""
     await own_bridge.queue("orders")
     own_server.kill9()
@@ -210,9 +214,7 @@ async def test_it_waits_for_the_store(own_server: Server, own_bridge: LiveBridge
     assert find(key) is not None
 
 
-async def test_the_rights_of_the_edges_user_are_enough(
-    bridge: LiveBridge, server: Server, keys: Keys
-) -> None:
+async def test_edge_user_has_sufficient_rights(bridge: LiveBridge, server: Server, keys: Keys) -> None:
     """`penstock store rights`: both ways, T_MSGs, and dead letters."""
     requests, replies = await bridge.queue("requests"), await bridge.queue("replies")
     into, out, damaged = keys.new(), keys.new(), keys.new()
@@ -253,7 +255,7 @@ async def test_local_queues_stay(bridge: LiveBridge, key: int) -> None:
     assert find(key) is not None
 
 
-async def test_remove_on_exit_removes_what_it_made(bridge: LiveBridge, keys: Keys) -> None:
+async def test_remove_on_exit_removes_created_queues(bridge: LiveBridge, keys: Keys) -> None:
     ours, full, theirs = keys.new(), keys.new(), keys.new()
     make(theirs)
     await bridge.queue("orders")
@@ -269,7 +271,7 @@ async def test_remove_on_exit_removes_what_it_made(bridge: LiveBridge, keys: Key
     }
 
 
-async def test_remove_on_exit_leaves_what_the_program_made_since(bridge: LiveBridge, keys: Keys) -> None:
+async def test_remove_on_exit_keeps_queues_of_programs(bridge: LiveBridge, keys: Keys) -> None:
     """The key is the same. What the bridge has noticed, and what it has not; and one that it made again."""
     noticed, unnoticed, again = keys.new(), keys.new(), keys.new()
     queue = await bridge.queue("orders")

@@ -1,4 +1,4 @@
-"""A TMQ client that does exactly as it is told: each operation, as plain clients send octets."""
+"""A TMQ client that sends single operations as octets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A place between an edge and its store where the way can be cut: before a request arrives, or behind its answer."""
+"""A proxy between an edge and its store that can cut the connection before a request or after its reply."""
 
 from __future__ import annotations
 

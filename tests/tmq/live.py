@@ -1,4 +1,4 @@
-"""A TMQ edge in the running loop: real listeners, real sockets, a real store; and what it must never leave behind."""
+"""A TMQ edge in the running loop, on real sockets and a real store, with checks for leaks."""
 
 from __future__ import annotations
 

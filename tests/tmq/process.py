@@ -1,4 +1,4 @@
-"""The TMQ edge as a program of its own: `python -m services.tmq`, with its log and its pages."""
+"""The TMQ edge as a process, `python -m services.tmq`, with its log and health pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A TMQ session alone with chance."""
+"""A TMQ session in a random simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The states in which a connection may end: each asks for something, and leaves it there."""
+"""The states in which a connection may end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TA and the time limit: what was taken goes back to its place (tmq.md 5.4). Lost connections are in test_endings."""
+"""Test TA and the time limit: messages return to their places (tmq.md 5.4). For lost connections see test_endings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from tests.tmq.conftest import MakeEdge
 from tests.tmq.live import LiveEdge
 
 
-async def test_returned_messages_keep_their_places_whoever_aborts_first(
-    client: Client, other: Client
-) -> None:
+async def test_returned_messages_keep_their_places(client: Client, other: Client) -> None:
     """5.4"""
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
     await client.put(mine, *(b"%d" % n for n in range(6)))
@@ -30,7 +28,7 @@ async def has(client: Client, mqid: bytes, count: int) -> bool:
     return await client.select(mqid) == count
 
 
-async def test_the_time_limit_aborts_and_everything_fails_until_the_end(make_edge: MakeEdge) -> None:
+async def test_time_limit_aborts_and_fails_all_operations(make_edge: MakeEdge) -> None:
     """5.4"""
     edge = await make_edge(transaction={"time_limit_s": 1.0})
     client, other = await edge.client(), await edge.client()

@@ -1,4 +1,4 @@
-"""Queues that not every client may use (docs/operations.md, Who may use a queue; tmq.md 3)."""
+"""Test queues that only some clients may use (docs/operations.md, Who may use a queue; tmq.md 3)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ async def change(edge: LiveEdge, name: str, **access: Any) -> None:
 
 
 @pytest.mark.parametrize("access", [ELSEWHERE, OTHER_EDGES, {"certificates": ["shop"]}])
-async def test_open_of_a_queue_of_others(edge: LiveEdge, client: Client, access: dict[str, Any]) -> None:
+async def test_open_of_a_forbidden_queue_is_refused(
+    edge: LiveEdge, client: Client, access: dict[str, Any]
+) -> None:
     """OPEN: the nil MQID, as of a queue that is not there; counted, and told in the log."""
     await edge.declare("orders", access=access)
     assert await client.open(b"orders") is None
@@ -45,7 +47,7 @@ async def test_open_of_a_queue_of_others(edge: LiveEdge, client: Client, access:
     assert "queue 'orders' is not for this client: access." in line.detail  # type: ignore[attr-defined]
 
 
-async def test_a_client_that_is_let_in(edge: LiveEdge, client: Client) -> None:
+async def test_allowed_client_is_admitted(edge: LiveEdge, client: Client) -> None:
     await edge.declare("orders", access={**HERE, "edges": ["tmq"]})
     mqid = await client.queue(b"orders")
     await client.put(mqid, b"1")
@@ -53,7 +55,7 @@ async def test_a_client_that_is_let_in(edge: LiveEdge, client: Client) -> None:
     assert not edge.refusals()["access_denied"]
 
 
-async def test_a_document_that_changes_counts_for_open_queues(edge: LiveEdge, client: Client) -> None:
+async def test_changed_document_applies_to_open_queues(edge: LiveEdge, client: Client) -> None:
     """ENQ, DNQ and SELECT fail as of a queue that cannot be used; what is there stays; both ways back are the same."""
     queue = await edge.declare("orders")
     mqid = await client.queue(b"orders")
@@ -69,7 +71,7 @@ async def test_a_document_that_changes_counts_for_open_queues(edge: LiveEdge, cl
     assert (await edge.tools.listing.stats(queue))["dead"] == 0
 
 
-async def test_a_transaction_that_puts_into_a_queue_of_others(edge: LiveEdge, client: Client) -> None:
+async def test_transaction_with_a_forbidden_queue_fails(edge: LiveEdge, client: Client) -> None:
     """TE: failed, and nothing of it is done (tmq.md 5.3)."""
     await edge.declare("orders")
     await edge.declare("quotes")
@@ -83,7 +85,7 @@ async def test_a_transaction_that_puts_into_a_queue_of_others(edge: LiveEdge, cl
     assert await client.select(quotes) == 0
 
 
-async def test_a_run_of_requests_is_refused_whole(edge: LiveEdge, client: Client) -> None:
+async def test_run_of_requests_is_refused_completely(edge: LiveEdge, client: Client) -> None:
     queue = await edge.declare("orders")
     mqid = await client.queue(b"orders")
     await change(edge, "orders", **ELSEWHERE)
@@ -96,7 +98,7 @@ async def test_a_run_of_requests_is_refused_whole(edge: LiveEdge, client: Client
     assert len(edge.log.events("refused", reason="access_denied")) == 1  # told once for each connection
 
 
-async def test_who_is_in_the_certificate_counts(make_edge: MakeEdge, tmp_path: Path) -> None:
+async def test_access_depends_on_the_certificate(make_edge: MakeEdge, tmp_path: Path) -> None:
     """Mutual TLS: the subject's common name, and DNS names beside it."""
     authority = Authority.create(tmp_path)
     edge = await make_edge(listeners={"document": {"port": 0, "tls": authority.mutual()}}, eof_grace_s=0.1)
@@ -122,7 +124,7 @@ async def test_who_is_in_the_certificate_counts(make_edge: MakeEdge, tmp_path: P
 
 
 @pytest.mark.parametrize("listener", ["document", "reference"])
-async def test_an_internal_queue_is_nobodys(edge: LiveEdge, listener: str) -> None:
+async def test_internal_queue_cannot_be_opened(edge: LiveEdge, listener: str) -> None:
     """docs/store.md: what a ring node has to send is neither opened nor made nor deleted by clients."""
     name = b"ring/1/127.0.0.1:8085"
     await edge.declare(name.decode(), "edge:ring")

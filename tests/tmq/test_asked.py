@@ -1,4 +1,4 @@
-"""What edges can be asked through the store: who is connected, and to close a connection (docs/operations.md)."""
+"""Test listing and closing connections of an edge through the store (docs/operations.md)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def answered(store: Store, args: dict[str, object]) -> Answers:
     return found
 
 
-async def test_who_is_connected_to_an_edge(make_edge: MakeEdge) -> None:
+async def test_connections_of_an_edge_are_listed(make_edge: MakeEdge) -> None:
     edge = await make_edge()
     client, _ = await edge.client(), await edge.client()
     assert await client.create(b"orders") is not None
@@ -55,7 +55,7 @@ async def test_who_is_connected_to_an_edge(make_edge: MakeEdge) -> None:
     await until(known)
 
 
-async def test_a_connection_is_closed(make_edge: MakeEdge) -> None:
+async def test_operator_closes_a_connection(make_edge: MakeEdge) -> None:
     """What its transaction holds goes back, as after any end."""
     edge = await make_edge()
     client, other = await edge.client(), await edge.client()
@@ -73,7 +73,7 @@ async def test_a_connection_is_closed(make_edge: MakeEdge) -> None:
     assert list(await listed(edge.tools)) == [shown(other.address)]
 
 
-async def test_each_worker_answers_for_its_own(server: Server, tmp_path: Path) -> None:
+async def test_each_worker_lists_its_own_connections(server: Server, tmp_path: Path) -> None:
     """Several workers on one port are several processes; a connection is closed whoever has it, also after a kill."""
     tools = Store(server.url, "test")
     try:
@@ -112,7 +112,7 @@ async def another(store: Store, known: set[str]) -> bool:
     return any(answer.process not in known for answer in answers)
 
 
-async def test_an_edge_that_drains_says_so_and_is_gone_afterwards(server: Server, tmp_path: Path) -> None:
+async def test_draining_edge_is_listed_until_it_exits(server: Server, tmp_path: Path) -> None:
     tools = Store(server.url, "test")
     try:
         async with EdgeProgram(server.url, tmp_path, "drain.grace_s=3.0") as program:

@@ -1,4 +1,4 @@
-"""DNQ outside a transaction: who settles what, and when (tmq.md 6)."""
+"""Test DNQ outside a transaction: when replies are settled (tmq.md 6)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def ready(edge: LiveEdge, name: str, count: int) -> bool:
     return bool((await edge.stats(name))["ready"] == count)
 
 
-async def test_a_reply_is_leased_until_the_next_request(edge: LiveEdge, client: Client) -> None:
+async def test_reply_is_leased_until_the_next_request(edge: LiveEdge, client: Client) -> None:
     """6.1"""
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1")
@@ -36,7 +36,7 @@ async def test_a_reply_is_leased_until_the_next_request(edge: LiveEdge, client: 
     await until(lambda: settled(edge, "q", 1))
 
 
-async def test_an_unfinished_request_settles_nothing(edge: LiveEdge, client: Client, other: Client) -> None:
+async def test_unfinished_request_settles_nothing(edge: LiveEdge, client: Client, other: Client) -> None:
     """6.1: only a complete valid request does"""
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1")
@@ -47,7 +47,7 @@ async def test_an_unfinished_request_settles_nothing(edge: LiveEdge, client: Cli
     assert await other.drain(await other.queue(b"q")) == [b"1"]
 
 
-async def test_a_bad_code_settles_nothing(edge: LiveEdge, client: Client) -> None:
+async def test_unknown_code_settles_nothing(edge: LiveEdge, client: Client) -> None:
     """6.1, 3.2"""
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1")
@@ -59,7 +59,7 @@ async def test_a_bad_code_settles_nothing(edge: LiveEdge, client: Client) -> Non
 
 
 @pytest.mark.parametrize("listener", ["document", "reference"])
-async def test_a_reset_returns_it_to_the_front(edge: LiveEdge, listener: str) -> None:
+async def test_reset_returns_the_message_to_the_front(edge: LiveEdge, listener: str) -> None:
     """6.1"""
     client, other = await edge.client(listener), await edge.client(listener)
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
@@ -70,7 +70,7 @@ async def test_a_reset_returns_it_to_the_front(edge: LiveEdge, listener: str) ->
     assert await other.drain(theirs) == [b"1", b"2"]
 
 
-async def test_a_fin_does_not_settle_what_has_not_arrived(make_edge: MakeEdge) -> None:
+async def test_fin_does_not_settle_undelivered_replies(make_edge: MakeEdge) -> None:
     """6.1: a peer that reads nothing has not acknowledged a message larger than its buffers"""
     edge = await make_edge(eof_grace_s=0.1, listeners={"document": {"port": 0, "write_timeout_s": 0.5}})
     client, other = await edge.client(receive_buffer=4096), await edge.client()
@@ -85,7 +85,7 @@ async def test_a_fin_does_not_settle_what_has_not_arrived(make_edge: MakeEdge) -
     await until(lambda: ready(edge, "q", 8))
 
 
-async def test_replies_beyond_the_bound_are_minus_one(make_edge: MakeEdge) -> None:
+async def test_replies_beyond_the_limit_are_minus_one(make_edge: MakeEdge) -> None:
     """6.1: max_unsettled"""
     edge = await make_edge(max_unsettled=3)
     client = await edge.client()
@@ -103,7 +103,7 @@ async def test_pipelined_dnqs_come_in_order_then_minus_one(client: Client) -> No
     assert await client.messages(mqid, 302) == [*(b"%d" % n for n in range(300)), None, None]
 
 
-async def test_requests_sent_ahead_are_done_in_their_order(client: Client) -> None:
+async def test_pipelined_requests_are_done_in_order(client: Client) -> None:
     """1.2: a DNQ does not see an ENQ that was sent after it"""
     mqid = await client.queue(b"q")
     await client.send(
@@ -124,7 +124,7 @@ async def test_many_large_messages_asked_for_at_once(client: Client) -> None:
     assert await client.messages(mqid, 13) == [*bodies, None]
 
 
-async def test_large_messages_for_many_who_ask_at_once(edge: LiveEdge, client: Client) -> None:
+async def test_large_messages_for_many_clients(edge: LiveEdge, client: Client) -> None:
     """3: nobody is told that a queue is empty because the others' messages filled the answer"""
     mqid = await client.queue(b"q")
     for number in range(20):
@@ -138,7 +138,7 @@ async def test_large_messages_for_many_who_ask_at_once(edge: LiveEdge, client: C
     assert sorted(body[:1] for body in found if body) == [bytes([number]) for number in range(20)]
 
 
-async def test_a_message_behind_many_that_have_expired(edge: LiveEdge, client: Client) -> None:
+async def test_message_after_many_expired_ones_is_found(edge: LiveEdge, client: Client) -> None:
     """3: more than the store looks at in one step"""
     await edge.declare("short", message_ttl=f"{SHORT_TTL_MS}ms")
     mqid = await client.queue(b"short")
@@ -170,7 +170,7 @@ def queue_of(edge: LiveEdge, name: str) -> Queue:
     return next(queue for queue in edge.tools.catalogue.known() if queue.name == name)
 
 
-async def test_a_client_that_is_gone_before_its_message_came(
+async def test_message_for_a_disconnected_client_is_returned(
     edge: LiveEdge, client: Client, other: Client
 ) -> None:
     """6.2"""
@@ -184,7 +184,7 @@ async def test_a_client_that_is_gone_before_its_message_came(
     assert await other.drain(await other.queue(b"q")) == [b"%d" % n for n in range(50)]
 
 
-async def test_attributes_of_other_protocols_stay_behind(edge: LiveEdge, client: Client) -> None:
+async def test_attributes_of_other_protocols_are_dropped(edge: LiveEdge, client: Client) -> None:
     """3: a DNQ answers the body, whatever else was said of the message"""
     queue = await edge.declare("mixed")
     bodies = [b"plain", b"with", b"", b"more"]
@@ -196,7 +196,7 @@ async def test_attributes_of_other_protocols_stay_behind(edge: LiveEdge, client:
     assert await client.messages(mqid, 5) == [*bodies, None]
 
 
-async def test_a_paused_queue_gives_and_takes_nothing(edge: LiveEdge, client: Client) -> None:
+async def test_paused_queue_delivers_and_accepts_nothing(edge: LiveEdge, client: Client) -> None:
     """7.2: refused is failed"""
     await edge.declare("paused", paused=True)
     mqid = await client.queue(b"paused")
@@ -205,7 +205,7 @@ async def test_a_paused_queue_gives_and_takes_nothing(edge: LiveEdge, client: Cl
     assert edge.refusals()["queue_paused"] == 1
 
 
-async def test_a_full_queue_fails_the_message_beyond(edge: LiveEdge, client: Client) -> None:
+async def test_full_queue_refuses_further_messages(edge: LiveEdge, client: Client) -> None:
     """7.2"""
     await edge.declare("full", max_length=3)
     mqid = await client.queue(b"full")
@@ -217,7 +217,7 @@ async def test_a_full_queue_fails_the_message_beyond(edge: LiveEdge, client: Cli
     assert await edge.requests("enq", "failed") == 2
 
 
-async def test_delete_is_only_for_queues_that_create_made(edge: LiveEdge, client: Client) -> None:
+async def test_delete_needs_a_queue_made_by_create(edge: LiveEdge, client: Client) -> None:
     """3: deletion not allowed by its owner"""
     await edge.declare("theirs", owner="cli")
     assert not await client.delete(b"theirs")
@@ -226,7 +226,7 @@ async def test_delete_is_only_for_queues_that_create_made(edge: LiveEdge, client
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["open", "not open"])
-async def test_a_queue_that_was_claimed_since_is_not_deleted(
+async def test_queue_with_another_owner_is_not_deleted(
     edge: LiveEdge, client: Client, other: Client, is_open: bool
 ) -> None:
     """3: CREATE made it, and then somebody declared it as his own"""

@@ -1,4 +1,4 @@
-"""The edge ends its connections: what is under way is answered, nothing new begins (tmq.md 1.2, 5.4, 6.1)."""
+"""Test the drain: requests under way are answered, nothing new begins (tmq.md 1.2, 5.4, 6.1)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.tmq.states import (
 
 
 @pytest.mark.parametrize("state", [*STATES, *RACES], ids=by_name)
-async def test_a_drain(edge: LiveEdge, state: State) -> None:
+async def test_drain_is_answered(edge: LiveEdge, state: State) -> None:
     # 5.4, 6.1: every connection ends; nothing is left leased, nothing counts as the consumer's failure
     client, witness = await prepared(edge)
     witness.close()
@@ -38,7 +38,7 @@ async def test_a_drain(edge: LiveEdge, state: State) -> None:
     assert stats["ready"] + stats["acked"] == 3
 
 
-async def test_a_drain_while_the_store_is_asked(own_server: Server, make_edge: MakeEdge) -> None:
+async def test_drain_during_a_request_to_the_store(own_server: Server, make_edge: MakeEdge) -> None:
     # 1.2: what has come in is answered, then it is closed
     edge = await make_edge(own_server.url)
     client = await edge.client()
@@ -52,7 +52,7 @@ async def test_a_drain_while_the_store_is_asked(own_server: Server, make_edge: M
     assert await client.rest() == b"\1"
 
 
-async def test_no_transaction_begins_while_it_drains(own_server: Server, make_edge: MakeEdge) -> None:
+async def test_no_transaction_begins_during_a_drain(own_server: Server, make_edge: MakeEdge) -> None:
     # 5.1, 5.4: it could only be aborted; what needs none is still done
     edge = await make_edge(own_server.url)
     client = await edge.client()
@@ -69,7 +69,7 @@ async def test_no_transaction_begins_while_it_drains(own_server: Server, make_ed
     assert (await edge.stats("q"))["ready"] == 1
 
 
-async def test_what_a_transaction_is_just_being_given_goes_back(
+async def test_message_on_its_way_to_an_aborted_transaction_is_returned(
     own_server: Server, make_edge: MakeEdge
 ) -> None:
     # 5.4: the transaction has ended, so its DNQ finds nothing; the message was on lease for a moment

@@ -1,4 +1,4 @@
-"""How a connection ends, in whatever state it was (tmq.md 5.4, 6.1): what was leased, and what is answered."""
+"""Test the end of connections in every state: leases and replies (tmq.md 5.4, 6.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.tmq.states import (
 
 
 @pytest.mark.parametrize("state", STATES, ids=by_name)
-async def test_a_reset(edge: LiveEdge, state: State) -> None:
+async def test_reset_aborts_the_connection(edge: LiveEdge, state: State) -> None:
     # 6.1, 5.4: returns to the front what was not settled, and nothing kept is put
     client, witness = await prepared(edge)
     await state(client)
@@ -40,7 +40,7 @@ async def test_a_reset(edge: LiveEdge, state: State) -> None:
 
 
 @pytest.mark.parametrize("state", RACES, ids=by_name)
-async def test_a_reset_at_any_moment(edge: LiveEdge, state: State) -> None:
+async def test_reset_at_any_moment_loses_nothing(edge: LiveEdge, state: State) -> None:
     # 6.1: whatever had been answered by then, a message is either settled or back in its place
     for turns in range(12):
         client, witness = await prepared(edge)
@@ -57,7 +57,7 @@ async def test_a_reset_at_any_moment(edge: LiveEdge, state: State) -> None:
 
 
 @pytest.mark.parametrize("state", [in_a_transaction, dnq_unanswered_in_a_transaction], ids=by_name)
-async def test_a_fin_inside_a_transaction(edge: LiveEdge, state: State) -> None:
+async def test_fin_inside_a_transaction_aborts_it(edge: LiveEdge, state: State) -> None:
     # 5.4: a disconnect is an abort, however orderly
     client, witness = await prepared(edge)
     await state(client)
@@ -97,7 +97,7 @@ async def test_te_and_reset(edge: LiveEdge) -> None:
         await until(lambda: not edge.connections())
 
 
-async def test_a_session_is_freed_at_once_in_whatever_state_it_ends(edge: LiveEdge) -> None:
+async def test_session_is_freed_at_once_in_any_state(edge: LiveEdge) -> None:
     # thousands of connections come and go: else their memory would wait for a full collection
     gc.freeze()  # else each look goes over all that is loaded
     gc.disable()

@@ -1,4 +1,4 @@
-"""One client that asks for as much as it can, of what needs no store to wait for: others are unharmed (tmq.md 7.3)."""
+"""Test that a client with many requests that need no store does not delay others (tmq.md 7.3)."""
 
 from __future__ import annotations
 

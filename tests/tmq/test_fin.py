@@ -1,4 +1,4 @@
-"""A connection that ends by FIN, outside a transaction: what is settled by it (tmq.md 6.1)."""
+"""Test which replies a FIN settles outside a transaction (tmq.md 6.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.tmq.states import (
 )
 
 
-async def test_a_fin_settles_what_was_read(edge: LiveEdge) -> None:
+async def test_fin_settles_delivered_replies(edge: LiveEdge) -> None:
     # 6.1
     client, witness = await prepared(edge)
     await dnq_read(client)
@@ -29,7 +29,7 @@ async def test_a_fin_settles_what_was_read(edge: LiveEdge) -> None:
     assert (await edge.stats("q"))["returned"] == 0
 
 
-async def test_a_fin_that_cuts_a_request_short_settles_too(edge: LiveEdge) -> None:
+async def test_fin_inside_a_request_settles_too(edge: LiveEdge) -> None:
     # 6.1, 3.3: every byte of the reply was acknowledged
     client, witness = await prepared(edge)
     await dnq_read(client)
@@ -41,7 +41,7 @@ async def test_a_fin_that_cuts_a_request_short_settles_too(edge: LiveEdge) -> No
     assert edge.refusals()["truncated"] == 1
 
 
-async def test_replies_that_arrive_after_the_fin_are_settled_by_it(edge: LiveEdge) -> None:
+async def test_replies_delivered_after_the_fin_are_settled(edge: LiveEdge) -> None:
     # 6.1: half-closed, all that was asked for is answered and read
     client, witness = await prepared(edge)
     await client.send(tmq.encode_dnq(Q) * 4)
@@ -51,7 +51,7 @@ async def test_replies_that_arrive_after_the_fin_are_settled_by_it(edge: LiveEdg
     assert await witness.drain(Q) == []
 
 
-async def test_a_program_that_ends_with_its_reply_unread(edge: LiveEdge) -> None:
+async def test_program_that_exits_without_reading_its_reply(edge: LiveEdge) -> None:
     # 6.1: its system answers with a reset, although it has acknowledged the bytes
     client, witness = await prepared(edge)
     await dnq_unread(client)
@@ -60,7 +60,7 @@ async def test_a_program_that_ends_with_its_reply_unread(edge: LiveEdge) -> None
     assert await witness.drain(Q) == THREE
 
 
-async def test_a_fin_and_then_a_reset_within_the_second(make_edge: MakeEdge) -> None:
+async def test_reset_within_the_grace_after_fin_returns_the_message(make_edge: MakeEdge) -> None:
     # 6.1: a half-closed program that ends with its reply unread
     edge = await make_edge()  # with the second of 6.1
     client, witness = await prepared(edge)
@@ -72,7 +72,7 @@ async def test_a_fin_and_then_a_reset_within_the_second(make_edge: MakeEdge) -> 
     assert await witness.drain(Q) == THREE
 
 
-async def test_a_reply_that_never_arrives_is_returned_in_the_end(make_edge: MakeEdge) -> None:
+async def test_undelivered_reply_is_returned(make_edge: MakeEdge) -> None:
     # 6.1, 7.3: half-closed, with less unread than would hold the edge up; nothing moves, so it is over
     edge = await make_edge(eof_grace_s=0.1, request_timeout_s=0.5)
     client, witness = await edge.client(receive_buffer=4096), await edge.client()
@@ -86,7 +86,7 @@ async def test_a_reply_that_never_arrives_is_returned_in_the_end(make_edge: Make
     assert [len(body) for body in await witness.drain(Q)] == [200_000]
 
 
-async def test_a_reply_that_arrives_slowly_is_waited_for(make_edge: MakeEdge) -> None:
+async def test_slow_reply_is_waited_for(make_edge: MakeEdge) -> None:
     # 6.1, 7.3: half-closed and slow, but some of it moves all the time: longer than the limit, and settled in the end
     edge = await make_edge(eof_grace_s=0.1, request_timeout_s=1.5)
     slow, witness = await edge.client(receive_buffer=16 << 10), await edge.client()

@@ -1,4 +1,4 @@
-"""What no client should send: changed, cut short, or noise. The connection ends in its time, the others go on."""
+"""Test changed, truncated and random input: the connection ends in time, others are unaffected."""
 
 from __future__ import annotations
 
@@ -61,12 +61,14 @@ async def is_served(edge: LiveEdge) -> bool:
 
 
 @every_vector
-async def test_any_byte_changed(brisk: LiveEdge, vector: Vector, chance: Random) -> None:
+async def test_changed_bytes_close_the_connection_or_are_answered(
+    brisk: LiveEdge, vector: Vector, chance: Random
+) -> None:
     # tmq.md 3.2, 3.3, 7.5: whatever it makes of the conversation, with FIN behind it the connection ends
     await all_of(ends_after_fin(brisk, vector.dialect, data) for data in mutations(vector, chance))
 
 
-async def test_a_changed_byte_and_no_fin(brisk: LiveEdge, chance: Random) -> None:
+async def test_changed_byte_without_fin(brisk: LiveEdge, chance: Random) -> None:
     # tmq.md 7.3: unfinished requests are given up after request_timeout; what is left is idle, and ends with FIN
     changed = [(v.dialect, data) for v in VECTORS for data in chance.sample(mutations(v, chance), 4)]
 
@@ -80,7 +82,7 @@ async def test_a_changed_byte_and_no_fin(brisk: LiveEdge, chance: Random) -> Non
     await asyncio.gather(*(wait_out(dialect, data) for dialect, data in changed))
 
 
-async def test_what_is_given_up_half_way_is_no_fault_of_ours(brisk: LiveEdge) -> None:
+async def test_cancelled_requests_are_not_internal_errors(brisk: LiveEdge) -> None:
     # tmq.md 7.2: what takes longer than the limit may have been done in part (checked by the fixture)
     spec = QueueSpec.model_validate({"ackLevel": "memory"})
     await brisk.tools.registry.claim("begun", "tmq", spec, replace=False)
@@ -104,7 +106,7 @@ async def test_requests_cut_short_by_fin(patient: LiveEdge) -> None:
     assert patient.refusals()["truncated"] == sum((11, 11, 74, 65)) - 4 - 1
 
 
-async def test_noise(brisk: LiveEdge, chance: Random) -> None:
+async def test_noise_closes_the_connection(brisk: LiveEdge, chance: Random) -> None:
     # tmq.md 3.2: most of it is no code at all
     noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(80)]
     await all_of(ends_after_fin(brisk, chance.choice(["document", "reference"]), data) for data in noise)

@@ -1,4 +1,4 @@
-"""The code that is printed three times (tmq.md 3.1)."""
+"""Test the ambiguous code 5 (tmq.md 3.1)."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ async def test_five_and_an_mqid_is_a_dnq(client: Client) -> None:
 
 
 @pytest.mark.parametrize("first", [b"0", b"9", b"a", b"f", b"<"])
-async def test_only_the_first_byte_is_looked_at(client: Client, first: bytes) -> None:
+async def test_only_the_first_byte_distinguishes_an_mqid(client: Client, first: bytes) -> None:
     # 3.1: a DNQ of an MQID that is none
     await client.send(FIVE + first + b"\0" * 63)
     assert await client.read(4) == EMPTY
     assert not await is_in_transaction(client)
 
 
-async def test_what_was_asked_before_comes_before(own_server: Server, make_edge: MakeEdge) -> None:
+async def test_pipelined_requests_keep_their_order(own_server: Server, make_edge: MakeEdge) -> None:
     # 3.1, 1.2: the store is slower than the grace; the DNQ is not part of the transaction, so TS settles it (6.1)
     edge = await make_edge(own_server.url, eof_grace_s=0.1)
     client = await edge.client()
@@ -71,7 +71,7 @@ async def test_what_was_asked_before_comes_before(own_server: Server, make_edge:
     assert await client.drain(mqid) == []
 
 
-async def test_five_and_nothing_is_a_ts_after_the_grace(client: Client) -> None:
+async def test_lone_five_is_a_ts_after_the_grace(client: Client) -> None:
     # 3.1
     started = asyncio.get_running_loop().time()
     await client.send(FIVE)
@@ -81,7 +81,7 @@ async def test_five_and_nothing_is_a_ts_after_the_grace(client: Client) -> None:
     assert await is_in_transaction(client)
 
 
-async def test_each_code_behind_a_five_makes_it_a_ts_at_once(edge: LiveEdge) -> None:
+async def test_any_code_after_a_five_makes_it_a_ts(edge: LiveEdge) -> None:
     # 3.1: no code is a byte that begins an MQID; the grace of 10 s plays no part
     for code, expected in {
         tmq.encode_create(b"new"): OK + OK,
@@ -99,7 +99,7 @@ async def test_each_code_behind_a_five_makes_it_a_ts_at_once(edge: LiveEdge) -> 
         assert await client.read(len(expected)) == expected, code
 
 
-async def test_a_five_behind_a_five_is_a_second_ts(edge: LiveEdge) -> None:
+async def test_five_after_five_is_a_second_ts(edge: LiveEdge) -> None:
     # 3.1: the first at once, the second is alone again
     client = await edge.client()
     await client.send(FIVE + FIVE)
@@ -107,7 +107,7 @@ async def test_a_five_behind_a_five_is_a_second_ts(edge: LiveEdge) -> None:
     assert await is_in_transaction(client)
 
 
-async def test_a_five_and_an_unknown_code_is_a_ts_and_the_end(edge: LiveEdge) -> None:
+async def test_five_and_an_unknown_code_is_a_ts_and_closes(edge: LiveEdge) -> None:
     # 3.1, 3.2
     client = await edge.client("patient")
     await client.send(FIVE + b"\x7f")
@@ -125,7 +125,7 @@ async def test_five_and_fin_is_a_ts_at_once(edge: LiveEdge, listener: str) -> No
     assert edge.refusals() == {}
 
 
-async def test_a_grace_of_0_is_none(edge: LiveEdge) -> None:
+async def test_grace_of_0_disables_the_lone_five(edge: LiveEdge) -> None:
     # 3.1: there a 5 waits for what follows
     client = await edge.client("never")
     mqid = await client.queue(b"q")
@@ -136,7 +136,7 @@ async def test_a_grace_of_0_is_none(edge: LiveEdge) -> None:
 
 
 @pytest.mark.parametrize("taught", [b"\x08", tmq.encode_select(b"0" * 64)], ids=["8", "9"])
-async def test_no_grace_for_whoever_has_used_8_or_9(client: Client, taught: bytes) -> None:
+async def test_no_grace_after_8_or_9(client: Client, taught: bytes) -> None:
     # 3.1: such a client has no need to mean TS by a 5
     mqid = await client.queue(b"q")
     await client.send(taught)
@@ -147,7 +147,7 @@ async def test_no_grace_for_whoever_has_used_8_or_9(client: Client, taught: byte
     assert await client.read(4) == EMPTY
 
 
-async def test_whoever_has_used_8_may_still_mean_ts_by_a_five_before_a_code(client: Client) -> None:
+async def test_five_before_a_code_is_a_ts_also_after_8(client: Client) -> None:
     # 3.1: the other three rules hold always
     assert await client.ts()
     assert await client.te()
@@ -155,7 +155,7 @@ async def test_whoever_has_used_8_may_still_mean_ts_by_a_five_before_a_code(clie
     assert await client.read(2) == OK + OK
 
 
-async def test_a_five_that_waits_for_ever_is_unfinished(make_edge: MakeEdge) -> None:
+async def test_lone_five_without_grace_is_unfinished(make_edge: MakeEdge) -> None:
     # 3.1, 7.3
     edge = await make_edge(listeners={"never": LISTENERS["never"]}, request_timeout_s=0.3)
     client = await edge.client("never")
@@ -164,7 +164,7 @@ async def test_a_five_that_waits_for_ever_is_unfinished(make_edge: MakeEdge) -> 
     assert edge.refusals() == {"request_timeout": 1}
 
 
-async def test_a_grace_longer_than_the_request_timeout_never_applies(make_edge: MakeEdge) -> None:
+async def test_grace_above_the_request_timeout_never_applies(make_edge: MakeEdge) -> None:
     # 3.1
     edge = await make_edge(listeners={"patient": LISTENERS["patient"]}, request_timeout_s=0.3)
     client = await edge.client("patient")
@@ -173,7 +173,7 @@ async def test_a_grace_longer_than_the_request_timeout_never_applies(make_edge: 
     assert edge.refusals() == {"request_timeout": 1}
 
 
-async def test_a_dnq_cut_behind_its_five_for_too_long(edge: LiveEdge, client: Client) -> None:
+async def test_dnq_cut_after_its_five_times_out(edge: LiveEdge, client: Client) -> None:
     # 3.1: a TS, and then the MQID's first digit is no code; the message stays
     mqid = await client.queue(b"q")
     await client.put(mqid, b"safe")
@@ -186,7 +186,7 @@ async def test_a_dnq_cut_behind_its_five_for_too_long(edge: LiveEdge, client: Cl
     assert await other.drain(await other.queue(b"q")) == [b"safe"]
 
 
-async def test_the_grace_begins_with_the_five_not_with_the_chunk(client: Client) -> None:
+async def test_grace_begins_with_the_five(client: Client) -> None:
     # 3.1: an answer is owed before, and comes before
     mqid = await client.queue(b"q")
     await client.send(tmq.encode_enq(mqid, b"1") + tmq.encode_dnq(mqid) + FIVE)
@@ -208,7 +208,7 @@ async def test_in_the_reference_five_is_always_a_dnq(edge: LiveEdge) -> None:
     assert await client.read(4) == EMPTY
 
 
-async def test_in_the_reference_five_and_fin_is_cut_short(edge: LiveEdge) -> None:
+async def test_in_the_reference_five_and_fin_is_truncated(edge: LiveEdge) -> None:
     # 4.2, 3.3
     client = await edge.client("reference")
     await client.send(FIVE)
@@ -217,7 +217,7 @@ async def test_in_the_reference_five_and_fin_is_cut_short(edge: LiveEdge) -> Non
     assert edge.refusals() == {"truncated": 1}
 
 
-async def test_a_listener_where_five_and_an_mqid_is_a_select(edge: LiveEdge) -> None:
+async def test_configured_five_with_mqid_is_a_select(edge: LiveEdge) -> None:
     # 3.1: code5_mqid; TS by a 5 is not affected
     client = await edge.client("select")
     mqid = await client.queue(b"q")

@@ -1,4 +1,4 @@
-"""An edge that was silent for too long has lost its leases: nobody acts as if he still had them (tmq.md 5.3, 6.1)."""
+"""Test an edge whose leases were lost because it was silent for too long (tmq.md 5.3, 6.1)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_te_fails(edge: LiveEdge, client: Client) -> None:
     assert await client.drain(Q) == [b"1", b"2"]
 
 
-async def test_te_fails_also_after_the_edge_has_begun_anew(edge: LiveEdge, client: Client) -> None:
+async def test_te_fails_after_a_restart_of_the_edge(edge: LiveEdge, client: Client) -> None:
     # 5.3: its new session does not hold what the old one did
     busy = await edge.client()
     await busy.open(b"kept")
@@ -77,7 +77,7 @@ async def puts(client: Client) -> bool:
     return await client.enq(KEPT, b"of another")
 
 
-async def test_te_as_on_the_original_server_is_not_answered(edge: LiveEdge, client: Client) -> None:
+async def test_failing_te_on_an_original_listener_is_not_answered(edge: LiveEdge, client: Client) -> None:
     # 5.7, 6.1: its 0 would be a lie, and there is no other answer
     reference = await edge.client("reference")
     assert await reference.open(b"q") is not None
@@ -90,7 +90,7 @@ async def test_te_as_on_the_original_server_is_not_answered(edge: LiveEdge, clie
     assert await client.drain(Q) == [b"1", b"2"]
 
 
-async def test_what_another_took_meanwhile_is_not_given_back_by_ta(edge: LiveEdge, client: Client) -> None:
+async def test_ta_does_not_return_messages_taken_by_others(edge: LiveEdge, client: Client) -> None:
     # 5.4, 5.6: a late return is fenced
     other = await edge.client()
     await other.open(b"q")
@@ -107,7 +107,7 @@ async def takes(client: Client, body: bytes) -> bool:
     return await client.dnq(Q) == body
 
 
-async def test_a_client_that_goes_on_is_not_told_that_it_settled(edge: LiveEdge, client: Client) -> None:
+async def test_client_with_lost_lease_is_reset(edge: LiveEdge, client: Client) -> None:
     # 6.1: the message will be given to others, so the next request is not answered
     assert await client.dnq(Q) == b"1"
     await sweep(edge, ready=2)

@@ -1,4 +1,4 @@
-"""The way to the store breaks around one request, and it is asked again until it is known (tmq.md 5.3, 6.2, 7.2)."""
+"""Test requests whose reply from the store is lost: they are repeated until known (tmq.md 5.3, 6.2, 7.2)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MQID = tmq.mqid_of(b"q")
 
 
 @every_cut
-async def test_enqs_are_stored_once_in_their_order(cutter: Cutter, client: Client, cut: Cut) -> None:
+async def test_enqs_are_stored_once_in_order(cutter: Cutter, client: Client, cut: Cut) -> None:
     # 7.2: batches whose outcome is unknown are repeated before anything new
     await client.put(MQID, b"first")
     cutter.cut_at(cut, WORK)
@@ -53,7 +53,7 @@ async def test_enqs_are_stored_once_in_their_order(cutter: Cutter, client: Clien
 
 
 @every_cut
-async def test_enqs_of_many_connections_keep_each_ones_order(
+async def test_enqs_keep_the_order_of_each_connection(
     edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
 ) -> None:
     # 7.2: none lands behind a later one
@@ -73,7 +73,7 @@ async def test_enqs_of_many_connections_keep_each_ones_order(
 
 
 @every_cut
-async def test_a_repeated_take_gives_the_same_messages(
+async def test_repeated_take_returns_the_same_messages(
     edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
 ) -> None:
     # 6.2
@@ -86,7 +86,7 @@ async def test_a_repeated_take_gives_the_same_messages(
 
 
 @every_cut
-async def test_a_returned_message_taken_again(
+async def test_returned_message_is_taken_again(
     edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
 ) -> None:
     # 6.2, 5.4
@@ -99,9 +99,7 @@ async def test_a_returned_message_taken_again(
 
 
 @every_cut
-async def test_a_transaction_is_applied_once(
-    edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
-) -> None:
+async def test_transaction_is_applied_once(edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut) -> None:
     # 5.3: asked again under the same id until it is known
     await client.queue(b"target")
     target = tmq.mqid_of(b"target")
@@ -117,7 +115,7 @@ async def test_a_transaction_is_applied_once(
 
 
 @every_cut
-async def test_a_transaction_that_must_fail_fails_once(
+async def test_invalid_transaction_fails_once(
     edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
 ) -> None:
     # 5.3: nothing of it, and what was leased is back
@@ -135,7 +133,7 @@ async def test_a_transaction_that_must_fail_fails_once(
 
 
 @every_cut
-async def test_an_abort(cutter: Cutter, client: Client, cut: Cut) -> None:
+async def test_abort_returns_the_messages(cutter: Cutter, client: Client, cut: Cut) -> None:
     # 5.4
     await client.put(MQID, b"1", b"2")
     assert await client.ts()
@@ -163,9 +161,7 @@ async def acked(edge: LiveEdge, count: int) -> bool:
 
 
 @every_cut
-async def test_a_return_of_a_lost_connection(
-    edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut
-) -> None:
+async def test_return_for_a_lost_connection(edge: LiveEdge, cutter: Cutter, client: Client, cut: Cut) -> None:
     # 6.1
     await client.put(MQID, b"1")
     assert await client.dnq(MQID) == b"1"
@@ -218,7 +214,7 @@ REQUESTS = {"create": tmq.encode_create(b"new"), "delete": tmq.encode_delete(b"q
         ("delete", b"ps1_unregister"),
     ],
 )
-async def test_what_cannot_be_learnt_is_not_answered(
+async def test_unknown_outcome_is_not_answered(
     cutter: Cutter, make_edge: MakeEdge, operation: str, step: bytes
 ) -> None:
     # 7.2: the store has done it and is not heard any more: "failed" would be a lie, so the connection is closed

@@ -1,4 +1,4 @@
-"""Names and MQIDs (tmq.md 2)."""
+"""Test names and MQIDs (tmq.md 2)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def request(operation: str, name: bytes) -> bytes:
     ],
     ids=repr,
 )
-async def test_a_name_is_1_to_255_bytes_of_any_value(client: Client, other: Client, name: bytes) -> None:
+async def test_name_has_1_to_255_arbitrary_bytes(client: Client, other: Client, name: bytes) -> None:
     # 2.1, 2.2: its MQID is its SHA-256
     assert await client.create(name)
     mqid = await client.open(name)
@@ -54,7 +54,7 @@ async def test_a_name_is_1_to_255_bytes_of_any_value(client: Client, other: Clie
 
 @every_operation
 @pytest.mark.parametrize("size", [0, 256, 1000, KIB_64])
-async def test_a_bad_name_is_read_and_the_request_fails(
+async def test_invalid_name_is_skipped_and_the_request_fails(
     edge: LiveEdge, client: Client, operation: str, size: int
 ) -> None:
     # 2.1: what follows is the next request
@@ -64,7 +64,7 @@ async def test_a_bad_name_is_read_and_the_request_fails(
 
 
 @every_operation
-async def test_above_64_kib_it_fails_at_once_and_the_connection_is_closed(
+async def test_name_above_64_kib_fails_and_closes_the_connection(
     edge: LiveEdge, client: Client, other: Client, operation: str
 ) -> None:
     # 2.1: without the name being read
@@ -76,7 +76,7 @@ async def test_above_64_kib_it_fails_at_once_and_the_connection_is_closed(
 
 
 @every_operation
-async def test_nothing_behind_such_a_name_is_carried_out(
+async def test_requests_after_a_refused_name_are_ignored(
     client: Client, other: Client, operation: str
 ) -> None:
     # 2.1: it could as well be a part of the name
@@ -86,7 +86,7 @@ async def test_nothing_behind_such_a_name_is_carried_out(
 
 
 @pytest.mark.parametrize(("listener", "nil"), [("document", NIL), ("reference", REFERENCE_NIL)])
-async def test_nil_as_the_dialect_has_it(edge: LiveEdge, listener: str, nil: bytes) -> None:
+async def test_nil_depends_on_the_dialect(edge: LiveEdge, listener: str, nil: bytes) -> None:
     # 2.2: a client tells by the first five characters; nil is no MQID
     client = await edge.client(listener)
     await client.send(tmq.encode_open(b"nobody's"))
@@ -97,7 +97,7 @@ async def test_nil_as_the_dialect_has_it(edge: LiveEdge, listener: str, nil: byt
     assert not await client.close_queue(nil)
 
 
-async def test_open_is_a_matter_of_the_connection(edge: LiveEdge, client: Client, other: Client) -> None:
+async def test_open_queues_belong_to_the_connection(edge: LiveEdge, client: Client, other: Client) -> None:
     # 2.3
     mqid = await client.queue(b"q")
     assert not await other.enq(mqid, b"x")
@@ -108,7 +108,7 @@ async def test_open_is_a_matter_of_the_connection(edge: LiveEdge, client: Client
     assert edge.refusals()["mqid_not_open"] == 4
 
 
-async def test_closed_is_not_usable_until_opened_again(client: Client) -> None:
+async def test_closed_mqid_is_unusable_until_reopened(client: Client) -> None:
     # 2.3
     mqid = await client.queue(b"q")
     assert await client.close_queue(mqid)
@@ -120,7 +120,7 @@ async def test_closed_is_not_usable_until_opened_again(client: Client) -> None:
     assert not await client.enq(mqid, b"opened twice is closed once")
 
 
-async def test_a_queue_that_is_gone_is_not_usable(client: Client, other: Client) -> None:
+async def test_deleted_queue_is_unusable(client: Client, other: Client) -> None:
     # 2.3: only while it exists
     mqid = await client.queue(b"q")
     assert await other.delete(b"q")
@@ -129,13 +129,13 @@ async def test_a_queue_that_is_gone_is_not_usable(client: Client, other: Client)
     assert await client.select(mqid) == tmq.UNUSABLE
 
 
-async def test_an_mqid_in_upper_case_is_another(client: Client) -> None:
+async def test_mqid_is_case_sensitive(client: Client) -> None:
     # 2.2: 64 lower-case digits
     mqid = await client.queue(b"q")
     assert not await client.enq(mqid.upper(), b"x")
 
 
-async def test_only_so_many_queues_are_open_on_a_connection(make_edge: MakeEdge) -> None:
+async def test_open_queues_are_limited(make_edge: MakeEdge) -> None:
     # 7.4: refused, counted; closing one makes room
     edge = await make_edge(max_open_queues=2)
     client = await edge.client()

@@ -1,4 +1,4 @@
-"""docs/tmq.md's table of differences from the original server: its column of Penstock is what Penstock answers."""
+"""Test the column of Penstock in docs/tmq.md's table of differences from the original server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.tmq_original.table import parsed, replaced, table
 PAGE = Path(__file__).parents[2] / "docs" / "tmq.md"
 
 
-async def test_the_page_has_what_penstock_answers_to_each_call(make_edge: MakeEdge) -> None:
+async def test_document_lists_the_replies_to_each_call(make_edge: MakeEdge) -> None:
     edge = await make_edge(eof_grace_s=0.1)
     ours = await asyncio.to_thread(answers, edge.places["reference"], CALLS)
     page = PAGE.read_text()

@@ -1,4 +1,4 @@
-"""Transactions as on the author's own server: the default of a reference listener (tmq.md 5.7)."""
+"""Test transactions as on the author's own server, the default of a reference listener (tmq.md 5.7)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def ready(edge: LiveEdge, count: int) -> bool:
     return bool((await edge.stats("q"))["ready"] == count)
 
 
-async def test_a_disconnect_returns_what_the_transaction_took(edge: LiveEdge, client: Client) -> None:
+async def test_disconnect_returns_the_transactions_messages(edge: LiveEdge, client: Client) -> None:
     # the conversation of the original's test client: it puts inside the transaction, takes all, and is gone
     assert await client.create(b"q")
     assert await client.open(b"q") == Q
@@ -45,14 +45,12 @@ async def test_a_disconnect_returns_what_the_transaction_took(edge: LiveEdge, cl
 
 
 @pytest.mark.parametrize("end", ["te", "ta"])
-async def test_an_end_outside_a_transaction_is_answered_0(client: Client, end: str) -> None:
+async def test_te_outside_a_transaction_is_answered_0(client: Client, end: str) -> None:
     assert await getattr(client, end)()
 
 
 @pytest.mark.parametrize("end", [tmq.encode_te, tmq.encode_ta], ids=["te", "ta"])
-async def test_an_end_before_an_unknown_code_is_answered_and_the_connection_closed(
-    client: Client, end: Callable[[Dialect], bytes]
-) -> None:
+async def test_te_before_an_unknown_code_is_answered(client: Client, end: Callable[[Dialect], bytes]) -> None:
     await client.queue(b"q")
     await client.put(Q, b"1")
     await client.ts()
@@ -61,7 +59,7 @@ async def test_an_end_before_an_unknown_code_is_answered_and_the_connection_clos
     assert await client.rest() == b"\0"
 
 
-async def test_a_second_ts_is_answered_0_and_forgets_nothing(client: Client, other: Client) -> None:
+async def test_second_ts_is_answered_0_and_keeps_the_transaction(client: Client, other: Client) -> None:
     await client.queue(b"q")
     await other.open(b"q")
     await client.put(Q, b"1", b"2")
@@ -73,7 +71,7 @@ async def test_a_second_ts_is_answered_0_and_forgets_nothing(client: Client, oth
     assert await other.drain(Q) == [b"1", b"2"]
 
 
-async def test_an_enq_is_visible_at_once_and_stays_after_ta(client: Client, other: Client) -> None:
+async def test_enq_is_visible_at_once_and_survives_ta(client: Client, other: Client) -> None:
     await client.queue(b"q")
     await other.open(b"q")
     assert await client.ts()
@@ -105,7 +103,7 @@ async def test_te_settles(edge: LiveEdge, client: Client) -> None:
     assert (await edge.stats("q"))["ready"] == 1
 
 
-async def test_a_transaction_has_no_bound_and_no_time_limit(make_edge: MakeEdge) -> None:
+async def test_original_transaction_has_no_limits(make_edge: MakeEdge) -> None:
     edge = await make_edge(transaction={"time_limit_s": 0.01, "max_operations": 1, "max_bytes": 1})
     client = await edge.client("reference")
     await client.queue(b"q")
@@ -123,7 +121,7 @@ async def test_a_transaction_has_no_bound_and_no_time_limit(make_edge: MakeEdge)
     assert await client.drain(Q) == await client.drain(mqid) == []
 
 
-async def test_a_te_that_the_store_does_not_answer_is_not_answered(
+async def test_te_without_a_reply_of_the_store_is_not_answered(
     own_server: Server, make_edge: MakeEdge
 ) -> None:
     # 7.2: and what it was to settle is settled once the store is back
@@ -143,7 +141,7 @@ async def test_a_te_that_the_store_does_not_answer_is_not_answered(
     assert (await edge.stats("q"))["acked"] == 1
 
 
-async def test_a_te_that_has_come_in_is_done_by_a_drain(own_server: Server, make_edge: MakeEdge) -> None:
+async def test_received_te_is_committed_during_a_drain(own_server: Server, make_edge: MakeEdge) -> None:
     edge = await make_edge(own_server.url)
     client = await edge.client("reference")
     await client.queue(b"q")
@@ -163,7 +161,7 @@ async def test_a_te_that_has_come_in_is_done_by_a_drain(own_server: Server, make
 # the choice
 
 
-async def test_a_reference_listener_may_be_atomic(make_edge: MakeEdge) -> None:
+async def test_reference_listener_may_be_atomic(make_edge: MakeEdge) -> None:
     atomic = {"port": 0, "dialect": "reference", "transactions": "atomic"}
     edge = await make_edge(listeners={"reference": atomic})
     client = await edge.client("reference")
@@ -177,6 +175,6 @@ async def test_a_reference_listener_may_be_atomic(make_edge: MakeEdge) -> None:
     assert await client.select(Q) == 1
 
 
-def test_a_document_listener_is_always_atomic() -> None:
+def test_document_listener_is_always_atomic() -> None:
     with pytest.raises(ValueError, match="transactions: original needs dialect: reference"):
         TmqSettings.model_validate({"listeners": {"document": {"port": 0, "transactions": "original"}}})

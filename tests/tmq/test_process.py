@@ -1,4 +1,4 @@
-"""The edge as a program: one process or several, its pages, its way out, its death."""
+"""Test the edge as a process: with workers, health pages, drain and kills."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def counted(program: EdgeProgram, operation: str, result: str, number: int
     return await program.sample("penstock_requests_total", operation=operation, result=result) == number
 
 
-async def test_sigterm_gives_back_what_is_leased(
+async def test_sigterm_returns_leased_messages(
     server: Server, tmp_path: Path, tools: Store, make_edge: MakeEdge
 ) -> None:
     # 5.4, 6.1: nothing waits for a time limit, the next process has it all
@@ -115,7 +115,7 @@ async def test_sigterm_gives_back_what_is_leased(
     assert await client.drain(Q) == [b"1", b"2", b"3"]
 
 
-async def test_a_killed_worker_loses_nothing_and_is_started_again(
+async def test_killed_worker_loses_nothing_and_is_restarted(
     server: Server, tmp_path: Path, tools: Store
 ) -> None:
     # 5.4, 6.1: kill -9 of one of two; what it held goes back once it is known to be dead
@@ -139,7 +139,7 @@ async def test_a_killed_worker_loses_nothing_and_is_started_again(
         assert len(await spread_over(program, 2)) == 2
 
 
-async def test_a_killed_edge_loses_nothing(
+async def test_killed_edge_loses_nothing(
     server: Server, tmp_path: Path, tools: Store, make_edge: MakeEdge
 ) -> None:
     # 5.4, 6.1: its only process; what was answered is in the store, what was not settled comes again

@@ -1,4 +1,4 @@
-"""Every refusal is counted by its reason, and logged once for each connection and reason (tmq.md 7.4, 7.5)."""
+"""Test that refusals are counted by reason, and logged once per connection and reason (tmq.md 7.4, 7.5)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TWICE = 2
         ("no_transaction", "ta", lambda _: TA, 1),
     ],
 )
-async def test_a_refused_request(
+async def test_refused_request_fails(
     make_edge: MakeEdge, reason: str, operation: str, request_of: Callable[[bytes], bytes], reply_bytes: int
 ) -> None:
     # 7.4, 7.5: each time one more in the counters, the first time a line in the log
@@ -54,7 +54,7 @@ async def test_a_refused_request(
     assert line.__dict__["conn"]
 
 
-async def test_refusals_of_create_and_the_kit_have_names_of_their_own(make_edge: MakeEdge) -> None:
+async def test_refusals_have_their_own_reasons(make_edge: MakeEdge) -> None:
     # 7.4: a listener that lets some in must not be mixed up with a CREATE that is not allowed
     edge = await make_edge(create={"allowed": False})
     client = await edge.client()
@@ -83,7 +83,7 @@ async def test_inside_a_transaction(make_edge: MakeEdge) -> None:
     assert await client.drain(near) == [b"1", b"2"]
 
 
-async def test_each_connection_has_its_own_line(edge: LiveEdge, client: Client, other: Client) -> None:
+async def test_each_connection_is_listed(edge: LiveEdge, client: Client, other: Client) -> None:
     # 7.4
     for peer in (client, other, client, other):
         assert not await peer.enq(NOBODY, b"x")
@@ -91,7 +91,7 @@ async def test_each_connection_has_its_own_line(edge: LiveEdge, client: Client, 
     assert len(edge.log.events("refused", reason="mqid_not_open")) == TWICE
 
 
-async def test_no_message_is_ever_in_the_log(edge: LiveEdge, client: Client) -> None:
+async def test_messages_are_never_logged(edge: LiveEdge, client: Client) -> None:
     # 7.4: reasons and peers, never what was sent
     secret = b"s3cr3t-payload"
     mqid = await client.queue(b"q")
@@ -103,7 +103,7 @@ async def test_no_message_is_ever_in_the_log(edge: LiveEdge, client: Client) -> 
     assert not [line for line in edge.log.lines if secret.decode() in str(line.__dict__)]
 
 
-async def test_tls_at_a_plain_port_is_named(edge: LiveEdge, client: Client) -> None:
+async def test_tls_at_a_plain_port_has_its_own_reason(edge: LiveEdge, client: Client) -> None:
     await client.send(client_hello())
     assert await client.ended() == "fin"
     assert edge.refusals() == {"tls_at_a_plain_port": 1}

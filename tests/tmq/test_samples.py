@@ -1,4 +1,4 @@
-"""What the edge's process tells the store of itself and of its queues (docs/store.md, Samples)."""
+"""Test the edge's samples in the store (docs/store.md, Samples)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.live import until
 from tests.tmq.conftest import MakeEdge
 
 
-async def test_an_edge_tells_of_its_connections_and_queues_without_being_asked(make_edge: MakeEdge) -> None:
+async def test_edge_reports_its_connections_and_queues_in_samples(make_edge: MakeEdge) -> None:
     edge = await make_edge(store={"sample_s": 0.05})
     client, other = await edge.client(), await edge.client()
     mqid = await client.queue(b"q")

@@ -1,4 +1,4 @@
-"""Work on whole queues goes beside the loop of requests, and whoever asked is told its end."""
+"""Test requests on whole queues, which run beside the loop."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ async def outcome(service: TmqService, work: Awaitable[Any]) -> Any:
     return told[0]
 
 
-async def test_its_result_is_told(service: TmqService) -> None:
+async def test_result_of_the_commit_is_reported(service: TmqService) -> None:
     async def work() -> str:
         return "done"
 
     assert await outcome(service, work()) == "done"
 
 
-async def test_a_look_that_takes_too_long_has_done_nothing(service: TmqService) -> None:
+async def test_slow_read_of_the_store_fails_without_effect(service: TmqService) -> None:
     told: list[Any] = []
     service.background.run_read(asyncio.Event().wait(), told.append)
     await until(lambda: told)
     assert isinstance(told[0], StoreUnavailable)
 
 
-async def test_a_refusal_of_the_store_is_told(service: TmqService) -> None:
+async def test_refusal_of_the_store_is_reported(service: TmqService) -> None:
     async def work() -> None:
         raise QueueUnknown
 
     assert isinstance(await outcome(service, work()), QueueUnknown)
 
 
-async def test_what_takes_too_long_has_an_unknown_outcome(service: TmqService) -> None:
+async def test_slow_request_has_an_unknown_outcome(service: TmqService) -> None:
     # 7.2
     assert isinstance(await outcome(service, asyncio.Event().wait()), OutcomeUnknown)
 
 
-async def test_a_fault_of_ours_is_counted_logged_and_told(
+async def test_internal_error_is_counted_and_logged(
     service: TmqService, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work() -> None:
@@ -71,7 +71,7 @@ async def test_a_fault_of_ours_is_counted_logged_and_told(
     assert [getattr(line, "action", None) for line in caplog.records] == ["queue_work_failed"]
 
 
-async def test_nobody_is_told_after_the_end(service: TmqService) -> None:
+async def test_no_callback_after_the_end(service: TmqService) -> None:
     told: list[Any] = []
     begun = asyncio.Event()
 

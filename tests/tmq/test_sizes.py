@@ -1,4 +1,4 @@
-"""How large a message may be, exactly (tmq.md 7.1)."""
+"""Test the limits of messages (tmq.md 7.1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def head(mqid: bytes, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 65_537, MIB])
-async def test_up_to_1_mib_it_comes_back_as_it_was(client: Client, size: int) -> None:
+async def test_message_up_to_1_mib_is_unchanged(client: Client, size: int) -> None:
     # 7.1
     mqid = await client.queue(b"q")
     body = bytes(range(256)) * (size // 256) + bytes(size % 256)
@@ -31,7 +31,7 @@ async def test_up_to_1_mib_it_comes_back_as_it_was(client: Client, size: int) ->
 
 
 @pytest.mark.parametrize("size", [MIB + 1, 16 * MIB])
-async def test_up_to_16_mib_it_is_read_and_fails(
+async def test_message_up_to_16_mib_is_skipped_and_fails(
     edge: LiveEdge, client: Client, other: Client, size: int
 ) -> None:
     # 7.1: answered once the body has gone by; never held; what follows is the next request
@@ -51,7 +51,7 @@ async def test_up_to_16_mib_it_is_read_and_fails(
 
 
 @pytest.mark.parametrize("size", [16 * MIB + 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
-async def test_above_it_is_closed_after_the_answer(
+async def test_message_above_16_mib_fails_and_closes_the_connection(
     edge: LiveEdge, client: Client, other: Client, size: int
 ) -> None:
     # 7.1: nothing that follows is read; a negative length is, read unsigned, at least 2 GiB
@@ -70,7 +70,7 @@ async def test_in_the_reference_failed_is_1(edge: LiveEdge) -> None:
     assert await client.rest() == b"\1"
 
 
-async def test_the_bound_is_a_setting(make_edge: MakeEdge) -> None:
+async def test_limit_of_unsettled_replies_is_a_setting(make_edge: MakeEdge) -> None:
     # 7.1
     edge = await make_edge(max_message_bytes=10)
     client = await edge.client()
@@ -80,14 +80,14 @@ async def test_the_bound_is_a_setting(make_edge: MakeEdge) -> None:
     assert await client.drain(mqid) == [bytes(10)]
 
 
-async def test_too_large_for_a_queue_nobody_opened(edge: LiveEdge, client: Client) -> None:
+async def test_too_large_message_for_an_unopened_queue(edge: LiveEdge, client: Client) -> None:
     # 7.1: the size is judged first, the body still goes by
     await client.send(head(b"0" * 64, MIB + 1) + bytes(MIB + 1) + b"\6")
     assert await client.read(2) == FAILED + b"\1"
     assert edge.refusals()["message_too_large"] == 1
 
 
-async def test_too_large_settles_nothing(edge: LiveEdge, client: Client, other: Client) -> None:
+async def test_too_large_message_settles_nothing(edge: LiveEdge, client: Client, other: Client) -> None:
     # 6.1: it is complete, but it is not valid
     mqid = await client.queue(b"q")
     await client.put(mqid, b"1")
@@ -104,7 +104,7 @@ async def other_sees(other: Client, mqid: bytes, count: int) -> bool:
     return await other.select(mqid) == count
 
 
-async def test_too_large_inside_a_transaction(client: Client) -> None:
+async def test_too_large_message_inside_a_transaction(client: Client) -> None:
     # 7.1, 5.2: that request fails, the transaction goes on
     mqid = await client.queue(b"q")
     assert await client.ts()
@@ -115,7 +115,7 @@ async def test_too_large_inside_a_transaction(client: Client) -> None:
     assert await client.drain(mqid) == [b"1", b"2"]
 
 
-async def test_all_open_transactions_together_are_bounded(make_edge: MakeEdge) -> None:
+async def test_memory_of_all_transactions_is_limited(make_edge: MakeEdge) -> None:
     # 5.2, 7.3: what transactions keep is held of the peers' input like everything else
     edge = await make_edge(budget=5 * MIB)
     clients = [await edge.client() for _ in range(4)]
@@ -135,7 +135,7 @@ async def test_all_open_transactions_together_are_bounded(make_edge: MakeEdge) -
     assert len(await others[0].drain(mqid)) == 3
 
 
-async def test_all_unfinished_bodies_together_are_bounded(make_edge: MakeEdge) -> None:
+async def test_memory_of_unfinished_bodies_is_limited(make_edge: MakeEdge) -> None:
     # 7.3: who holds most has to go, the others are unharmed
     edge = await make_edge(budget=3 * MIB)
     clients = [await edge.client() for _ in range(6)]

@@ -1,4 +1,4 @@
-"""Peers that do not read (tmq.md 7.3)."""
+"""Test peers that do not read (tmq.md 7.3)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def all_back(edge: LiveEdge, count: int) -> bool:
     return bool((await edge.stats("q"))["ready"] == count)
 
 
-async def test_a_peer_that_does_not_read_holds_little_memory_and_is_closed(make_edge: MakeEdge) -> None:
+async def test_peer_that_does_not_read_is_closed_with_bounded_memory(make_edge: MakeEdge) -> None:
     # 7.3: however much it has asked for; what it was to be given goes back
     edge = await make_edge(listeners=SMALL_BUFFER)
     await filled(edge, 100, MIB)
@@ -60,7 +60,7 @@ async def test_a_peer_that_does_not_read_holds_little_memory_and_is_closed(make_
 MOST = 400 << 10  # eight that are held up, with more than 64 KiB each, are beyond it
 
 
-async def test_all_that_peers_do_not_read_is_bounded(make_edge: MakeEdge) -> None:
+async def test_unread_output_is_limited(make_edge: MakeEdge) -> None:
     # 7.3: who holds most has to go, and its messages go back; the others get theirs once they read
     edge = await make_edge(listeners=PATIENT, output=MOST)
     reader = await filled(edge, 80, MIB)
@@ -86,7 +86,7 @@ async def leased_by_nobody(edge: LiveEdge) -> bool:
     return bool((await edge.stats("q"))["in_flight"] == 0)
 
 
-async def test_its_requests_are_not_read_either(make_edge: MakeEdge) -> None:
+async def test_blocked_connection_is_not_read(make_edge: MakeEdge) -> None:
     # 7.3: and when it reads again it is answered, every request in its order
     edge = await make_edge(listeners=PATIENT)
     client = await deaf(edge)
@@ -111,7 +111,7 @@ def blocked(edge: LiveEdge) -> int:
     return sum(connection.is_blocked() for connection in edge.connections())
 
 
-async def test_what_was_sent_behind_large_answers_has_its_turn(make_edge: MakeEdge) -> None:
+async def test_requests_after_large_replies_are_answered(make_edge: MakeEdge) -> None:
     # 7.3, 1.2: held up in the middle of what was sent ahead, and not for ever
     edge = await make_edge(listeners=PATIENT)
     await filled(edge, 24, MIB)
@@ -132,7 +132,7 @@ async def test_what_was_sent_behind_large_answers_has_its_turn(make_edge: MakeEd
     assert [await client.message() for _ in range(2)] == [b"new", None]
 
 
-async def test_its_wait_is_not_the_time_of_its_requests(make_edge: MakeEdge) -> None:
+async def test_waiting_for_the_client_is_not_request_time(make_edge: MakeEdge) -> None:
     """Else PenstockSlowRequests sounded for each client that reads slowly"""
     edge = await make_edge(listeners=PATIENT)
     await filled(edge, 12, MIB)
@@ -169,7 +169,7 @@ async def test_others_are_served_meanwhile(make_edge: MakeEdge) -> None:
     assert sorted(body[:1] for body in found if body) == [bytes([number]) for number in range(36)]
 
 
-async def test_a_slow_reader_is_not_closed_as_long_as_bytes_move(make_edge: MakeEdge) -> None:
+async def test_slow_reader_is_not_closed(make_edge: MakeEdge) -> None:
     # 7.3: it takes longer than the limit, and there is always some progress
     edge = await make_edge(listeners=SMALL_BUFFER)
     await filled(edge, 12, MIB)
@@ -183,7 +183,7 @@ async def test_a_slow_reader_is_not_closed_as_long_as_bytes_move(make_edge: Make
     assert not edge.refusals()["write_timeout"]
 
 
-async def test_while_we_do_not_read_an_unfinished_request_is_not_late(make_edge: MakeEdge) -> None:
+async def test_timeout_does_not_apply_while_reading_is_paused(make_edge: MakeEdge) -> None:
     # 7.3: the count begins anew when the server reads again
     edge = await make_edge(listeners=PATIENT, request_timeout_s=0.6)
     await filled(edge, 8, MIB)

@@ -1,4 +1,4 @@
-"""The store stands still, its connections open: what is answered, what is not, and how much waits (tmq.md 7.2, 7.3)."""
+"""Test a store that stops responding: replies, time-outs and limits (tmq.md 7.2, 7.3)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_stopped_and_continued(edge: LiveEdge, own_server: Server) -> None
     assert None in found_out, "what had been sent was answered without being known"
 
 
-async def test_each_request_on_a_stopped_store(edge: LiveEdge, own_server: Server) -> None:
+async def test_requests_fail_while_the_store_is_stopped(edge: LiveEdge, own_server: Server) -> None:
     """7.2: closed unanswered once the request timeout is over; what was answered as failed was not done"""
     dnq, te, create, delete, select, opener, witness = [await edge.client() for _ in range(7)]
     for client in (dnq, te, select, witness):
@@ -81,7 +81,7 @@ async def free(edge: LiveEdge) -> bool:
     return bool((await edge.stats("q"))["in_flight"] == 0)
 
 
-async def test_what_waits_is_bounded(own_server: Server, make_edge: MakeEdge) -> None:
+async def test_pending_requests_are_limited(own_server: Server, make_edge: MakeEdge) -> None:
     """7.3: beyond the bound no client is read any more, and all is answered once the store goes on"""
     # with its usual, long times: nothing is given up meanwhile
     edge = await make_edge(own_server.url, store={"max_pending_bytes": 2 * MIB})

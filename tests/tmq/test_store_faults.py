@@ -1,4 +1,4 @@
-"""The store is away, full, read-only or empty: never an OK for what is not stored (tmq.md 7.2)."""
+"""Test a store that is away, full, read-only or empty: no success without storage (tmq.md 7.2)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_killed_and_back(edge: LiveEdge, own_server: Server) -> None:
     assert edge.refusals()["store_unavailable"] >= 1
 
 
-async def test_a_transaction_over_a_restart(edge: LiveEdge, own_server: Server) -> None:
+async def test_transaction_across_a_restart(edge: LiveEdge, own_server: Server) -> None:
     """5.3: leases and buffered messages live through the death of the store"""
     client = await edge.client()
     mqid = await client.queue(b"q")
@@ -103,7 +103,7 @@ async def has_grown(edge: LiveEdge, size: int) -> bool:
     return bool((await edge.stats("q"))["added"] >= size)
 
 
-async def test_a_transaction_that_the_store_has_no_room_for(edge: LiveEdge, own_server: Server) -> None:
+async def test_transaction_fails_if_the_store_is_full(edge: LiveEdge, own_server: Server) -> None:
     """5.3, 7.2: fails as a whole, and what it had taken is back"""
     client = await edge.client()
     await client.queue(b"q")
@@ -144,7 +144,7 @@ async def accepted(client: Client, mqid: bytes) -> bool:
     return await client.enq(mqid, b"one more")
 
 
-async def test_a_store_that_may_evict(edge: LiveEdge, own_server: Server) -> None:
+async def test_store_with_eviction_is_refused(edge: LiveEdge, own_server: Server) -> None:
     """7.2: it would lose messages, so it gets none"""
     client = await edge.client()
     mqid = await client.queue(b"q")

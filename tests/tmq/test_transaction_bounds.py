@@ -1,4 +1,4 @@
-"""The bounds of a transaction, exactly, and what its end finds out (tmq.md 5.2-5.4)."""
+"""Test the limits of a transaction (tmq.md 5.2-5.4)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_sixteen_messages_of_1_mib_are_16_mib(client: Client) -> None:
     assert [body[:1] for body in await client.drain(mqid)] == [*(bytes([n]) for n in range(16)), b""]
 
 
-async def test_what_is_taken_counts_too(make_edge: MakeEdge) -> None:
+async def test_dnqs_count_as_operations(make_edge: MakeEdge) -> None:
     # 5.2: the DNQ that would exceed it fails, its message stays where it was
     edge = await make_edge(transaction={"max_bytes": 1_000})
     client, other = await edge.client(), await edge.client()
@@ -50,7 +50,7 @@ async def test_what_is_taken_counts_too(make_edge: MakeEdge) -> None:
     assert await client.drain(mine) == [bytes(100)]
 
 
-async def test_what_was_too_much_is_at_the_front_again_after_an_abort(make_edge: MakeEdge) -> None:
+async def test_messages_beyond_the_limit_are_at_the_front_after_an_abort(make_edge: MakeEdge) -> None:
     # 5.2, 5.4
     edge = await make_edge(transaction={"max_bytes": 100})
     client = await edge.client()
@@ -63,7 +63,7 @@ async def test_what_was_too_much_is_at_the_front_again_after_an_abort(make_edge:
     assert await client.drain(mqid) == bodies
 
 
-async def test_empty_answers_are_operations(make_edge: MakeEdge) -> None:
+async def test_empty_replies_count_as_operations(make_edge: MakeEdge) -> None:
     # 5.2
     edge = await make_edge(transaction={"max_operations": 3})
     client = await edge.client()
@@ -76,7 +76,7 @@ async def test_empty_answers_are_operations(make_edge: MakeEdge) -> None:
     assert await client.drain(mqid) == [b"1"]
 
 
-async def test_the_next_transaction_begins_with_nothing(make_edge: MakeEdge) -> None:
+async def test_next_transaction_begins_empty(make_edge: MakeEdge) -> None:
     # 5.2
     edge = await make_edge(transaction={"max_operations": 2})
     client = await edge.client()
@@ -89,7 +89,7 @@ async def test_the_next_transaction_begins_with_nothing(make_edge: MakeEdge) -> 
     assert await client.select(mqid) == 4
 
 
-async def test_a_thousand_taken_from_many_queues_at_once(edge: LiveEdge, client: Client) -> None:
+async def test_thousand_messages_from_many_queues(edge: LiveEdge, client: Client) -> None:
     # 5.3: one atomic step
     queues = [await client.queue(b"%d" % n) for n in range(20)]
     target = await client.queue(b"target")
@@ -104,7 +104,7 @@ async def test_a_thousand_taken_from_many_queues_at_once(edge: LiveEdge, client:
     assert [await client.select(mqid) for mqid in (*queues, target)] == [0] * 20 + [20]
 
 
-async def test_at_most_once_is_for_takes_outside_transactions(edge: LiveEdge, client: Client) -> None:
+async def test_at_most_once_applies_outside_transactions(edge: LiveEdge, client: Client) -> None:
     # 5.4, 6.1: in a transaction a message is leased whatever the queue's document says, and an abort brings it back
     await edge.declare("once", delivery=Delivery.AT_MOST_ONCE)
     mqid = await client.queue(b"once")
@@ -128,7 +128,7 @@ async def hasty(own_server: Server, make_edge: MakeEdge) -> LiveEdge:
 
 
 @pytest.mark.parametrize("end", ["te", "ta"])
-async def test_a_message_that_comes_after_the_time_limit(
+async def test_message_taken_after_the_time_limit_is_returned(
     hasty: LiveEdge, own_server: Server, end: str
 ) -> None:
     # 5.4: that DNQ fails and its message goes back at once: it is not this connection's
@@ -147,7 +147,7 @@ async def test_a_message_that_comes_after_the_time_limit(
     assert await client.drain(mine) == [b"1", b"2"]
 
 
-async def test_the_time_stops_once_te_has_begun(hasty: LiveEdge, own_server: Server) -> None:
+async def test_time_limit_ends_with_te(hasty: LiveEdge, own_server: Server) -> None:
     # 5.4: the store takes longer than the limit, and TE is done all the same
     client = await hasty.client()
     mqid = await client.queue(b"q")
@@ -164,7 +164,7 @@ async def test_the_time_stops_once_te_has_begun(hasty: LiveEdge, own_server: Ser
     assert not hasty.refusals()["transaction_time_limit"]
 
 
-async def test_the_limit_is_each_transactions_own(hasty: LiveEdge) -> None:
+async def test_limit_applies_to_each_transaction(hasty: LiveEdge) -> None:
     # 5.4: after TA or TE the next one has its full time
     client = await hasty.client()
     mqid = await client.queue(b"q")

@@ -1,4 +1,4 @@
-"""Transactions (tmq.md 5)."""
+"""Test transactions (tmq.md 5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.tmq.live import LiveEdge
 # 5.1
 
 
-async def test_one_transaction_a_connection_and_each_has_its_own(client: Client, other: Client) -> None:
+async def test_each_connection_has_one_transaction(client: Client, other: Client) -> None:
     """5.1"""
     assert not await client.te()
     assert not await client.ta()
@@ -23,7 +23,7 @@ async def test_one_transaction_a_connection_and_each_has_its_own(client: Client,
     assert await other.ta()
 
 
-async def test_create_delete_open_and_close_are_not_part_of_it(client: Client, other: Client) -> None:
+async def test_requests_on_whole_queues_are_not_transactional(client: Client, other: Client) -> None:
     """5.1"""
     assert await client.ts()
     assert await client.create(b"outside")
@@ -39,7 +39,7 @@ async def test_create_delete_open_and_close_are_not_part_of_it(client: Client, o
 # 5.2
 
 
-async def test_what_is_put_is_seen_by_nobody_until_the_end(client: Client, other: Client) -> None:
+async def test_enqs_are_invisible_until_te(client: Client, other: Client) -> None:
     """5.2"""
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
     assert await client.ts()
@@ -51,7 +51,7 @@ async def test_what_is_put_is_seen_by_nobody_until_the_end(client: Client, other
     assert await other.dnq(theirs) == b"hidden"
 
 
-async def test_what_is_taken_is_nobody_elses(client: Client, other: Client) -> None:
+async def test_taken_message_is_not_delivered_to_others(client: Client, other: Client) -> None:
     """5.2"""
     mine, theirs = await client.queue(b"q"), await other.queue(b"q")
     await client.put(mine, b"1", b"2")
@@ -64,7 +64,7 @@ async def test_what_is_taken_is_nobody_elses(client: Client, other: Client) -> N
     assert await other.dnq(theirs) is None
 
 
-async def test_the_operation_beyond_a_thousand_fails(client: Client) -> None:
+async def test_operation_above_1000_fails(client: Client) -> None:
     """5.2"""
     mqid = await client.queue(b"q")
     assert await client.ts()
@@ -78,7 +78,7 @@ async def test_the_operation_beyond_a_thousand_fails(client: Client) -> None:
     assert await client.select(mqid) == 1000
 
 
-async def test_the_octets_of_a_transaction_are_bounded(make_edge: MakeEdge) -> None:
+async def test_octets_of_a_transaction_are_limited(make_edge: MakeEdge) -> None:
     """5.2, with a smaller bound"""
     edge = await make_edge(transaction={"max_bytes": 1000})
     client = await edge.client()
@@ -94,7 +94,7 @@ async def test_the_octets_of_a_transaction_are_bounded(make_edge: MakeEdge) -> N
 # 5.3
 
 
-async def test_all_queues_or_none(edge: LiveEdge, client: Client, other: Client) -> None:
+async def test_commit_applies_to_all_queues_or_none(edge: LiveEdge, client: Client, other: Client) -> None:
     """5.3: one full queue dooms the whole"""
     await edge.declare("small", max_length=1)
     source, small, large = (
@@ -120,7 +120,7 @@ async def test_all_queues_or_none(edge: LiveEdge, client: Client, other: Client)
     assert await other.drain(await other.queue(b"large")) == [b"c"]
 
 
-async def test_room_that_the_transaction_itself_makes_counts(edge: LiveEdge, client: Client) -> None:
+async def test_space_freed_by_the_transaction_counts(edge: LiveEdge, client: Client) -> None:
     """5.3: a full queue, one message taken and one put"""
     await edge.declare("full", max_length=1)
     mqid = await client.queue(b"full")
@@ -132,7 +132,7 @@ async def test_room_that_the_transaction_itself_makes_counts(edge: LiveEdge, cli
     assert await client.drain(mqid) == [b"new"]
 
 
-async def test_a_deleted_queue_dooms_the_whole(edge: LiveEdge, client: Client, other: Client) -> None:
+async def test_deleted_queue_fails_the_transaction(edge: LiveEdge, client: Client, other: Client) -> None:
     """5.3, 5.6: also when a queue of the same name exists again"""
     mqid, kept = await client.queue(b"doomed"), await client.queue(b"kept")
     assert await client.ts()
@@ -145,7 +145,7 @@ async def test_a_deleted_queue_dooms_the_whole(edge: LiveEdge, client: Client, o
     assert await other.drain(await other.queue(b"kept")) == []
 
 
-async def test_a_lost_lease_dooms_the_whole(edge: LiveEdge, client: Client, other: Client) -> None:
+async def test_lost_lease_fails_the_transaction(edge: LiveEdge, client: Client, other: Client) -> None:
     """5.3: the queue was emptied behind the transaction's back"""
     mqid, kept = await client.queue(b"q"), await client.queue(b"kept")
     await client.put(mqid, b"taken")
@@ -158,7 +158,7 @@ async def test_a_lost_lease_dooms_the_whole(edge: LiveEdge, client: Client, othe
     assert edge.refusals()["queue_unknown"] > 0
 
 
-async def test_an_empty_transaction_succeeds(client: Client) -> None:
+async def test_empty_transaction_succeeds(client: Client) -> None:
     """5.3"""
     assert await client.ts()
     assert await client.te()
@@ -167,7 +167,7 @@ async def test_an_empty_transaction_succeeds(client: Client) -> None:
 # 5.5, 5.6
 
 
-async def test_a_queue_of_another_domain_cannot_join(edge: LiveEdge, client: Client) -> None:
+async def test_queue_of_another_domain_is_refused(edge: LiveEdge, client: Client) -> None:
     """5.5"""
     far: Queue = await edge.declare("far", domain="elsewhere")
     assert far.domain == "elsewhere"
@@ -195,7 +195,7 @@ async def test_handles_of_a_deleted_queue_stay_unusable(client: Client, other: C
     assert await client.drain(mqid) == [b"kept"]
 
 
-async def test_a_return_to_a_deleted_queue_is_dropped(client: Client, other: Client) -> None:
+async def test_return_to_a_deleted_queue_is_dropped(client: Client, other: Client) -> None:
     """5.6"""
     mqid = await client.queue(b"q")
     await client.put(mqid, b"old")

@@ -1,4 +1,4 @@
-"""Peers that do not finish a request, and those that say nothing (tmq.md 7.3)."""
+"""Test peers that do not finish a request, and silent peers (tmq.md 7.3)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Q = tmq.mqid_of(b"q")
     ],
     ids=["code", "name", "name_too_long", "mqid", "body", "body_too_large", "length"],
 )
-async def test_an_unfinished_request_is_closed_after_its_time(make_edge: MakeEdge, beginning: bytes) -> None:
+async def test_unfinished_request_times_out(make_edge: MakeEdge, beginning: bytes) -> None:
     # 7.3: counted from its first byte; a body being thrown away too
     edge = await make_edge(request_timeout_s=0.3)
     client = await edge.client()
@@ -39,7 +39,7 @@ async def test_an_unfinished_request_is_closed_after_its_time(make_edge: MakeEdg
     assert edge.refusals() == {"request_timeout": 1}
 
 
-async def test_the_time_is_not_per_byte(make_edge: MakeEdge) -> None:
+async def test_timeout_is_not_per_byte(make_edge: MakeEdge) -> None:
     # 7.3: one byte now and then does not help; 100 who try harm nobody
     edge = await make_edge(request_timeout_s=0.6)
     other = await edge.client()
@@ -65,7 +65,7 @@ async def trickle(client: Client, request: bytes) -> None:
     raise AssertionError("it was let finish")
 
 
-async def test_each_request_has_the_whole_time(make_edge: MakeEdge) -> None:
+async def test_timeout_begins_with_each_request(make_edge: MakeEdge) -> None:
     # 7.3: slow, but within it, as often as one likes
     edge = await make_edge(request_timeout_s=0.8)
     client = await edge.client()
@@ -101,7 +101,7 @@ async def test_idle_between_requests_is_allowed(make_edge: MakeEdge) -> None:
     assert edge.refusals() == {"queue_exists": 1}
 
 
-async def test_the_connection_beyond_the_limit_is_refused(make_edge: MakeEdge) -> None:
+async def test_connection_beyond_the_limit_is_refused(make_edge: MakeEdge) -> None:
     # others are unharmed
     edge = await make_edge(listeners={"document": {"port": 0, "max_connections": 2}})
     first, second = await edge.client(), await edge.client()

@@ -37,7 +37,7 @@ async def test_byte_by_byte(edge: LiveEdge, vector: Vector) -> None:
 
 
 @pytest.mark.parametrize("vector", [v for v in VECTORS if not v.has_lone_five], ids=lambda v: v.name)
-async def test_the_whole_conversation_and_fin_sent_ahead(edge: LiveEdge, vector: Vector) -> None:
+async def test_pipelined_conversation_with_fin(edge: LiveEdge, vector: Vector) -> None:
     # tmq.md 1.2, 6.1: replies come in the order of the requests; after a half-close every one, then the server's FIN
     client = await edge.client(vector.dialect)
     await client.send(*(exchange.send for exchange in vector.conversation))

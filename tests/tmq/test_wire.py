@@ -1,4 +1,4 @@
-"""Requests, replies and their order (tmq.md 1.2, 3.2-3.4, 4, 7.6)."""
+"""Test requests, replies and their order (tmq.md 1.2, 3.2-3.4, 4, 7.6)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_every_other_code_closes_the_connection(edge: LiveEdge, listener: 
     assert edge.refusals() == {"unknown_code": len(unknown)}
 
 
-async def test_what_came_before_it_is_carried_out_and_answered(client: Client, other: Client) -> None:
+async def test_requests_before_a_violation_are_answered(client: Client, other: Client) -> None:
     # 3.2: what comes behind it is not
     mqid = await client.queue(b"q")
     await client.send(
@@ -50,7 +50,7 @@ async def test_what_came_before_it_is_carried_out_and_answered(client: Client, o
 
 
 @pytest.mark.parametrize("listener", ["document", "reference"])
-async def test_a_request_that_fin_cuts_short_is_not_carried_out(edge: LiveEdge, listener: str) -> None:
+async def test_truncated_request_is_not_executed(edge: LiveEdge, listener: str) -> None:
     # 3.3: those before it are answered
     client, other = await edge.client(listener), await edge.client(listener)
     mqid = await client.queue(b"q")
@@ -65,7 +65,7 @@ async def test_a_request_that_fin_cuts_short_is_not_carried_out(edge: LiveEdge, 
 
 
 @pytest.mark.parametrize("dialect", Dialect)
-async def test_how_each_operation_says_that_it_failed(edge: LiveEdge, dialect: Dialect) -> None:
+async def test_failure_reply_of_each_operation(edge: LiveEdge, dialect: Dialect) -> None:
     # 3.4, 4.1, 4.3: in the reference CLOSE of an unknown MQID and DELETE are answered too
     client = await edge.client(dialect.value)
     nobody = tmq.mqid_of(b"nobody")
@@ -85,7 +85,7 @@ async def test_how_each_operation_says_that_it_failed(edge: LiveEdge, dialect: D
         assert await client.read(len(failed)) == failed, request
 
 
-async def test_the_reference_differs_in_what_4_1_says(edge: LiveEdge) -> None:
+async def test_reference_dialect_differs_as_in_4_1(edge: LiveEdge) -> None:
     # 4.1: TS 6, TE 7, TA 8; ENQ 0 done; SELECT an i32; and 5.7
     client = await edge.client("reference")
     mqid = await client.queue(b"q")
@@ -145,7 +145,7 @@ async def test_replies_come_in_the_order_of_the_requests(client: Client) -> None
             assert await client.read(len(reply)) == reply, (number, request)
 
 
-async def test_an_enq_is_done_before_the_delete_behind_it(edge: LiveEdge, client: Client) -> None:
+async def test_enq_is_done_before_a_later_delete(edge: LiveEdge, client: Client) -> None:
     # 1.2: also when the way to the store is full of others' messages
     busy = [await edge.client() for _ in range(6)]
     for crowd in busy:

@@ -59,9 +59,9 @@ def test_a_name_is_within_the_time_of_a_request(tmp_path: Path) -> None:
                 await store.put(queue, b"one", b"two", b"three")
                 await until(lambda: store.counted("failed") == 3)
                 assert names.asked == {NAME}
-                assert sum(each.name == "look-up" for each in threading.enumerate()) == 1
+                assert sum(each.name == "resolver" for each in threading.enumerate()) == 1
                 names.speak(**{NAME: "127.0.0.1"})
-                await until(lambda: not any(each.name == "look-up" for each in threading.enumerate()))
+                await until(lambda: not any(each.name == "resolver" for each in threading.enumerate()))
                 await store.put(queue, b"four")
                 await until(lambda: store.counted("exported") == 1)
 
@@ -97,7 +97,7 @@ def test_an_edge_ends_while_it_hangs(tmp_path: Path) -> None:
 
 async def test_who_hurries_waits_for_no_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     """An edge that is told to end a second time; what waits is dropped, and counted."""
-    monkeypatch.setattr("services.kit.tracing.recorder.LAST_S", 3600.0)
+    monkeypatch.setattr("services.kit.tracing.recorder.FLUSH_TIMEOUT_S", 3600.0)
     heard = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:

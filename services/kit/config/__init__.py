@@ -1,4 +1,4 @@
-"""Settings of a process: layers of defaults, file, environment and flags, with their secrets.
+"""Settings of a process: layers of defaults, file, environment and flags, and secrets.
 
 It only reads settings: their meaning belongs to the packages that use them.
 """

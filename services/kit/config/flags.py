@@ -1,4 +1,4 @@
-"""Flags of edges, as somebody gave them on a command line."""
+"""Turn the flags of edges on a command line into settings."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from services.kit.config.layers import SettingPath, Tree, merge, nested
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A setting of an edge that has a flag of its own beside `--set`, on every command line that serves the edge."""
+    """A flag for one setting of an edge, on every command line that serves the edge."""
 
-    name: str  # "--neighbour"; no other edge and no command may have the same
-    field: str  # the path of the setting below `edges.<name>`, with dots
-    metavar: str  # what stands for the value in the help
+    name: str  # "--neighbour"; unique among all edges and commands
+    field: str  # dotted path of the setting below `edges.<name>`
+    metavar: str  # placeholder of the value in the help
     help: str
-    repeatable: bool = False  # given several times, the values make a list
+    repeatable: bool = False  # may be given several times; the values make a list
 
 
 @dataclass(frozen=True, slots=True)
 class GivenFlag:
-    """A flag and its values: one, or with a repeatable flag as many as there were."""
+    """A flag on a command line and its values: one, or several of a repeatable flag."""
 
     edge: str
     flag: Flag
@@ -29,20 +29,20 @@ class GivenFlag:
 
     @property
     def path(self) -> SettingPath:
-        """Of the setting."""
+        """Return the path of the setting."""
         return ("edges", self.edge, *self.flag.field.split("."))
 
     @property
     def words(self) -> list[str]:
-        """The same for another command line."""
+        """Return the arguments that give the same flag on another command line."""
         return [f"{self.flag.name}={value}" for value in self.values]
 
 
 def tree_of(given: Sequence[GivenFlag]) -> Tree:
-    """Nested as in the file. Values are text, as from the environment: the settings know what they mean.
+    """Return the flags as a tree of settings, with text values as from the environment.
 
-    A repeatable flag's empty values are left out: a script may say `--neighbour "$N"` where there is none, and the list
-    is empty then, whatever the file says.
+    Empty values of a repeatable flag are dropped: a script may pass `--neighbour "$N"` with an empty N, and the list is
+    then empty, whatever the file says.
     """
     tree: Tree = {}
     for one in given:
@@ -52,5 +52,5 @@ def tree_of(given: Sequence[GivenFlag]) -> Tree:
 
 
 def names_of(given: Sequence[GivenFlag]) -> dict[SettingPath, str]:
-    """Which flag said what stands at a path."""
+    """Return the flag that set each path."""
     return {one.path: one.flag.name for one in given}

@@ -1,4 +1,4 @@
-"""The layers that settings come from, and plain words about what is wrong with them."""
+"""Read the layers of settings, and describe errors in them with their origin."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from services.kit.config.secret import SECRET_FAULT, is_secret
 from services.outside.document import BadDocument, read_yaml
 from services.outside.url import mask_input
 
-BAD_DOCUMENT = "bad_document"  # the label of a file that cannot be read as YAML
+BAD_DOCUMENT = "bad_document"  # error label of a file that is not YAML
 PREFIX = "PENSTOCK_"
 SEPARATOR = "__"
 LONGEST_SHOWN = 80  # characters of a bad value
 _NAME = re.compile(r"[A-Za-z0-9_.-]*=?")  # the rest may be a secret
-_BEGINNING = re.compile(r"^(Input|String) should")  # of pydantic's own messages
+_BEGINNING = re.compile(r"^(Input|String) should")  # of pydantic's messages
 
 Tree = dict[str, Any]
 SettingPath = tuple[str, ...]  # the path of a setting
 
-MAX_SECONDS = 604_800.0  # a week: a longer time in the settings is a slip of the pen
+MAX_SECONDS = 604_800.0  # a week: longer times are typing errors
 
 
 class SettingsError(Exception):
-    """Settings that cannot be used: one line for each fault. A program that gets it exits with status 2."""
+    """Unusable settings: one line per error. A program exits with status 2."""
 
     def __init__(self, lines: list[str], label: str = "bad_settings") -> None:
         super().__init__("\n".join(lines))
@@ -42,19 +42,22 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """What each source says, the strongest first."""
+    """The settings of each source, the strongest first."""
 
     flags: Mapping[str, Any]
     environment: Mapping[str, Any]
     file: Mapping[str, Any]
     file_name: str
-    flag_names: Mapping[SettingPath, str] = field(default_factory=dict)  # of what a flag of its own said
+    flag_names: Mapping[SettingPath, str] = field(
+        default_factory=dict
+    )  # of settings with a flag of their own
 
     def merged(self) -> Tree:
+        """Return all layers as one tree."""
         return merge(merge(dict(self.file), self.environment), self.flags)
 
     def origin(self, path: SettingPath) -> str | None:
-        """Who said what stands at `path`."""
+        """Return the source that sets `path`: the flag, the variable or the file; None for a default."""
         if _has(self.flags, path):
             return self.flag_names.get(path, "the command line")
         if _has(self.environment, path):
@@ -64,7 +67,7 @@ class Layers:
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Mappings are merged, however deep; anything else in `above` replaces what is below."""
+    """Merge mappings recursively; any other value in `above` replaces the value below."""
     result = dict(below)
     for key, value in above.items():
         under = result.get(key)
@@ -75,7 +78,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 
 
 def read_file(path: Path) -> Tree:
-    """The mapping in a YAML file; an empty section may be left empty. Raises SettingsError."""
+    """Return the mapping in a YAML file; empty sections are allowed. Raises SettingsError."""
     try:
         documents = [each for each in read_yaml(path.read_bytes()) if each is not None]
     except OSError as error:
@@ -93,10 +96,10 @@ def read_file(path: Path) -> Tree:
 
 
 def read_environment(model: type[BaseSettings]) -> Tree:
-    """PENSTOCK_<SECTION>__<FIELD>, and REDIS_URL for store.url. Raises SettingsError.
+    """Read PENSTOCK_<SECTION>__<FIELD>, and REDIS_URL for store.url. Raises SettingsError.
 
-    Other names with the prefix may be anybody's (Kubernetes sets PENSTOCK_PORT for a Service of that name), but
-    one with our separator is meant for us, and a wrong section in it is told.
+    Other variables with the prefix are ignored: Kubernetes sets PENSTOCK_PORT for a Service named penstock. A name with
+    our separator is meant for us, so an unknown section in it is an error.
     """
     sections = model.model_fields
     unknown = [name for name in os.environ if SEPARATOR in name and _section(name) not in (None, *sections)]
@@ -105,16 +108,16 @@ def read_environment(model: type[BaseSettings]) -> Tree:
         raise SettingsError([f"{name}: unknown section; allowed: {allowed}" for name in sorted(unknown)])
     source = EnvSettingsSource(model)
     try:
-        said = source()
+        found = source()
     except (pydantic_settings.SettingsError, RecursionError):
         raise SettingsError([*_unreadable(source)]) from None
     if url := os.environ.get("REDIS_URL"):
-        said = merge({"store": {"url": url}}, said)
-    return said
+        found = merge({"store": {"url": url}}, found)
+    return found
 
 
 def _unreadable(source: EnvSettingsSource) -> Iterator[str]:
-    """Yield a line for each variable that cannot be read. Its value may be a secret, and is not shown."""
+    """Yield an error for each variable that is not JSON. Its value may be a secret and is not shown."""
     for name in sorted(os.environ):
         if not name.startswith(PREFIX):
             continue
@@ -130,7 +133,7 @@ def _unreadable(source: EnvSettingsSource) -> Iterator[str]:
 
 
 def read_flags(pairs: Sequence[str]) -> Tree:
-    """`edges.tmq.workers=4`: a path and a value written as in the file. Raises SettingsError."""
+    """Parse settings such as `edges.tmq.workers=4`; values are written as in the file. Raises SettingsError."""
     tree: Tree = {}
     for pair in pairs:
         path, equals, text = pair.partition("=")
@@ -141,7 +144,7 @@ def read_flags(pairs: Sequence[str]) -> Tree:
 
 
 def nested(path: Sequence[str], value: Any) -> Tree:
-    """A tree in which nothing stands but `value`, at `path`."""
+    """Return a tree with only `value`, at `path`."""
     for name in reversed(path):
         value = {name: value}
     tree: Tree = value
@@ -149,7 +152,7 @@ def nested(path: Sequence[str], value: Any) -> Tree:
 
 
 def _flag_value(text: str) -> Any:
-    """`8080`, `off`, `[a, b]`; but `::` and `redis://host` are text, whatever YAML makes of them."""
+    """Parse YAML such as `8080`, `off` or `[a, b]`; `::` and `redis://host` are text."""
     try:
         value = next(iter(read_yaml(text)), None)
     except BadDocument:
@@ -172,19 +175,16 @@ def _has(tree: Any, path: SettingPath) -> bool:
 def describe_errors(
     error: ValidationError, model: type[BaseModel], layers: Layers | None, under: SettingPath = ()
 ) -> list[str]:
-    """A line for each fault: the field, what is wrong, what is allowed, and who said it."""
-    return [_line(fault["type"], fault, model, layers, under) for fault in error.errors(include_url=False)]
+    """Return a line per error: the setting, what is wrong, what is allowed, and the source of the value."""
+    return [_line(fault, model, layers, under) for fault in error.errors(include_url=False)]
 
 
-def _line(
-    kind: str, fault: Mapping[str, Any], model: type[BaseModel], layers: Layers | None, under: SettingPath
-) -> str:
+def _line(fault: Mapping[str, Any], model: type[BaseModel], layers: Layers | None, under: SettingPath) -> str:
     inner = tuple(str(part) for part in fault["loc"])
     path = (*under, *inner)
-    said_by = next((origin for origin in _origins(layers, path)), None)
-    return f"{'.'.join(map(_in_one_line, path))}: {_wrong(kind, fault, model, inner)}" + (
-        f" (from {said_by})" if said_by else ""
-    )
+    origin = next(_origins(layers, path), None)
+    source = f" (from {origin})" if origin else ""
+    return f"{'.'.join(map(_in_one_line, path))}: {_problem(fault, model, inner)}{source}"
 
 
 def _in_one_line(name: str) -> str:
@@ -192,13 +192,14 @@ def _in_one_line(name: str) -> str:
 
 
 def _origins(layers: Layers | None, path: SettingPath) -> Iterator[str]:
-    """Who said it, or else what it stands in (an item of a list has no origin of its own)."""
+    """Yield the source of a setting, or of the list or mapping that contains it."""
     for end in range(len(path), 0, -1):
         if layers is not None and (origin := layers.origin(path[:end])) is not None:
             yield origin
 
 
-def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: SettingPath) -> str:
+def _problem(fault: Mapping[str, Any], model: type[BaseModel], inner: SettingPath) -> str:
+    kind = fault["type"]
     if kind == "extra_forbidden":
         return f"unknown; allowed: {', '.join(_fields_at(model, inner[:-1]))}"
     if kind == "missing":
@@ -214,7 +215,7 @@ def _wrong(kind: str, fault: Mapping[str, Any], model: type[BaseModel], inner: S
 
 
 def _fields_at(model: type[BaseModel], inner: SettingPath) -> list[str]:
-    """The fields of the model at a place inside another one, through mappings, options and lists."""
+    """Return the fields of the model at a path, through mappings, unions and lists."""
     here: Any = model
     for name in inner:
         if isinstance(here, type) and issubclass(here, BaseModel):
@@ -229,5 +230,5 @@ def _fields_at(model: type[BaseModel], inner: SettingPath) -> list[str]:
 
 
 def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """By the name that a file uses."""
+    """Return the fields by their name in a file."""
     return {field.alias or name: field for name, field in model.model_fields.items()}

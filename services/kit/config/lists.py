@@ -1,4 +1,4 @@
-"""Lists in one text, as an environment variable holds them: `a:1,b:2`, or JSON."""
+"""Split lists written in one text, as in an environment variable: `a:1,b:2`, or JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LISTS = (list, tuple, set, frozenset)
 
 
 def split_lists(model: type[BaseModel], tree: Mapping[str, Any]) -> Tree:
-    """The same settings; where `model` wants a list, however deep, a text that says one is made that list."""
+    """Return the settings with each text split where `model` has a list, at any depth."""
     kinds = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     return {name: _split(kinds.get(name), value) for name, value in tree.items()}
 
@@ -35,7 +35,7 @@ def _split(kind: Any, value: Any) -> Any:
 
 
 def _read(text: str, lists: list[Any]) -> Any:
-    """JSON, else parts between commas if texts are wanted; anything else is left to the settings to refuse."""
+    """Parse JSON, else split at commas if the items are texts; leave anything else for validation to reject."""
     if text.startswith("["):
         try:
             return read_json(text)
@@ -46,7 +46,7 @@ def _read(text: str, lists: list[Any]) -> Any:
 
 
 def _options(kind: Any) -> list[Any]:
-    """What a type may be: the parts of a union, else itself; without annotations."""
+    """Return the members of a union, or the type itself, without annotations."""
     kind = _plain(kind)
     return [_plain(part) for part in get_args(kind)] if get_origin(kind) in (Union, UnionType) else [kind]
 

@@ -1,10 +1,10 @@
-"""Values that must not be shown: URLs with passwords, and whatever is named like a secret."""
+"""Mask secrets in settings: passwords in URLs, and fields with a secret's name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -16,12 +16,12 @@ _SECRET_NAME = re.compile(r"password|passphrase|secret|token|credential|^headers
 
 
 def is_secret(name: str) -> bool:
-    """Does a field of this name hold a secret?"""
+    """Return whether a field of this name holds a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def mask(value: Any, name: str = "") -> Any:
-    """The same data with `***` for every secret in it, however deep."""
+    """Return the data with `***` for every secret, at any depth."""
     if isinstance(value, Mapping):
         return {key: mask(inner, str(key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -31,81 +31,69 @@ def mask(value: Any, name: str = "") -> Any:
     return mask_url(value) if isinstance(value, str) else value
 
 
-class SecretUrl:
-    """A URL whose login and query show only where they are asked for, by `reveal`."""
+class _Secret:
+    """Base class of values that are shown only by `reveal`."""
 
-    __slots__ = ("_url",)
+    __slots__ = ("_value",)
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, value: str) -> None:
+        self._value = value
 
     def reveal(self) -> str:
-        return self._url
+        """Return the value itself."""
+        return self._value
 
     def __str__(self) -> str:
-        return mask_url(self._url)
+        return MASK
 
     def __repr__(self) -> str:
-        return f"SecretUrl({str(self)!r})"
+        return f"{type(self).__name__}({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SecretUrl) and other._url == self._url
+        return isinstance(other, type(self)) and other._value == self._value
 
     def __hash__(self) -> int:
-        return hash(self._url)
+        return hash(self._value)
 
     @classmethod
-    def _of(cls, value: object) -> SecretUrl:
-        if isinstance(value, SecretUrl):
+    def _of(cls, value: object) -> Self:
+        if isinstance(value, cls):
             return value
+        return cls(cls._checked(value))
+
+    @classmethod
+    def _checked(cls, value: object) -> str:
+        if not isinstance(value, str):
+            raise ValueError("must be a text")
+        return value
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Accept a text or an instance; serialize it masked."""
+        shown = core_schema.plain_serializer_function_ser_schema(str, when_used="json")
+        return core_schema.no_info_plain_validator_function(cls._of, serialization=shown)
+
+
+class SecretText(_Secret):
+    """A secret text."""
+
+    __slots__ = ()
+
+
+class SecretUrl(_Secret):
+    """A URL whose login and query are secret."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return mask_url(self._value)
+
+    @classmethod
+    def _checked(cls, value: object) -> str:
         try:
             if not isinstance(value, str):
                 raise BadUrl("must be a URL such as redis://user:password@host:6379/0")
             parse_url(value)
         except BadUrl as error:
             raise PydanticCustomError(SECRET_FAULT, "{why}", {"why": str(error)}) from None
-        return cls(value)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """From text, or one ready made; written out masked."""
-        shown = core_schema.plain_serializer_function_ser_schema(str, when_used="json")
-        return core_schema.no_info_plain_validator_function(cls._of, serialization=shown)
-
-
-class SecretText:
-    """A text that shows only where it is asked for, by `reveal`."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        return self._text
-
-    def __str__(self) -> str:
-        return MASK
-
-    def __repr__(self) -> str:
-        return f"SecretText({MASK})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SecretText) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-    @classmethod
-    def _of(cls, value: object) -> SecretText:
-        if isinstance(value, SecretText):
-            return value
-        if not isinstance(value, str):
-            raise ValueError("must be a text")
-        return cls(value)
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """From text, or one ready made; written out masked."""
-        shown = core_schema.plain_serializer_function_ser_schema(str, when_used="json")
-        return core_schema.no_info_plain_validator_function(cls._of, serialization=shown)
+        return value

@@ -1,4 +1,4 @@
-"""All settings of a process, in one frozen object: defaults < file < environment < flags."""
+"""Load the settings of a process into one frozen object: defaults < file < environment < flags."""
 
 from __future__ import annotations
 
@@ -44,66 +44,77 @@ DEFAULT_STORE = "redis://127.0.0.1:6379/0"
 
 
 class HasSettings(Protocol[SettingsT_co]):
-    """An edge, as far as its settings are concerned (`services.kit.edge.Edge`)."""
+    """The part of `services.kit.edge.Edge` that concerns settings."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Return the edge's key under `edges`."""
+
     @property
-    def settings(self) -> type[SettingsT_co]: ...
+    def settings(self) -> type[SettingsT_co]:
+        """Return the model of the edge's settings."""
+
     def known_names(self) -> list[str]:
         """Return the names of all edges, sorted."""
 
 
 class Section(BaseModel):
-    """Every section refuses what it does not know, and nothing changes after the start."""
+    """Base class of sections: unknown settings are rejected, and values are immutable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class StoreSettings(Section):
-    """Where the messages are."""
+    """The store of the messages."""
 
-    url: SecretUrl | None = Field(default=None, description="Redis or Valkey; none: `up` starts its own")
-    server: Path | None = Field(
-        default=None, description="server program for `up`; none: the one in the wheel"
+    url: SecretUrl | None = Field(
+        default=None, description="Redis or Valkey; default: `up` starts its own server"
     )
-    data_dir: Path = Field(default=Path("penstock-data"), description="where the own server keeps its data")
+    server: Path | None = Field(
+        default=None, description="server program for `up`; default: the one in the wheel"
+    )
+    data_dir: Path = Field(
+        default=Path("penstock-data"), description="data directory of the server that `up` starts"
+    )
 
 
 class HealthSettings(Section):
-    """Where /metrics, /healthz and /readyz are."""
+    """The server of /metrics, /healthz and /readyz."""
 
-    host: str = Field(default="127.0.0.1", description="address to bind; 0.0.0.0: all; :: takes IPv4 too")
-    port: int = Field(default=9161, ge=0, le=65535, description="0: any free one, named in the log")
+    host: str = Field(default="127.0.0.1", description="address to bind; 0.0.0.0: all; :: accepts IPv4 too")
+    port: int = Field(default=9161, ge=0, le=65535, description="0: any free port, named in the log")
     may_move: ClassVar[bool] = False
 
 
 class MovableHealthSettings(HealthSettings):
-    """The same, where no layer sets the port: any free one replaces it if another program has it."""
+    """Health settings whose port no layer sets: if it is in use, any free port replaces it."""
 
     may_move: ClassVar[bool] = True
 
 
 class LogSettings(Section):
-    """What is logged, to standard error."""
+    """Logging, to standard error."""
 
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
-        default="INFO", description="and whatever is worse"
+        default="INFO", description="lowest level that is logged"
     )
     format: Literal["json", "text"] = Field(
-        default="json", description="one event a line, for programs or people"
+        default="json", description="one event per line, for programs or for people"
     )
 
 
 class MetricsSettings(Section):
-    """What /metrics tells of each queue, by name, beside what it tells of the process."""
+    """Metrics per queue."""
 
     queues: bool = Field(
         default=False,
-        description="what the process does with each queue: messages in, out, settled, refused, octets",
+        description="count messages in, out, settled and refused, and octets, per queue",
     )
     max_queues: int = Field(
-        default=200, ge=1, le=10_000, description="so many have a name, the rest is summed up as `_other`"
+        default=200,
+        ge=1,
+        le=10_000,
+        description="queues with a label of their own; the rest is summed up as `_other`",
     )
     queue_latencies: bool = Field(
         default=False,
@@ -113,7 +124,7 @@ class MetricsSettings(Section):
 
 _HEADER = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*", re.ASCII)
 _VISIBLE = re.compile(r"[!-~]([ -~]*[!-~])?")
-_URL = re.compile(r"[!-~]+")  # what else would be escaped
+_URL = re.compile(r"[!-~]+")  # anything else would need escaping
 _COLLECTOR = "http://collector:4318"
 
 
@@ -123,40 +134,40 @@ class TracingSettings(Section):
     endpoint: SecretUrl | None = Field(
         default=None,
         description="the collector, as http://host:4318; /v1/traces is appended to its path, as OpenTelemetry does "
-        "for OTEL_EXPORTER_OTLP_ENDPOINT; none: nothing is traced",
+        "for OTEL_EXPORTER_OTLP_ENDPOINT; default: tracing is off",
     )
     traces_endpoint: SecretUrl | None = Field(
         default=None,
         description="instead of `endpoint`: the whole URL, used as it is, as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     )
     ratio: float = Field(
-        default=1.0, ge=0, le=1, description="how many of the messages that bring no context begin a trace"
+        default=1.0, ge=0, le=1, description="share of the messages without trace context that begin a trace"
     )
     most_per_s: float = Field(
-        default=50.0, gt=0, le=100_000, description="traces begun a second at most, in each process"
+        default=50.0, gt=0, le=100_000, description="maximum traces begun per second, in each process"
     )
     most_followed_per_s: float = Field(
         default=2000.0,
         gt=0,
         le=100_000,
-        description="messages a second at most that are in a trace already and traced on, in each process",
+        description="maximum messages per second of existing traces that are traced on, in each process",
     )
     headers: dict[str, SecretText] = Field(
-        default={}, description="sent with every request, as a token; secret"
+        default={}, description="headers of every request, such as a token; secret"
     )
     ca: Path | None = Field(
         default=None,
-        description="PEM file of authorities, root or intermediate ones, in place of the machine's",
+        description="PEM file of CA certificates (root or intermediate) instead of the system's",
     )
     queue: int = Field(
-        default=4096, ge=1, le=1_000_000, description="spans that wait; beyond it they are dropped"
+        default=4096, ge=1, le=1_000_000, description="maximum spans that wait; more are dropped"
     )
-    batch: int = Field(default=256, ge=1, le=10_000, description="spans in one request at most")
+    batch: int = Field(default=256, ge=1, le=10_000, description="maximum spans in one request")
     interval_s: float = Field(
-        default=1.0, gt=0, le=MAX_SECONDS, description="how long a span waits for others"
+        default=1.0, gt=0, le=MAX_SECONDS, description="how long spans are collected for one request"
     )
     timeout_s: float = Field(
-        default=5.0, gt=0, le=MAX_SECONDS, description="for one request, tried again or not"
+        default=5.0, gt=0, le=MAX_SECONDS, description="for one request, with all its retries"
     )
 
     @field_validator("endpoint", "traces_endpoint", mode="before")
@@ -177,18 +188,19 @@ class TracingSettings(Section):
     @field_validator("headers")
     @classmethod
     def _can_be_sent(cls, headers: dict[str, SecretText]) -> dict[str, SecretText]:
-        """Here, where no value is shown: whatever cannot send them says what they are."""
+        """Reject headers that HTTP cannot send. Done here because this error does not show their values."""
         for name, value in headers.items():
             if not _HEADER.fullmatch(name):
-                raise ValueError("a header's name has letters, digits and hyphens")
+                raise ValueError("a header's name must consist of letters, digits and hyphens")
             if not _VISIBLE.fullmatch(value.reveal()):
                 raise ValueError(
-                    f"the value of {name} has visible characters of ASCII and no line end behind them"
+                    f"the value of {name} must consist of visible ASCII characters, without a line end"
                 )
         return headers
 
     @property
     def is_on(self) -> bool:
+        """Return whether a collector is set."""
         return self.endpoint is not None or self.traces_endpoint is not None
 
     @model_validator(mode="after")
@@ -196,37 +208,37 @@ class TracingSettings(Section):
         if self.batch > self.queue:
             raise ValueError("batch must be at most queue")
         if self.endpoint is not None and self.traces_endpoint is not None:
-            raise ValueError("give endpoint or traces_endpoint, not both")
+            raise ValueError("set endpoint or traces_endpoint, not both")
         return self
 
 
 class DrainSettings(Section):
-    """The way out after SIGTERM: a pod's grace period must be longer than the three together."""
+    """Shutdown after SIGTERM. A pod's grace period must be longer than the sum of the three."""
 
     grace_s: float = Field(
-        default=0.0, ge=0, le=MAX_SECONDS, description="keep serving, unready, while endpoints drain"
+        default=0.0, ge=0, le=MAX_SECONDS, description="keep serving, unready, while load balancers notice"
     )
     spread_s: float = Field(
-        default=2.0, ge=0, le=MAX_SECONDS, description="over which many sessions are asked to end"
+        default=2.0, ge=0, le=MAX_SECONDS, description="time over which sessions are asked to end"
     )
     timeout_s: float = Field(
-        default=30.0, ge=0, le=MAX_SECONDS, description="after which what is left is reset"
+        default=30.0, ge=0, le=MAX_SECONDS, description="time to wait for sessions; then they are reset"
     )
 
 
 class LimitsSettings(Section):
-    """Bounds of a whole process group."""
+    """Limits of a process and its workers together."""
 
     max_input_bytes: int = Field(
-        default=256 << 20, ge=1 << 20, description="unfinished input and what open transactions keep, in all"
+        default=256 << 20, ge=1 << 20, description="total of unfinished input and of open transactions"
     )
     max_output_bytes: int = Field(
-        default=256 << 20, ge=1 << 20, description="replies that clients do not read, in all"
+        default=256 << 20, ge=1 << 20, description="total of replies that clients do not read"
     )
 
 
 class GlobalSettings(BaseSettings):
-    """What `penstock.yaml` may hold. Made by `load`; the edges' own parts are checked by `edge`."""
+    """The content of `penstock.yaml`. Made by `load`; the settings of an edge are checked by `edge`."""
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", env_prefix="PENSTOCK_", env_nested_delimiter="__"
@@ -253,43 +265,42 @@ class GlobalSettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The layers are put together by `load`, which also knows which of them said what."""
+        """Use no sources of pydantic: `load` merges the layers, and knows the origin of each value."""
         return (init_settings,)
 
     @property
     def store_url(self) -> str:
-        """With its password."""
+        """Return the store's URL, with its password."""
         return self.store.url.reveal() if self.store.url is not None else DEFAULT_STORE
 
     def edge(self, edge: HasSettings[SettingsT_co]) -> SettingsT_co:
-        """Return an edge's own settings: its defaults, and over them what stands under its name.
+        """Return an edge's settings: its section merged over its defaults.
 
-        Raises SettingsError, also for a name that no edge has.
+        Raises SettingsError, also for sections of unknown edges.
         """
         self._refuse_unknown_edges(edge)
         try:
             defaults = _own_defaults(edge.settings.model_validate({}))
-        except ValidationError:  # something has no default: then the settings must say it
+        except ValidationError:  # a setting without a default must be set
             defaults = {}
         try:
-            said = split_lists(edge.settings, self.edges.get(edge.name, {}))
-            return edge.settings.model_validate(merge(defaults, said))
+            own = split_lists(edge.settings, self.edges.get(edge.name, {}))
+            return edge.settings.model_validate(merge(defaults, own))
         except ValidationError as error:
             raise SettingsError(
                 describe_errors(error, edge.settings, self._layers, ("edges", edge.name))
             ) from None
 
     def section(self, model: type[SectionT], name: str, given: Mapping[str, Any]) -> SectionT:
-        """A section that its own model checks, and over it what a command was given: `given` replaces each field that
-        it names. Raises SettingsError."""
-        said = {**split_lists(model, getattr(self, name)), **given}
+        """Return a section checked by its own model; `given` replaces fields of it. Raises SettingsError."""
+        values = {**split_lists(model, getattr(self, name)), **given}
         try:
-            return model.model_validate(said)
+            return model.model_validate(values)
         except ValidationError as error:
             raise SettingsError(describe_errors(error, model, self._layers, (name,))) from None
 
     def _refuse_unknown_edges(self, asked: HasSettings[BaseModel]) -> None:
-        """Raise SettingsError for a mistyped name: its settings would be ignored in silence."""
+        """Raise SettingsError for a section of an unknown edge, which would be ignored otherwise."""
         if self.edges.keys() <= {asked.name}:
             return
         known = asked.known_names()  # imports every edge
@@ -298,17 +309,16 @@ class GlobalSettings(BaseSettings):
             raise SettingsError(lines)
 
     def _unknown_edge(self, name: str, known: list[str]) -> str:
-        said_by = self.origin("edges", name)
-        return f"edges.{name}: unknown; allowed: {', '.join(known)}" + (
-            f" (from {said_by})" if said_by else ""
-        )
+        origin = self.origin("edges", name)
+        source = f" (from {origin})" if origin else ""
+        return f"edges.{name}: unknown; allowed: {', '.join(known)}{source}"
 
     def origin(self, *path: str) -> str | None:
-        """Who said what stands at `path`: the command line, a variable, the file; None for a default."""
+        """Return the source of a setting: the command line, a variable or the file; None for a default."""
         return self._layers.origin(path) if self._layers is not None else None
 
     def masked(self) -> dict[str, Any]:
-        """Everything, ready to be printed, with `***` for the secrets."""
+        """Return all settings as JSON, with `***` for secrets."""
         shown: dict[str, Any] = mask(self.model_dump(mode="json"))
         return shown
 
@@ -316,9 +326,9 @@ class GlobalSettings(BaseSettings):
 def load(
     file: Path | None = None, flags: Mapping[str, Any] | None = None, given: Sequence[GivenFlag] = ()
 ) -> GlobalSettings:
-    """Put the layers together. `flags` is nested like the file; over it stand the edges' own flags, `given`.
+    """Load and merge all layers. `flags` is a tree like the file; the edges' own flags, `given`, override it.
 
-    Without `file`, PENSTOCK_CONFIG names it, or it is `penstock.yaml` here if there is one. Raises SettingsError.
+    The default file is the one that PENSTOCK_CONFIG names, else `penstock.yaml` if it exists. Raises SettingsError.
     """
     named = os.environ.get("PENSTOCK_CONFIG")
     path = file or Path(named or DEFAULT_FILE)
@@ -334,12 +344,12 @@ def load(
         settings = GlobalSettings(**layers.merged())
     except ValidationError as error:
         raise SettingsError(describe_errors(error, GlobalSettings, layers)) from None
-    settings._layers = layers  # noqa: SLF001 - its own class method
+    settings._layers = layers  # noqa: SLF001 - of its own class
     return settings
 
 
 def _own_defaults(section: BaseModel) -> dict[str, Any]:
-    """Return what the types of the sections do not say by themselves, so that a section knows what was set."""
+    """Return the defaults that an edge sets for its sections, beyond those of the sections' types."""
     plain = type(section).model_construct()
     return {
         name: _own_defaults(value) if isinstance(value, BaseModel) else dumped

@@ -1,6 +1,6 @@
-"""Names are looked up, and TCP connections opened, with a time limit that holds.
+"""Resolve names and open TCP connections, within a time limit.
 
-It knows nothing of what is said over a connection.
+It knows no protocol above TCP.
 """
 
 from services.kit.dns.lookup import resolve

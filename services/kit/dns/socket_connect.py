@@ -1,6 +1,6 @@
-"""A TCP connection to an address, and nothing looked up on the way.
+"""Connect a TCP socket to an address without a lookup.
 
-Not `loop.sock_connect`: that of uvloop looks up addresses, too, as if they were names, and waits in line with them.
+`loop.sock_connect` is not used because uvloop resolves addresses like names, and waits for its lookups.
 """
 
 from __future__ import annotations
@@ -17,27 +17,25 @@ UNDER_WAY = (errno.EINPROGRESS, errno.EINTR)
 
 
 async def connect(sock: socket.socket, address: Address) -> None:
-    """Connects a TCP socket, which may be bound already; it is non-blocking from then on.
+    """Connect a TCP socket, which may be bound already, and make it non-blocking.
 
-    Who gives up waiting closes it. So does who gets an OSError, also for what is no address of the socket's family.
+    The caller closes it after an error or a cancellation. Raises OSError, also for an address of another family.
     """
-    socket.inet_pton(
-        sock.family, address[0]
-    )  # anything else `connect_ex` would look up, and all would wait for it
+    socket.inet_pton(sock.family, address[0])  # raises for a name, which `connect_ex` would resolve, blocking
     sock.setblocking(False)
     failure = sock.connect_ex(address)
     if failure in UNDER_WAY:
         await writable(sock)
         failure = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if not failure and sock.getsockname() == sock.getpeername():
-        # Nobody listens, and our own port was by chance the one called: TCP connects such a socket with itself.
+        # Our own port happened to be the one called, and nothing listens there: TCP connects the socket to itself.
         failure = errno.ECONNREFUSED
     if failure:
         raise OSError(failure, os.strerror(failure))
 
 
 async def writable(sock: socket.socket) -> None:
-    """Returns when it takes octets, or has failed. Nobody else waits for that at the same time."""
+    """Wait until the socket is writable or has failed. One caller at a time per socket."""
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
 

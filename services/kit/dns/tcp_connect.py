@@ -1,4 +1,4 @@
-"""From a name to a connected TCP socket, or to words that say why there is none."""
+"""Open a TCP connection to a host by name."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from services.kit.dns.socket_connect import Address, connect
 
 
 async def open_tcp(host: str, port: int, timeout_s: float) -> tuple[socket.socket, str]:
-    """A connected socket and the address at its other end.
+    """Return a connected socket and the peer's address.
 
-    All addresses of the name are tried in turn, and each gets its share of the time that is left: one that never
-    answers does not keep us from the next. Raises TimeoutError, other OSError, and UnicodeError for what is no name.
+    The addresses of the name are tried in turn, each with its share of the remaining time, so that one that never
+    answers leaves time for the next. Raises TimeoutError, other OSError, and UnicodeError for an invalid name.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + timeout_s
-    places = await _look_up(host, port, end, timeout_s)
+    addresses = await _resolve(host, port, end, timeout_s)
     failures: dict[str, str] = {}
-    for tried, (family, address) in enumerate(places):
+    for tried, (family, address) in enumerate(addresses):
         now = loop.time()
-        share_s = max(end - now, 0.0) / (len(places) - tried)
+        share_s = max(end - now, 0.0) / (len(addresses) - tried)
         try:
             async with asyncio.timeout_at(now + share_s):
                 return await _connected(family, address), address[0]
@@ -33,14 +33,14 @@ async def open_tcp(host: str, port: int, timeout_s: float) -> tuple[socket.socke
     raise _failure(failures)
 
 
-async def _look_up(host: str, port: int, end: float, timeout_s: float) -> list[ResolvedAddress]:
+async def _resolve(host: str, port: int, end: float, timeout_s: float) -> list[ResolvedAddress]:
     try:
         async with asyncio.timeout_at(end):
             return await resolve(host, port)
     except TimeoutError:
-        raise TimeoutError(f"the name was not looked up within {timeout_s:g} s") from None
+        raise TimeoutError(f"the name was not resolved within {timeout_s:g} s") from None
     except socket.gaierror as error:
-        raise OSError(f"the name cannot be looked up: {error.strerror}") from None
+        raise OSError(f"the name cannot be resolved: {error.strerror}") from None
 
 
 async def _connected(family: int, address: Address) -> socket.socket:
@@ -54,7 +54,7 @@ async def _connected(family: int, address: Address) -> socket.socket:
 
 
 def _failure(failures: dict[str, str]) -> OSError:
-    """failures: what was wrong with each address."""
+    """Return one error for the failures of all addresses."""
     texts = set(failures.values())
     text = texts.pop() if len(texts) == 1 else "; ".join(f"{at}: {why}" for at, why in failures.items())
     return TimeoutError(text) if all("within" in why for why in failures.values()) else OSError(text)

@@ -1,6 +1,6 @@
-"""Metrics of a process and what they are called, with the figures of queues.
+"""Metrics of a process and of queues.
 
-It counts what others report, and asks neither the store nor connections.
+It counts what others report, and reads neither the store nor connections.
 """
 
 from services.kit.metrics.build import Build, version

@@ -1,4 +1,4 @@
-"""Which Penstock this process is, for people and for Prometheus."""
+"""Report the version of Penstock, for people and for Prometheus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from services.kit.metrics.build_measures import INFO
 
 
 def version() -> str:
-    """As it was installed; '' for what was not."""
+    """Return the installed version; '' if the package is not installed."""
     try:
         return importlib.metadata.version("penstock")
     except importlib.metadata.PackageNotFoundError:
@@ -21,12 +21,13 @@ def version() -> str:
 
 
 class Build(Collector):
-    """So that whoever looks at metrics sees which pods an upgrade has reached."""
+    """The metric `penstock_build_info`: it shows which pods an upgrade has reached."""
 
     def __init__(self) -> None:
         self._version = version()
 
     def collect(self) -> Iterator[Metric]:
+        """Return the metric with the label `version`."""
         family = GaugeMetricFamily(INFO.name, INFO.text, labels=INFO.label_names)
         family.add_metric([self._version], 1.0)
         yield family

@@ -1,6 +1,6 @@
-"""Files of lines that one process appends to while others read: each line is a value of JSON.
+"""Read and write files of JSON lines, to which one process appends while others read.
 
-A disk that is full, or a signal that cannot be caught, cuts a line short, and the next one may stand right behind it.
+A full disk or SIGKILL may cut a line short, and the next line may follow it directly.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 
 
 def encode_line(value: object) -> bytes:
-    """Of arrays alone: no part of one is a value, so that what was cut short is known by it."""
+    """Encode an array. No prefix of an array is valid JSON, so lines that were cut short are detected."""
     return json.dumps(value).encode() + b"\n"
 
 
 def whole_lines(text: bytes) -> bytes:
-    """All but the last line if that has no end: it may be on its way."""
+    """Return the text without an unfinished last line."""
     return text[: text.rfind(b"\n") + 1]
 
 
 def parse_lines(text: bytes) -> Iterator[Any]:
-    """The values, without lines that were cut short."""
+    """Yield the values, except of lines that were cut short."""
     for line in whole_lines(text).splitlines():
         with contextlib.suppress(ValueError):
             yield json.loads(line)

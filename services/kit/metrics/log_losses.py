@@ -1,4 +1,4 @@
-"""What the text service's log has lost, as a metric: of one process that looks at it, as it is the same for all."""
+"""Export how many copies the text service's log has lost."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from services.kit.metrics import state_measures
 
 
 class LogLosses(Collector):
-    """`tell` the log's own count, from the first look on; one that falls is an older copy's, or another log's."""
+    """A counter of copies lost since the first `update`. A smaller count than before comes from another log."""
 
     def __init__(self) -> None:
         self._known: int | None = None
         self._lost = 0
 
     def update(self, copies_lost: int | None) -> None:
-        """None: nobody can look; what was known stays."""
+        """Take the log's own count; None leaves the counter as it is."""
         if copies_lost is None:
             return
         if self._known is not None:
@@ -26,5 +26,6 @@ class LogLosses(Collector):
         self._known = copies_lost
 
     def collect(self) -> Iterator[CounterMetricFamily]:
+        """Return the counter."""
         one = state_measures.COPIES_LOST
         yield CounterMetricFamily(one.name, one.text, self._lost)

@@ -1,8 +1,8 @@
-"""Prometheus metrics of one edge process: the base ones of the kit, and factories for the edge's own.
+"""Prometheus metrics of one edge process: the kit's own, and factories for those of the edge.
 
-Everything is made lazily, in the process that counts: with several workers prometheus_client must have been
-switched to its multiprocess mode (`share`) before the first metric is made. Hot paths keep the children that
-`requests` and `seconds` hand out, and count once for a run of requests.
+Metrics are made in the process that counts: with several workers, prometheus_client must be in multiprocess mode
+(`share`) before the first metric is made. Hot paths keep the children that `requests` and `seconds` return, and count
+once per run of requests.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from services.kit.metrics.queue_totals import NAMES, Done, Journal
 from services.kit.metrics.shared_names import SharedNames
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
-# Else each counter has a second series, of when it began: nobody asks for it.
+# Otherwise each counter has a second series, of its creation time.
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-Item = Mapping[str, Any]  # as JSON has it
-# What the process says to a question with these arguments. It is looked at item by item, while other work goes on, and
-# no further than there is room. Raises ValueError for arguments that are none.
+Item = Mapping[str, Any]  # JSON
+# Answers a request with these arguments. Items are consumed one by one, between other work, until the reply is full.
+# Raises ValueError for bad arguments.
 Topic = Callable[[Mapping[str, Any]], Iterable[Item]]
 
 
 class Latencies:
-    """Times of one kind of request since the last look: telling a histogram of each would cost more than a request."""
+    """Latencies of one operation since the last `publish`: one histogram call per request would be too slow."""
 
     __slots__ = ("_counts", "_seconds")
 
@@ -48,47 +48,47 @@ class Latencies:
         self._seconds = 0.0
 
     def note(self, seconds: float, number: int) -> None:
-        """`number` requests took so long, each."""
+        """Count `number` requests that took this long each."""
         self._counts[bisect_left(SECONDS_BUCKETS, seconds)] += number
         self._seconds += seconds * number
 
     def publish(self, histogram: Histogram) -> None:
-        """Adds them to a child of `Metrics.seconds` and begins anew.
+        """Add the latencies to a child of `Metrics.seconds`, and reset them.
 
-        prometheus_client has no public way to add many observations at once; a test holds us to its insides.
+        prometheus_client has no public API to add many observations at once; a test checks these internals.
         """
         counts, self._counts = self._counts, [0] * len(self._counts)
         seconds, self._seconds = self._seconds, 0.0
-        for bucket, number in zip(histogram._buckets, counts, strict=True):  # noqa: SLF001 - many observations at once
+        for bucket, number in zip(histogram._buckets, counts, strict=True):  # noqa: SLF001 - see above
             if number:
                 bucket.inc(number)
         if seconds:
-            histogram._sum.inc(seconds)  # noqa: SLF001 - many observations at once
+            histogram._sum.inc(seconds)  # noqa: SLF001 - see above
 
 
 class Traffic:
-    """Connections of a listener or dialler and their bytes: plain numbers, because every chunk counts here."""
+    """Connections of a listener or dialler and their bytes, as plain numbers: updated for every chunk."""
 
-    __slots__ = ("_told", "open", "opened", "received", "sent")
+    __slots__ = ("_published", "open", "opened", "received", "sent")
 
     def __init__(self) -> None:
         self.open = 0  # now
         self.opened = 0
         self.received = 0
         self.sent = 0
-        self._told = (0, 0)
+        self._published = (0, 0)
 
     def since(self) -> tuple[int, int]:
-        """Bytes received and sent since this was last asked."""
-        received, sent = self._told
-        self._told = (self.received, self.sent)
+        """Return the bytes received and sent since the last call."""
+        received, sent = self._published
+        self._published = (self.received, self.sent)
         return self.received - received, self.sent - sent
 
 
-class Figures(NamedTuple):
-    """What a process tells of itself in the store's samples (docs/store.md): all but `connections` since it began."""
+class ProcessCounters(NamedTuple):
+    """A process's counters since its start, for the store's samples (docs/store.md)."""
 
-    connections: int  # open now
+    connections: int  # currently open
     opened: int
     received_octets: int
     sent_octets: int
@@ -96,28 +96,29 @@ class Figures(NamedTuple):
 
 
 class StoreObserver:
-    """What the store is given: it counts refusals and alarms of the store, asks for the figures, and meters queues.
+    """The store's view of this process: counters of its events, this process's counters, topics and traces.
 
-    With the number 0 a counter is there from then on. It also says what the process is (`about`), and what it can be
-    asked (`topics`), and where its traces go.
+    Calling it with the number 0 exports a counter as 0.
     """
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self.topics: dict[str, Topic] = {}
         self.about: Callable[[], Mapping[str, Any]] = dict
-        self.recorder: object | None = None  # where traces go; None: nothing is traced
+        self.recorder: object | None = None  # of traces; None: tracing is off
 
     def __call__(self, reason: str, number: int) -> None:
+        """Count refusals or alarms of the store."""
         self._metrics.store_events.labels(self._metrics.edge, reason).inc(number)
 
     def took(self, seconds: float) -> None:
-        """The store answered a call so long after it was sent."""
+        """Count a call to the store that took this long."""
         self._metrics.store_calls.note(seconds, 1)
 
-    def figures(self) -> Figures:
+    def figures(self) -> ProcessCounters:
+        """Return this process's counters."""
         traffics = self._metrics.traffics
-        return Figures(
+        return ProcessCounters(
             sum(traffic.open for traffic in traffics),
             sum(traffic.opened for traffic in traffics),
             sum(traffic.received for traffic in traffics),
@@ -126,7 +127,7 @@ class StoreObserver:
         )
 
     def meter(self, ask: Callable[[], None]) -> Callable[[str, Done], None] | None:
-        """Who is to hear what is done with each queue; None: nobody is."""
+        """Return the function that takes each queue's counts, after `ask`; None if queues are not counted."""
         queues = self._metrics.queues
         return None if queues is None else queues.meter(ask)
 
@@ -160,13 +161,12 @@ class Metrics:
         self.queues: QueueMeter | None = None
         self.traffics: list[Traffic] = []  # of all listeners and diallers
         self.refused: collections.Counter[str] = collections.Counter()  # as `refusals`
-        # Every refusal and alarm of the store has its counter: to be given to the store as its observer.
         self.store_observer = StoreObserver(self)
         self.requests = functools.cache(self._request_counter)
         self.seconds = functools.cache(self._request_seconds)
 
     def meter_queues(self, most: int, *, latencies: bool) -> None:
-        """From now on metrics tell of each queue, too, of `most` by name. Before the store is made."""
+        """Export metrics per queue, with labels for `most` queues. Call it before the store is made."""
         shared = os.environ.get(_SHARED)
         if shared is None:
             self.queues = QueueMeter(self.edge, QueueNames(most), latencies=latencies)
@@ -177,42 +177,43 @@ class Metrics:
         self.queues = QueueMeter(self.edge, names, latencies=latencies, journal=journal)
 
     def counter(self, one: Measure) -> Counter:
-        """The first label is always `edge`."""
+        """Return a counter with the label `edge` and its own labels."""
         return Counter(one.name, one.text, ("edge", *one.label_names), registry=self.registry)
 
     def gauge(self, one: Measure) -> Gauge:
-        """The first label is always `edge`."""
+        """Return a gauge with the label `edge` and its own labels."""
         labels = ("edge", *one.label_names)
         return Gauge(one.name, one.text, labels, registry=self.registry, multiprocess_mode=one.merge)
 
     def histogram(self, one: Measure) -> Histogram:
-        """The first label is always `edge`."""
+        """Return a histogram with the label `edge` and its own labels."""
         labels = ("edge", *one.label_names)
         return Histogram(one.name, one.text, labels, registry=self.registry, buckets=one.buckets)
 
     def count_refusal(self, reason: str) -> None:
+        """Count a refused connection or request."""
         self.refused[reason] += 1
         self.refusals.labels(self.edge, reason).inc()
 
     def render(self) -> bytes:
-        """The text of /metrics; what is told of queues is as of the last `publish_queues`."""
+        """Return the text of /metrics; metrics of queues are those of the last `publish_queues`."""
         return generate_latest(self.registry)
 
     def publish_store_calls(self) -> None:
-        """What is told of how fast the store answers is up to date by then."""
+        """Update the histogram of calls to the store."""
         self.store_calls.publish(self._store_seconds)
 
     def publish_queues(self) -> None:
-        """What is told of each queue is up to date by then."""
+        """Update the metrics of queues."""
         if self.queues is not None:
             self.queues.publish()
 
     def _request_counter(self, operation: str, result: str) -> Counter:
-        """The child to keep: `metrics.requests("enq", "ok").inc(len(run))`. Cached as `requests`."""
+        """Return the child to keep, as `requests`: `metrics.requests("enq", "ok").inc(len(run))`."""
         return self._requests.labels(self.edge, operation, result)
 
     def _request_seconds(self, operation: str) -> Histogram:
-        """The child to keep: `metrics.seconds("enq").observe(0.003)`. Cached as `seconds`."""
+        """Return the child to keep, as `seconds`: `metrics.seconds("enq").observe(0.003)`."""
         return self._seconds.labels(self.edge, operation)
 
 
@@ -220,9 +221,9 @@ _SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def share(folder: Path) -> None:
-    """From now on the metrics made in this process, and in those it forks, live in files in `folder`.
+    """Keep the metrics of this process and its forked children in files in `folder`, from now on.
 
-    prometheus_client decides this when it is imported; it may have been imported long ago, so say it again.
+    prometheus_client reads the setting when it is imported, so it is applied again here.
     """
     os.environ[_SHARED] = str(folder)
     values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]

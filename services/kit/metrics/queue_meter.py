@@ -1,7 +1,7 @@
-"""What this process does with each queue, as metrics: only where `metrics.queues` is on (docs/metrics.md).
+"""Export what this process does with each queue, if `metrics.queues` is on (docs/metrics.md).
 
-The store counts it anyway, for its samples; here it is asked for when somebody scrapes, or now and then where that is
-another process.
+The store counts it anyway, for its samples; the counts are fetched for a scrape, or periodically if another process
+serves /metrics.
 """
 
 from __future__ import annotations
@@ -12,57 +12,58 @@ from collections.abc import Callable, Iterator
 from prometheus_client.registry import Collector
 
 from services.kit.metrics.queue_names import QueueNames
-from services.kit.metrics.queue_totals import Done, Family, Figures, Journal, families
+from services.kit.metrics.queue_totals import Done, Family, Journal, QueueTotals, families
 
 log = logging.getLogger(__name__)
 
 
 class QueueMeter(Collector):
+    """Metrics per queue."""
+
     def __init__(
         self, edge: str, names: QueueNames, *, latencies: bool, journal: Journal | None = None
     ) -> None:
-        """journal: where another process reads what is told of queues."""
+        """Write to `journal` if another process serves the metrics."""
         self._edge = edge
         self._names = names
         self._latencies = latencies
         self._journal = journal
-        self._figures: dict[str, Figures] = {}  # by label
+        self._totals: dict[str, QueueTotals] = {}  # by label
         self._changed: set[str] = set()
         self._asks: list[Callable[[], None]] = []
 
     def meter(self, ask: Callable[[], None]) -> Callable[[str, Done], None]:
-        """What a store wants to know of those who meter it."""
+        """Register the function that makes a store report its counts; return the one that takes them."""
         self._asks.append(ask)
-        return self.hear
+        return self.add
 
     def publish(self) -> None:
-        """The metrics are up to date by then, and names that are others' by now are gone from them.
-
-        What another process cannot be told now it is told the next time.
-        """
+        """Update the metrics, and drop released labels. A journal that cannot be written now is written next time."""
         for ask in self._asks:
             ask()
         try:
-            self._tell()
-        except OSError as error:  # no descriptor, no room
+            self._write()
+        except OSError as error:  # out of descriptors or disk space
             fields = {"action": "queues_untold", "queues": len(self._changed)}
-            log.warning("cannot tell what is done with queues: %s", error, extra=fields)
+            log.warning("cannot write queue metrics, /metrics shows old ones: %s", error, extra=fields)
 
-    def _tell(self) -> None:
-        """Raises OSError."""
+    def _write(self) -> None:
+        """Write changed totals. Raises OSError."""
         self._names.keep_up()
-        gone = [label for label in self._figures if not self._names.has(label)]
-        for label in gone:
-            del self._figures[label]
+        released = [label for label in self._totals if not self._names.has(label)]
+        for label in released:
+            del self._totals[label]
             self._changed.discard(label)
         if self._journal is not None:
-            self._journal.tell(self._figures, self._changed, anew=bool(gone))
+            self._journal.write(self._totals, self._changed, rewrite=bool(released))
         self._changed.clear()
 
-    def hear(self, name: str, done: Done) -> None:
+    def add(self, name: str, done: Done) -> None:
+        """Add a store's counts of a queue."""
         label = self._names.label(name)
-        self._figures.setdefault(label, Figures()).add(done, latencies=self._latencies)
+        self._totals.setdefault(label, QueueTotals()).add(done, latencies=self._latencies)
         self._changed.add(label)
 
     def collect(self) -> Iterator[Family]:
-        return families(self._edge, self._figures.copy())
+        """Return the metrics of all queues."""
+        return families(self._edge, self._totals.copy())

@@ -1,8 +1,8 @@
-"""Which queues have a name in metrics: so many, the first that are heard of, all others are `_other`.
+"""Assign metric labels to a limited number of queues; all others are `_other`.
 
-Prometheus keeps a series for each name, so their number is bounded, whatever clients make. Where there is none left, a
-new queue gets that of one of which nobody wanted anything for `IDLE_S`: else queues that come and go, as those of one
-session each, would have all names for ever. While there is room a name is kept, as series that begin anew say less.
+Prometheus keeps a series per label, so their number must be bounded whatever clients create. If all labels are in use,
+a new queue takes that of a queue unused for `IDLE_S`; otherwise short-lived queues would occupy all labels for ever.
+Until then a label is kept, because a series that restarts says less.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from contextlib import nullcontext
 from services.kit.metrics.shared_names import SharedNames
 
 OTHER = "_other"
-IDLE_S = 900.0  # of which nothing was heard for so long, its name may be another's
-FRESH_S = IDLE_S / 2  # nobody gives it back before a stamp tells that it was used again
-STAMP_S = 60.0  # how often a worker tells the others which names it used
-PART = 10  # of all names this part, at most, is given back at a time: whoever needs one will soon need more
+IDLE_S = 900.0  # a label unused for this long may be released
+FRESH_S = IDLE_S / 2  # a label is not released before a stamp has shown its last use
+STAMP_S = 60.0  # how often a worker shares which labels it used
+PART = 10  # release up to 1/10 of all labels at once: more will be needed soon
 
 
 def label_of(name: str) -> str:
-    """A queue may have any octets for a name; Prometheus takes UTF-8 alone. Two that look the same are summed up."""
+    """Return a queue's name as valid UTF-8. Names that become the same are summed up."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 class QueueNames:
-    """`shared`: what workers agree by; None for a process of its own."""
+    """The labels in use. Workers agree on them by `shared`."""
 
     def __init__(
         self, most: int, shared: SharedNames | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """clock: the same for all workers."""
+        """Allow `most` labels. `clock` must be the same for all workers."""
         self._most = most
         self._shared = shared
         self._clock = clock
-        self._used: dict[str, float] = {}  # when somebody last used each name, as far as is known here
-        self._full_until = -math.inf  # no name is idle before
+        self._used: dict[str, float] = {}  # label -> last known use
+        self._full_until = -math.inf  # no label can be released before
         self._stamped_at = clock()
 
     def label(self, name: str) -> str:
-        """The value of the label `queue`, which is used now."""
+        """Return the label of a queue, and record its use."""
         label, now = label_of(name), self._clock()
         used = self._used.get(label)
-        # one that was idle for long may be another's by now, if workers have to agree
+        # another worker may have released a label that was idle for long
         if used is not None and (self._shared is None or now - used < FRESH_S):
             self._used[label] = now
             return label
@@ -54,7 +54,7 @@ class QueueNames:
             with nullcontext() if self._shared is None else self._shared.locked():
                 self._catch_up()
                 return self._name(label, now)
-        except OSError:  # no descriptor, no room: the others are asked the next time
+        except OSError:  # out of descriptors or disk space: retried at the next use
             if used is None:
                 self._used.pop(label, None)
                 return OTHER
@@ -62,11 +62,11 @@ class QueueNames:
             return label
 
     def has(self, label: str) -> bool:
-        """Whether it is a name, or that of all without one."""
+        """Return whether the label is in use, or is `_other`."""
         return label == OTHER or label in self._used
 
     def keep_up(self) -> None:
-        """To be called now and then: workers learn which names are used, and which are gone. Raises OSError."""
+        """Share which labels are used and released: call it periodically. Raises OSError."""
         if self._shared is None:
             return
         now = self._clock()
@@ -81,18 +81,18 @@ class QueueNames:
     def _name(self, label: str, now: float) -> str:
         used = self._used.get(label)
         is_full = used is None and len(self._used) >= self._most
-        if is_full and not self._give_back(now):
+        if is_full and not self._release_idle(now):
             return OTHER
         self._used[label] = now
         if self._shared is not None and (used is None or now - used >= FRESH_S):
             if is_full:
                 self._shared.write(self._used)
-            else:  # also of a name that was idle: the later line counts, until a worker's stamp makes the file anew
+            else:  # the last line of a label counts, until a worker rewrites the file
                 self._shared.add(label, now)
         return label
 
-    def _give_back(self, now: float) -> bool:
-        """Whether there is room now."""
+    def _release_idle(self, now: float) -> bool:
+        """Release idle labels. Return whether there were any."""
         idle = sorted((at, label) for label, at in self._used.items() if now - at >= IDLE_S)
         for _, label in idle[: max(1, self._most // PART)]:
             del self._used[label]
@@ -103,9 +103,9 @@ class QueueNames:
     def _catch_up(self) -> None:
         if self._shared is None:
             return
-        is_whole, told = self._shared.news()
+        is_whole, news = self._shared.news()
         mine = self._used
         if is_whole:
             self._used = {}
-        for label, at in told:
+        for label, at in news:
             self._used[label] = max(at, mine.get(label, at))

@@ -1,4 +1,4 @@
-"""How the queues of a store stand, as metrics: of one process that looks at them, as it is the same for all others."""
+"""Export the state of a store's queues as metrics, in one process for all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from services.kit.metrics import state_measures
-from services.kit.metrics.queue_counters import QueueRises
+from services.kit.metrics.queue_counters import QueueCounter
 from services.kit.metrics.queue_names import OTHER, label_of
 
 Family = GaugeMetricFamily | CounterMetricFamily
@@ -23,7 +23,7 @@ SHOWN = {
     "oldest_age_s": state_measures.OLDEST,
     "used": state_measures.USED,
 }
-OF_ONE = ("oldest_age_s", "used")  # of several queues the greatest counts, as they have no sum
+OF_ONE = ("oldest_age_s", "used")  # combined as a maximum, the others as a sum
 COUNTED = {
     "died": state_measures.DIED,
     "dead_overflowed": state_measures.DEAD_TRIMMED,
@@ -37,50 +37,72 @@ COUNTED = {
 
 
 class QueueState(Protocol):
-    """One queue, as a look found it."""
+    """The state of one queue."""
 
     @property
-    def ready(self) -> int: ...
+    def ready(self) -> int:
+        """Return the messages ready for delivery."""
+
     @property
-    def in_flight(self) -> int: ...
+    def in_flight(self) -> int:
+        """Return the messages delivered and not settled."""
+
     @property
-    def dead(self) -> int: ...
+    def dead(self) -> int:
+        """Return the dead letters."""
+
     @property
     def died(self) -> int:
-        """Since it was made."""
+        """Return the messages that died since the queue was created, as all counts below."""
 
     @property
     def dead_overflowed(self) -> int:
-        """Dead letters that were dropped as there were too many, since it was made."""
+        """Return the dead letters dropped because there were too many."""
 
     @property
     def redriven(self) -> int:
-        """This and what follows: since it was made."""
+        """Return the dead letters redriven."""
 
     @property
-    def purged(self) -> int: ...
+    def purged(self) -> int:
+        """Return the dead letters purged."""
+
     @property
-    def emptied(self) -> int: ...
+    def emptied(self) -> int:
+        """Return the ready messages purged."""
+
     @property
-    def expired(self) -> int: ...
+    def expired(self) -> int:
+        """Return the messages that expired before delivery."""
+
     @property
-    def duplicates(self) -> int: ...
+    def duplicates(self) -> int:
+        """Return the repeated batches, commits and requests."""
+
     @property
-    def fenced(self) -> int: ...
+    def fenced(self) -> int:
+        """Return the messages settled after their lease had ended."""
+
     @property
-    def octets(self) -> int: ...
+    def octets(self) -> int:
+        """Return the octets of messages."""
+
     @property
-    def oldest_age_s(self) -> float: ...
+    def oldest_age_s(self) -> float:
+        """Return the age of the oldest unsettled message, 0 without one."""
+
     @property
     def used(self) -> float:
-        """Part of its bounds."""
+        """Return the used share of its limits."""
 
 
 class States(Protocol):
-    """By the name of the queue."""
+    """The states of all queues, by name."""
 
     @property
-    def queues(self) -> Mapping[str, QueueState]: ...
+    def queues(self) -> Mapping[str, QueueState]:
+        """Return the states of readable queues."""
+
     @property
     def unreadable(self) -> Collection[str]:
         """Those that are there, and nobody can say how they stand."""
@@ -88,7 +110,7 @@ class States(Protocol):
 
 @dataclass(slots=True)
 class Sum:
-    """What is shown under one name."""
+    """The combined state of the queues with one label."""
 
     ready: int = 0
     in_flight: int = 0
@@ -98,23 +120,24 @@ class Sum:
     used: float = 0.0
 
     def add(self, state: QueueState) -> None:
+        """Add a queue's state."""
         for one in fields(self):
             value, more = getattr(self, one.name), getattr(state, one.name)
             setattr(self, one.name, max(value, more) if one.name in OF_ONE else value + more)
 
 
 class QueueStates(Collector):
-    """`tell` what was found; `most` queues are named: those that hold most when there is room for a name, for as long
-    as they are there."""
+    """Metrics of queues, as of the last `update`."""
 
     def __init__(self, most: int) -> None:
+        """Use labels for `most` queues, largest first; a queue keeps its label until it is deleted."""
         self._most = most
         self._named: set[str] = set()  # queues
         self._states: States | None = None
-        self._rises = {field: QueueRises(one) for field, one in COUNTED.items()}
+        self._counters = {field: QueueCounter(one) for field, one in COUNTED.items()}
 
     def update(self, states: States | None) -> None:
-        """None: nobody can look."""
+        """Take the states; None: the store cannot be read."""
         self._states = states
         if states is None:
             return
@@ -123,30 +146,31 @@ class QueueStates(Collector):
         if room := self._most - len(self._named):
             rest = read.keys() - self._named
             self._named.update(sorted(rest, key=lambda name: (-_size(read[name]), name))[:room])
-        for field, rises in self._rises.items():
+        for field, counter in self._counters.items():
             totals = {name: getattr(state, field) for name, state in read.items()}
-            rises.count(totals, self._label, states.unreadable)
+            counter.count(totals, self._label, states.unreadable)
 
     def _label(self, name: str) -> str:
         return label_of(name) if name in self._named else OTHER
 
     def collect(self) -> Iterator[Family]:
+        """Yield the metrics; none while the store cannot be read."""
         states = self._states
         if states is None:
             return
         sums = {OTHER: Sum()}
         for name, state in states.queues.items():
             sums.setdefault(self._label(name), Sum()).add(state)
-        unread, there = len(states.unreadable), len(states.queues) + len(states.unreadable)
-        for one, number in ((state_measures.QUEUES, there), (state_measures.UNREAD, unread)):
+        unreadable, total = len(states.unreadable), len(states.queues) + len(states.unreadable)
+        for one, number in ((state_measures.QUEUES, total), (state_measures.UNREAD, unreadable)):
             yield GaugeMetricFamily(one.name, one.text, number)
         for field, one in SHOWN.items():
             family = GaugeMetricFamily(one.name, one.text, labels=one.label_names)
-            for label, told in sums.items():
-                family.add_metric([label], getattr(told, field))
+            for label, each in sums.items():
+                family.add_metric([label], getattr(each, field))
             yield family
-        for rises in self._rises.values():
-            yield rises.family()
+        for counter in self._counters.values():
+            yield counter.family()
 
 
 def _size(state: QueueState) -> int:

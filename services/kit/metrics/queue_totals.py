@@ -1,4 +1,4 @@
-"""What was done with a queue since it has a name, as numbers, as metrics, and as lines by which workers tell of it."""
+"""Sum up what was done with each queue, export it as metrics, and share it between workers in journals."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ COUNTED = (
     measures.QUEUE_REJECTED,
 )
 TIMED = {"put": measures.QUEUE_PUT_SECONDS, "wait": measures.QUEUE_WAIT_SECONDS}
-NAMES = "queue-names"  # in the folder that workers share
+NAMES = "queue-names"  # file in the folder that workers share
 JOURNALS = "queue-figures"
-LINES = 4  # of a journal, for each name at most: then it is written anew
+LINES = 4  # a journal with more lines per name is rewritten
 
 Family = CounterMetricFamily | HistogramMetricFamily
 
 
 class Done(Protocol):
-    """Since the last time, of one queue; as the store tells it."""
+    """What was done with one queue since the last report of the store."""
 
     @property
     def numbers(self) -> Sequence[int]:
-        """As COUNTED."""
+        """Return the counts in the order of COUNTED."""
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """By reason."""
+        """Return refusals by reason."""
 
     @property
     def put(self) -> Sequence[int]:
-        """Messages by class of `measures.QUEUE_PUT_SECONDS`, one more than it has buckets."""
+        """Return messages per bucket of `measures.QUEUE_PUT_SECONDS`, and those above the last."""
 
     @property
     def wait(self) -> Sequence[int]:
-        """The same of `measures.QUEUE_WAIT_SECONDS`."""
+        """Return the same for `measures.QUEUE_WAIT_SECONDS`."""
 
 
 @dataclass(slots=True)
-class Figures:
-    """As Done, summed up."""
+class QueueTotals:
+    """The sums of `Done`."""
 
     numbers: list[int] = field(default_factory=lambda: [0] * len(COUNTED))
     refused: Counter[str] = field(default_factory=Counter)
-    put: list[int] = field(default_factory=list)  # empty: nobody asked for latencies
+    put: list[int] = field(default_factory=list)  # empty if latencies are off
     wait: list[int] = field(default_factory=list)
 
     def add(self, done: Done, *, latencies: bool) -> None:
-        """Lists are made anew: whoever reads in another thread has the old or the new one."""
+        """Add counts. Lists are replaced, so that a reader in another thread sees either the old or the new one."""
         self.numbers = [a + b for a, b in zip(self.numbers, done.numbers, strict=True)]
         for reason, number in done.refused.items():
             if number:
@@ -80,27 +80,27 @@ def _sum(one: Sequence[int], other: Sequence[int]) -> list[int]:
     return [a + b for a, b in zip(one, other, strict=True)] if one and other else [*(one or other)]
 
 
-def families(edge: str, figures: Mapping[str, Figures]) -> Iterator[Family]:
-    """By queue's label."""
+def families(edge: str, totals: Mapping[str, QueueTotals]) -> Iterator[Family]:
+    """Yield the metrics, of totals by label."""
     for index, measure in enumerate(COUNTED):
         family = CounterMetricFamily(measure.name, measure.text, labels=["edge", *measure.label_names])
-        for label, each in figures.items():
+        for label, each in totals.items():
             family.add_metric([edge, label], each.numbers[index])
         yield family
     measure = measures.QUEUE_REFUSED
     refused = CounterMetricFamily(measure.name, measure.text, labels=["edge", *measure.label_names])
-    for label, each in figures.items():
+    for label, each in totals.items():
         for reason, number in [*each.refused.items()]:
             refused.add_metric([edge, label, reason], number)
     yield refused
     for name, measure in TIMED.items():
-        times = {label: counts for label, each in figures.items() if (counts := getattr(each, name))}
+        times = {label: counts for label, each in totals.items() if (counts := getattr(each, name))}
         if times:
             yield _histogram(edge, measure, times)
 
 
 def _histogram(edge: str, measure: Measure, times: Mapping[str, Sequence[int]]) -> HistogramMetricFamily:
-    """Of times only the classes are known: the sum is reckoned of the buckets' middles."""
+    """Return a histogram of counts per bucket; its sum is estimated from the buckets' middles."""
     family = HistogramMetricFamily(measure.name, measure.text, labels=["edge", *measure.label_names])
     bounds = [*map(str, measure.buckets), "+Inf"]
     edges = [0.0, *measure.buckets, measure.buckets[-1]]
@@ -113,39 +113,40 @@ def _histogram(edge: str, measure: Measure, times: Mapping[str, Sequence[int]]) 
 
 
 class Journal:
-    """A file of one worker: of each name the last line counts."""
+    """A worker's file of totals. The last line of each label counts."""
 
     def __init__(self, folder: Path, pid: int) -> None:
         self._file = folder / f"{JOURNALS}-{pid}"
         self._lines: float = 0
 
-    def tell(self, figures: Mapping[str, Figures], changed: set[str], *, anew: bool) -> None:
-        """anew: some names are gone. Raises OSError; the next time it is made anew."""
+    def write(self, totals: Mapping[str, QueueTotals], changed: set[str], *, rewrite: bool) -> None:
+        """Append changed totals, or rewrite the file. Raises OSError; then the next call rewrites it."""
         lines, self._lines = self._lines, math.inf  # until it is written
-        if anew or lines + len(changed) > LINES * len(figures):
+        if rewrite or lines + len(changed) > LINES * len(totals):
             new = self._file.with_suffix(".new")
-            new.write_bytes(b"".join(_line(label, each) for label, each in figures.items()))
+            new.write_bytes(b"".join(_line(label, each) for label, each in totals.items()))
             new.replace(self._file)
-            lines = len(figures)
+            lines = len(totals)
         elif changed:
             with self._file.open("ab") as file:
-                file.write(b"".join(_line(label, figures[label]) for label in changed))
+                file.write(b"".join(_line(label, totals[label]) for label in changed))
             lines += len(changed)
         self._lines = lines
 
 
-def _line(label: str, each: Figures) -> bytes:
+def _line(label: str, each: QueueTotals) -> bytes:
     return encode_line([label, each.numbers, each.refused, each.put, each.wait])
 
 
-class SharedFigures(Collector):
-    """Of all workers, also of those that have ended, for whoever answers for all."""
+class SharedQueueTotals(Collector):
+    """Metrics of the totals of all workers, including those that have exited."""
 
     def __init__(self, folder: Path, edge: str) -> None:
         self._folder = folder
         self._edge = edge
 
     def collect(self) -> Iterator[Family]:
+        """Yield the summed metrics."""
         journals = [*self._folder.glob(f"{JOURNALS}-*[0-9]")]
         if not journals:
             return
@@ -153,37 +154,39 @@ class SharedFigures(Collector):
         yield from families(self._edge, _summed_up(journals, named))
 
 
-def bury_figures(folder: Path, pid: int, of_all: int) -> None:
-    """What a worker told that ended goes into the journal of all that did, which has the number `of_all`."""
+def merge_totals(folder: Path, pid: int, of_all: int) -> None:
+    """Merge the journal of a worker that has exited into that of all such workers, number `of_all`."""
     file, others = (folder / f"{JOURNALS}-{number}" for number in (pid, of_all))
     if file.exists():
         journals = [each for each in (others, file) if each.exists()]
-        figures = _summed_up(journals, read_names(folder / NAMES))
-        Journal(folder, of_all).tell(figures, set(), anew=True)
+        totals = _summed_up(journals, read_names(folder / NAMES))
+        Journal(folder, of_all).write(totals, set(), rewrite=True)
         file.unlink()
     file.with_suffix(".new").unlink(missing_ok=True)
 
 
-def forget_figures(folder: Path, of_all: int) -> None:
-    """What stands there of names that were given back is gone: else they began with it when they come again."""
+def forget_totals(folder: Path, of_all: int) -> None:
+    """Drop totals of labels that were released, so that they begin at 0 if they come again."""
     file = folder / f"{JOURNALS}-{of_all}"
     if not file.exists():
         return
-    figures = _summed_up([file], read_names(folder / NAMES))
-    if len(figures) < len(_told(file)):
-        Journal(folder, of_all).tell(figures, set(), anew=True)
+    totals = _summed_up([file], read_names(folder / NAMES))
+    if len(totals) < len(_read(file)):
+        Journal(folder, of_all).write(totals, set(), rewrite=True)
 
 
-def _summed_up(journals: Iterable[Path], named: Collection[str]) -> dict[str, Figures]:
-    """By label, of those that are names."""
-    figures: dict[str, Figures] = {}
+def _summed_up(journals: Iterable[Path], named: Collection[str]) -> dict[str, QueueTotals]:
+    """Return the sums by label, of labels in use."""
+    totals: dict[str, QueueTotals] = {}
     for journal in journals:
-        for label, each in _told(journal).items():
+        for label, each in _read(journal).items():
             if label in named or label == OTHER:
-                figures.setdefault(label, Figures()).add(each, latencies=True)
-    return figures
+                totals.setdefault(label, QueueTotals()).add(each, latencies=True)
+    return totals
 
 
-def _told(journal: Path) -> dict[str, Figures]:
+def _read(journal: Path) -> dict[str, QueueTotals]:
     lines = parse_lines(journal.read_bytes())
-    return {label: Figures(numbers, Counter(refused), *times) for label, numbers, refused, *times in lines}
+    return {
+        label: QueueTotals(numbers, Counter(refused), *times) for label, numbers, refused, *times in lines
+    }

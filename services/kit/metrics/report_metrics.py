@@ -1,4 +1,4 @@
-"""The report of the analytics job as metrics, of whoever reads it in the store: all that do tell the same."""
+"""Export the analytics job's report as metrics."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ SHOWN = {
     "lost_streams": report_measures.LOST_STREAMS,
 }
 
-Figures = Mapping[str, Mapping[tuple[str, ...], float]]  # by what is shown, and by labels
+ReportValues = Mapping[str, Mapping[tuple[str, ...], float]]  # by key of SHOWN, and by labels
 
 
 class ReportMetrics(Collector):
-    """`tell` what the report says."""
+    """Metrics of the last report."""
 
     def __init__(self) -> None:
-        self._told: Figures | None = None
+        self._values: ReportValues | None = None
 
-    def update(self, figures: Figures | None) -> None:
-        """None: there is no report."""
-        self._told = figures
+    def update(self, values: ReportValues | None) -> None:
+        """Take the values of a report; None: there is none."""
+        self._values = values
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        told = self._told
+        """Yield the metrics, without values if there is no report."""
+        values = self._values
         for name, one in SHOWN.items():
             family = GaugeMetricFamily(one.name, one.text, labels=one.label_names)
-            for labels, value in told[name].items() if told is not None else ():
+            for labels, value in values[name].items() if values is not None else ():
                 family.add_metric(labels, value)
             yield family

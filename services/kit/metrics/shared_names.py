@@ -1,7 +1,7 @@
-"""Names of queues that workers have in common, in a file: a line each, with when it was last used.
+"""Share queue labels between workers in a file: a line per label, with its last use.
 
-A name that comes, or is used again after a while, is a line more, and the last one counts; whatever else changes writes
-the file anew, in the place of the old one, under another first line. Who reads needs no lock, and reads what is new.
+A new label, or one used again, is appended; the last line of a label counts. Any other change replaces the file, with
+another first line. Readers need no lock, and read only what is new.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from services.kit.metrics.json_lines import encode_line, parse_lines, whole_line
 
 
 def read_names(file: Path) -> set[str]:
-    """The names that there are now."""
-    _, told = SharedNames(file).news()
-    return {label for label, _ in told}
+    """Return the labels in use."""
+    _, news = SharedNames(file).news()
+    return {label for label, _ in news}
 
 
 class SharedNames:
@@ -27,18 +27,18 @@ class SharedNames:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._first = b""  # its first line when it was last looked at
-        self._known = 0  # octets of it
+        self._first = b""  # its first line at the last read
+        self._known = 0  # octets read
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else changes it meanwhile."""
+        """Hold the lock of writers."""
         with self._file.with_suffix(".lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # let go of by closing it
+            fcntl.flock(lock, fcntl.LOCK_EX)  # released by closing it
             yield
 
     def news(self) -> tuple[bool, list[tuple[str, float]]]:
-        """Names, and when each was last used, since this was last asked; True: these are all that there are."""
+        """Return new labels with their last use since the last call; True if these are all labels."""
         try:
             with self._file.open("rb") as names:
                 first = names.readline()
@@ -52,21 +52,21 @@ class SharedNames:
         return is_whole, [(label, used) for label, used in parse_lines(text)]
 
     def add(self, label: str, used: float) -> None:
-        """Only while it is locked, and once all news are known."""
+        """Append a label. Call it with the lock, after `news`."""
         if not self._first:
             self.write({label: used})
             return
         first, self._first = self._first, b""  # as in `write`
         with self._file.open("ab") as names:
-            is_cut = names.tell() > self._known  # as another worker was killed, or found no room
+            is_cut = names.tell() > self._known  # a worker was killed, or the disk was full
             names.write(b"\n" * is_cut + encode_line([label, used]))
             self._known = names.tell()
         self._first = first
 
     def write(self, used: Mapping[str, float]) -> None:
-        """These are all. Only while it is locked, and once all news are known."""
+        """Replace all labels. Call it with the lock, after `news`."""
         new = self._file.with_suffix(".new")
-        self._first = b""  # until it is written: else all that there is are news
+        self._first = b""  # until it is written: if that fails, read all again
         first = b"%d %d\n" % (os.getpid(), time.monotonic_ns())
         text = first + b"".join(encode_line([label, at]) for label, at in used.items())
         new.write_bytes(text)

@@ -1,4 +1,4 @@
-"""How much memory the store uses, as metrics: of one process that looks at it, as it is the same for all others."""
+"""Export the memory use of the store as metrics, in one process for all."""
 
 from __future__ import annotations
 
@@ -12,28 +12,33 @@ from services.kit.metrics import state_measures
 
 
 class Memory(Protocol):
-    """As a look found it; None: nobody says, or there is no limit."""
+    """The memory of the store; None: unknown, or no limit."""
 
     @property
-    def used(self) -> int | None: ...
+    def used(self) -> int | None:
+        """Return the bytes in use."""
+
     @property
-    def limit(self) -> int | None: ...
+    def limit(self) -> int | None:
+        """Return the limit in bytes."""
+
     @property
-    def fullest(self) -> float | None: ...
+    def fullest(self) -> float | None:
+        """Return the used share of the fullest server's limit."""
 
 
 class StoreMemory(Collector):
-    """`tell` what was found."""
+    """Metrics of the store's memory, as of the last `update`."""
 
     def __init__(self) -> None:
         self._memory: Memory | None = None
 
     def update(self, memory: Memory | None) -> None:
-        """None: nobody can look."""
+        """Take the memory use; None: the store cannot be read."""
         self._memory = memory
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """What is not known is not there: 0 would be an answer."""
+        """Yield the metrics; without values for what is unknown."""
         found = self._memory
         if found is None:
             return

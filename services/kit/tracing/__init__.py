@@ -1,7 +1,7 @@
-"""Traces: what the store tells of single messages goes to a collector, by OTLP over HTTP.
+"""Export traces of messages to a collector, by OTLP over HTTP.
 
-`tracing(settings, name)` is what a process calls: None where no `tracing.endpoint` is set, and then nothing of
-OpenTelemetry is imported. Only `otlp` knows OpenTelemetry; the store knows nothing of it, and fills a `Recorder`.
+The store records spans in a `Recorder` and knows nothing of OpenTelemetry, which only `otlp` imports, and only if
+tracing is on.
 """
 
 from __future__ import annotations
@@ -15,37 +15,34 @@ from services.kit.tracing.recorder import Recorder
 
 __all__ = ["Recorder", "tracing"]
 
-MESSAGES = "opentelemetry.proto.collector"  # is there where the extra `tracing` is installed
+MESSAGES = "opentelemetry.proto.collector"  # present if the extra `tracing` is installed
 
 
 def tracing(
     settings: TracingSettings, name: str, count: Callable[[str, int], None] | None = None
 ) -> Recorder | None:
-    """For a process whose name stands behind `penstock-` in `service.name`. To be started where it is to run.
+    """Return the recorder of a process, to be started by the caller; None if tracing is off.
 
-    count(result, number): told of spans, and of messages that could not be traced (`measures`). Raises SettingsError
-    where the extra is missing.
+    `service.name` is `penstock-` and the name. `count(result, number)` counts spans, and messages that were not traced
+    (see `measures`). Raises SettingsError if the extra is missing.
     """
     if not settings.is_on:
         return None
     if not is_installed():
         raise SettingsError(
             [
-                "tracing.endpoint: this installation lacks the extra `tracing`: install Penstock with it, "
+                "tracing.endpoint: the extra `tracing` is not installed: install Penstock with it, "
                 "from the checkout or the wheel that it came from"
             ]
         )
     from services.kit.tracing.otlp import Collector
 
-    return Recorder(settings, Collector(settings, name), count or _count_nothing)
+    return Recorder(settings, Collector(settings, name), count or (lambda _result, _number: None))
 
 
 def is_installed() -> bool:
+    """Return whether the extra `tracing` is installed."""
     try:
         return find_spec(MESSAGES) is not None
-    except ModuleNotFoundError:  # one of its parents
+    except ModuleNotFoundError:  # a parent package is missing
         return False
-
-
-def _count_nothing(_result: str, _number: int) -> None:
-    return None

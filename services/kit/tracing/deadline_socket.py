@@ -1,6 +1,6 @@
-"""A connection all of whose waiting ends at one moment: a peer that dribbles gets no more time than one that is silent.
+"""A connection with one deadline for all its operations.
 
-A timeout of a socket holds for each step, and begins anew with each octet that comes.
+A socket's own timeout begins anew with each octet, so a slow peer would get more time than a silent one.
 """
 
 from __future__ import annotations
@@ -16,68 +16,75 @@ from typing import Any
 from services.kit.dns.tcp_connect import open_tcp
 
 
-class Clocked:
-    """What `http.client` asks of a socket. `end`: by time.monotonic; it may be moved. Raises TimeoutError behind it."""
+class DeadlineSocket:
+    """The part of a socket that `http.client` uses, with a deadline `end` (time.monotonic). Raises TimeoutError."""
 
     def __init__(self, sock: socket.socket, end: float) -> None:
         self.end = end
         self._sock = sock
 
     def sendall(self, octets: bytes) -> None:
+        """Send all octets."""
         rest = memoryview(octets)
         while rest:
             self._wait_until_end()
             rest = rest[self._sock.send(rest) :]
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """What is read; the socket stays open until that is closed, too."""
+        """Return a file to read from; the socket stays open until both are closed."""
         return io.BufferedReader(_Reader(self._sock.makefile("rb", buffering=0), self._wait_until_end))
 
     def close(self) -> None:
+        """Close the socket, once the file is closed too."""
         self._sock.close()
 
     def _wait_until_end(self) -> None:
-        self._sock.settimeout(left(self.end))
+        self._sock.settimeout(seconds_left(self.end))
 
 
 class _Reader(io.RawIOBase):
+    """A raw file that sets the socket's timeout before each read."""
+
     def __init__(self, raw: socket.SocketIO, wait_until_end: Callable[[], None]) -> None:
         self._raw = raw
         self._wait_until_end = wait_until_end
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
+        """Read into the buffer before the deadline."""
         self._wait_until_end()
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
+        """Release the socket."""
         self._raw.close()
         super().close()
 
 
-def left(end: float) -> float:
-    """Seconds. Raises TimeoutError where there are none."""
+def seconds_left(end: float) -> float:
+    """Return the seconds until the deadline. Raises TimeoutError if it has passed."""
     rest_s = end - time.monotonic()
     if rest_s <= 0:
         raise TimeoutError("timed out")
     return rest_s
 
 
-def connect(host: str, port: int, tls: ssl.SSLContext | None, end: float) -> Clocked:
-    """To the first of the host's addresses that answers; a name that hangs is waited for no longer than all else.
+def connect(host: str, port: int, tls: ssl.SSLContext | None, end: float) -> DeadlineSocket:
+    """Connect to the first address of the host that answers, and shake hands, before `end`.
 
-    Raises OSError. In a thread that has no loop.
+    Raises OSError. Call it in a thread without an event loop.
     """
     try:
-        sock, _ = asyncio.run(open_tcp(host, port, left(end)))
+        sock, _ = asyncio.run(open_tcp(host, port, seconds_left(end)))
     except UnicodeError as error:
-        raise OSError(f"{host} is no name: {error}") from None
+        raise OSError(f"{host} is not a valid name: {error}") from None
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.settimeout(left(end))  # of a handshake, all of it
-        return Clocked(sock if tls is None else tls.wrap_socket(sock, server_hostname=host), end)
+        sock.settimeout(seconds_left(end))  # for the whole handshake
+        return DeadlineSocket(sock if tls is None else tls.wrap_socket(sock, server_hostname=host), end)
     except OSError:
         sock.close()
         raise

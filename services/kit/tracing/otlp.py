@@ -1,6 +1,6 @@
-"""Spans as OTLP has them, in protobuf: the one module that imports OpenTelemetry, and of it the messages alone.
+"""Encode spans as OTLP protobuf. The only module that imports OpenTelemetry, and only its messages.
 
-Its SDK stays away: where that can be imported, redis-py imports it, in every process, traced or not.
+The SDK is not a dependency: if it is installed, redis-py imports it in every process, traced or not.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
-LONGEST_REASON = 200
-SAMPLED = 1  # of W3C's flags
-RESOURCE = "OTEL_RESOURCE_ATTRIBUTES"  # whoever runs the process says more about it: k8s.pod.name=a,team=b
+MAX_REASON = 200  # characters
+SAMPLED = 1  # W3C trace flag
+RESOURCE = "OTEL_RESOURCE_ATTRIBUTES"  # set by the environment: k8s.pod.name=a,team=b
 
 
 class Collector:
-    """Spans are made into messages here, in the thread that sends them: nobody who is traced waits for that."""
+    """A client that encodes spans and sends them to the collector, in the sending thread."""
 
     def __init__(self, settings: TracingSettings, name: str) -> None:
-        """Raises SettingsError."""
+        """Prepare the resource of all spans. Raises SettingsError for an unusable CA file."""
         self._poster = Poster(settings)
         own = {
             "service.namespace": "penstock",
             "service.name": f"penstock-{name}",
-            "service.instance.id": instance(name),
+            "service.instance.id": instance_id(name),
             "service.version": version("penstock"),
         }
         self._resource = Resource()
-        _add(self._resource.attributes, {**said_elsewhere(os.environ.get(RESOURCE, "")), **own})
+        _add(self._resource.attributes, {**parse_attributes(os.environ.get(RESOURCE, "")), **own})
         self._scope = InstrumentationScope(name="penstock", version=version("penstock"))
 
     def send(self, spans: Sequence[Finished]) -> tuple[int, str]:
-        """Waits; how many of them the collector has not taken, and why."""
+        """Send spans and wait. Return how many the collector did not accept, and why."""
         request = ExportTraceServiceRequest()
         of_resource = request.resource_spans.add(resource=self._resource)
         of_scope = of_resource.scope_spans.add(scope=self._scope)
@@ -64,31 +64,33 @@ class Collector:
             return len(spans), trouble
         try:
             partly = ExportTraceServiceResponse.FromString(answer).partial_success
-        except DecodeError:  # it has said yes, in other words than ours
+        except DecodeError:  # accepted, with an unreadable response
             return 0, ""
-        why = f"it rejected some: {partly.error_message[:LONGEST_REASON]}" if partly.rejected_spans else ""
+        why = f"it rejected some: {partly.error_message[:MAX_REASON]}" if partly.rejected_spans else ""
         return min(partly.rejected_spans, len(spans)), why
 
     def close(self) -> None:
+        """Close the connection."""
         self._poster.close()
 
     def give_up(self) -> None:
+        """Stop waiting for a retry. May be called from another thread."""
         self._poster.give_up()
 
 
 def _fill(out: Span, span: Finished) -> None:
-    """In place, field by field: made apart and copied, a message takes ten times as long."""
+    """Fill a message in place: making it and copying it takes ten times as long."""
     out.trace_id = span.context.trace_id.to_bytes(16)
     out.span_id = span.context.span_id.to_bytes(8)
     if span.parent is not None:
         out.parent_span_id = span.parent.span_id.to_bytes(8)
     out.name = span.name
-    out.kind = span.kind + 1  # type: ignore[assignment]  # its numbers are those of the API, from 1 on
+    out.kind = span.kind + 1  # type: ignore[assignment]  # OTLP counts from 1, the API from 0
     out.start_time_unix_nano, out.end_time_unix_nano = span.start_ns, span.end_ns
     out.flags = SAMPLED
     _add(out.attributes, span.attributes)
-    for place in span.links:
-        out.links.add(trace_id=place.trace_id.to_bytes(16), span_id=place.span_id.to_bytes(8))
+    for link in span.links:
+        out.links.add(trace_id=link.trace_id.to_bytes(16), span_id=link.span_id.to_bytes(8))
     if span.error:
         _add(out.attributes, {"error.type": span.error})
         out.status.code = Status.STATUS_CODE_ERROR
@@ -96,7 +98,7 @@ def _fill(out: Span, span: Finished) -> None:
 
 
 def _add(out: RepeatedCompositeFieldContainer[KeyValue], attributes: Mapping[str, Any]) -> None:
-    """Of these types: text, whole numbers, numbers, yes and no."""
+    """Add attributes: texts, integers, floats and booleans."""
     for name, value in attributes.items():
         pair = out.add()
         pair.key = name
@@ -111,8 +113,8 @@ def _add(out: RepeatedCompositeFieldContainer[KeyValue], attributes: Mapping[str
                 pair.value.double_value = value
 
 
-def said_elsewhere(text: str) -> dict[str, str]:
-    """Attributes of the resource as OpenTelemetry writes them into a variable; what is none is left out."""
+def parse_attributes(text: str) -> dict[str, str]:
+    """Parse OTEL_RESOURCE_ATTRIBUTES; malformed pairs are skipped."""
     pairs = (pair.partition("=") for pair in text.split(","))
     return {
         unquote(name.strip()): unquote(value.strip())
@@ -121,7 +123,7 @@ def said_elsewhere(text: str) -> dict[str, str]:
     }
 
 
-def instance(name: str) -> str:
-    """As sessions of the store are named, for a process that may have several, one after the other."""
+def instance_id(name: str) -> str:
+    """Return a unique `service.instance.id`, in the form of the store's session names."""
     host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64]
     return f"{name}-{host}-{os.getpid()}-{secrets.token_hex(4)}"

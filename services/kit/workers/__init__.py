@@ -1,4 +1,4 @@
-"""Child processes and their supervisor; several workers that serve one edge on shared ports, with their metrics joined.
+"""Supervised child processes, and several workers that serve one edge on shared ports with combined metrics.
 
 It knows an edge as `services.kit.edge` describes it, and no protocol.
 """

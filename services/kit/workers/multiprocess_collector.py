@@ -1,4 +1,4 @@
-"""What is told of all workers of an edge together, by the process that answers for them."""
+"""Combine the metrics of all workers of an edge, in the process that serves /metrics."""
 
 from __future__ import annotations
 
@@ -13,51 +13,52 @@ from prometheus_client.registry import Collector
 
 from services.kit.metrics import measures, worker_measures
 from services.kit.metrics.build import Build
-from services.kit.metrics.queue_totals import SharedFigures
+from services.kit.metrics.queue_totals import SharedQueueTotals
 from services.kit.workers.dead_worker_metrics import read_lock
 from services.kit.workers.process_group import ProcessGroup
 from services.kit.workers.worker_status import WorkerTable
 
-DIGITS = 6  # of a sum of seconds, behind the point
+DIGITS = 6  # decimal places of a sum of seconds
 
 
 class WorkerMetrics(Collector):
-    """The metrics of all processes that share `folder`, whose rows are on `board`, and which a supervisor began."""
+    """The metrics of all workers that share `folder`, and of their supervisor."""
 
-    def __init__(self, edge: str, folder: Path, board: WorkerTable, supervisor: int) -> None:
+    def __init__(self, edge: str, folder: Path, table: WorkerTable, supervisor: int) -> None:
         self._edge = edge
         self._folder = folder
-        self._board = board
+        self._table = table
         self._shared = MultiProcessCollector(None, path=str(folder))  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
-        self._registry.register(SharedFigures(folder, edge))
+        self._registry.register(SharedQueueTotals(folder, edge))
         self._registry.register(self)
         self._registry.register(ProcessGroup(supervisor))
         self._registry.register(Build())
         PlatformCollector(registry=self._registry)
 
     def render(self) -> bytes:
-        """The text of /metrics."""
+        """Return the text of /metrics."""
         with read_lock(self._folder):
             return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the combined metrics."""
         for family in self._shared.collect():  # type: ignore[no-untyped-call]
-            if family.name != measures.READY.name:  # a worker that is dead says nothing of it
+            if family.name != measures.READY.name:  # a dead worker has no such metric
                 yield _rounded(family) if family.type == "histogram" else family
         ready, deaths = measures.READY, worker_measures.DEATHS
-        told = GaugeMetricFamily(ready.name, ready.text, labels=["edge"])
-        told.add_metric([self._edge], float(self._board.readiness.unready() is None))
-        yield told
+        gauge = GaugeMetricFamily(ready.name, ready.text, labels=["edge"])
+        gauge.add_metric([self._edge], float(self._table.readiness.unready() is None))
+        yield gauge
         counted = CounterMetricFamily(deaths.name, deaths.text, labels=["edge"])
-        counted.add_metric([self._edge], self._board.deaths())
+        counted.add_metric([self._edge], self._table.deaths())
         yield counted
 
 
 def _rounded(histogram: Metric) -> Metric:
-    """Its sums do not depend on what was added to what first: else one falls by a hair when a worker dies.
+    """Round sums, so that they do not depend on the order of addition.
 
-    Prometheus would take that for a counter that began anew.
+    Otherwise a sum could fall slightly when a worker exits, which Prometheus takes for a restart.
     """
     histogram.samples = [
         sample._replace(value=round(sample.value, DIGITS)) if sample.name.endswith("_sum") else sample

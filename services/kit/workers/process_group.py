@@ -1,4 +1,4 @@
-"""What a process and its children use together: processor time, memory, files (docs/metrics.md)."""
+"""Sum up CPU time, memory and open files of a process and its children (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from services.kit.metrics import runtime_measures as measures
 
 SUMMED = {one.name.removesuffix("_total") for one in (measures.CPU, measures.RESIDENT, measures.VIRTUAL)}
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
-LOOKS = 5  # at most, until no child ends meanwhile
+TRIES = 5  # until no child exits during a reading
 
 
 class ProcessGroup(Collector):
-    """Told as one process would be: its start, and of files the process that is nearest its limit."""
+    """Metrics as of one process: the leader's start, sums, and open files of the process nearest its limit."""
 
     def __init__(self, leader: int) -> None:
         self._leader = leader
-        self._looked_at = leader
-        self._one = ProcessCollector(pid=lambda: self._looked_at, registry=None)
-        self._ticks = 0  # of processor time, when this was last told
+        self._current = leader
+        self._one = ProcessCollector(pid=lambda: self._current, registry=None)
+        self._ticks = 0  # CPU time at the last reading
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the group."""
         dead_s = self._dead_s()
-        for _ in range(LOOKS):
-            of_leader = self._look(self._leader)
-            of_all = [_values(of_leader), *(_values(self._look(pid)) for pid in self._children())]
+        for _ in range(TRIES):
+            of_leader = self._read(self._leader)
+            of_all = [_values(of_leader), *(_values(self._read(pid)) for pid in self._children())]
             before_s, dead_s = dead_s, self._dead_s()
-            if before_s == dead_s:  # else one was seen twice, or not at all
+            if before_s == dead_s:  # otherwise a child was counted twice, or not at all
                 break
-        told = self._summed_up(of_all, dead_s)
+        sums = self._summed_up(of_all, dead_s)
         for name, family in of_leader.items():
             family.samples = [
-                sample._replace(value=told.get(name, sample.value)) for sample in family.samples
+                sample._replace(value=sums.get(name, sample.value)) for sample in family.samples
             ]
             yield family
 
@@ -48,7 +49,7 @@ class ProcessGroup(Collector):
                 sums[name] += values[name]
         cpu, open_fds, max_fds = "process_cpu_seconds", measures.OPEN_FDS.name, measures.MAX_FDS.name
         if cpu in sums:
-            # in whole ticks: in another order a sum is less by a hair, which Prometheus takes for a new beginning
+            # In whole ticks: a sum in another order may be slightly less, which Prometheus takes for a restart.
             ticks = round((sums[cpu] + dead_s) * TICKS_A_SECOND)
             self._ticks = max(self._ticks, ticks)
             sums[cpu] = self._ticks / TICKS_A_SECOND
@@ -58,9 +59,9 @@ class ProcessGroup(Collector):
             sums |= {name: nearest[name] for name in (open_fds, max_fds)}
         return sums
 
-    def _look(self, pid: int) -> dict[str, Metric]:
-        """Empty if it is gone."""
-        self._looked_at = pid
+    def _read(self, pid: int) -> dict[str, Metric]:
+        """Return the metrics of a process; nothing if it has exited."""
+        self._current = pid
         return {family.name: family for family in self._one.collect()}
 
     def _children(self) -> list[int]:
@@ -72,7 +73,7 @@ class ProcessGroup(Collector):
             return []
 
     def _dead_s(self) -> float:
-        """Processor time of children that ended, and whose end the leader knows."""
+        """Return the CPU time in seconds of the leader's children that were reaped."""
         try:
             fields = (self._proc / "stat").read_text().rpartition(")")[2].split()
         except OSError:

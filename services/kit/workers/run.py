@@ -1,4 +1,4 @@
-"""Run an edge: in this process, or in several that share its ports."""
+"""Run an edge, in this process or in several workers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 def run_edge(edge: Edge[SettingsT], settings: GlobalSettings, *, workers: int | None = None) -> int:
-    """Serve until SIGTERM or SIGINT, drain, and return the exit status. Sets up logging for the process.
+    """Serve until SIGTERM or SIGINT, drain, and return the exit status. Sets up logging.
 
-    `workers`: None for what the edge's settings say.
+    `workers` overrides the edge's settings.
     """
     logs.configure(settings.log, edge=edge.name)
     try:
@@ -35,31 +35,33 @@ def run_edge(edge: Edge[SettingsT], settings: GlobalSettings, *, workers: int | 
     except BadUrl as error:
         return print_settings_error(SettingsError([f"store.url: {error}"]))
     except Exception as error:
-        log.critical("cannot run: %r", error, exc_info=error, extra={"action": "failed"})
+        log.critical(
+            "internal error, the edge cannot run: %r", error, exc_info=error, extra={"action": "failed"}
+        )
         return EXIT_FAILED
 
 
 def main(edge: Edge[Any], arguments: Sequence[str] | None = None) -> int:
-    """The command line of one edge's own program: `python -m services.tmq --set health.port=0`."""
+    """Run the command line of one edge: `python -m services.tmq --set health.port=0`."""
     prepare_streams()
     parser = argparse.ArgumentParser(description=f"Serve {edge.name} from the queue store.")
-    parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if there is one")
+    parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if it exists")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.FIELD=VALUE")
-    parser.add_argument("--workers", type=int, help="processes; default: what the edge's settings say")
+    parser.add_argument("--workers", type=int, help="number of processes; default: the edge's settings")
     for flag in edge.flags:
         action = "append" if flag.repeatable else "store"
         text = flag.help.replace("%", "%%")
         parser.add_argument(flag.name, dest=flag.name, action=action, metavar=flag.metavar, help=text)
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        settings = load(told.config, read_flags(told.set), _given(edge, told))
+        settings = load(options.config, read_flags(options.set), _given(edge, options))
     except SettingsError as error:
         return print_settings_error(error)
-    return run_edge(edge, settings, workers=told.workers)
+    return run_edge(edge, settings, workers=options.workers)
 
 
-def _given(edge: Edge[Any], told: argparse.Namespace) -> list[GivenFlag]:
-    values = [(flag, getattr(told, flag.name)) for flag in edge.flags]
+def _given(edge: Edge[Any], options: argparse.Namespace) -> list[GivenFlag]:
+    values = [(flag, getattr(options, flag.name)) for flag in edge.flags]
     return [
         GivenFlag(edge.name, flag, tuple(value) if flag.repeatable else (value,))
         for flag, value in values
@@ -68,7 +70,7 @@ def _given(edge: Edge[Any], told: argparse.Namespace) -> list[GivenFlag]:
 
 
 def print_settings_error(error: SettingsError) -> int:
-    """Tell whoever started us what is wrong, in plain lines; returns the exit status for it."""
+    """Print the errors to standard error, and return the exit status for them."""
     for line in error.lines:
         print(f"penstock: {line}", file=sys.stderr)
     return EXIT_UNUSABLE

@@ -1,4 +1,4 @@
-"""A folder for the metrics that workers share, gone when its owner is, however it went."""
+"""Make a temporary folder for the metrics of workers, and remove those of killed owners."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PREFIX = "penstock-metrics-"
-LOCK = "lock"  # held by the owner and its children; the kernel lets go of it when the last of them is dead
-YOUNG_S = 60.0  # a folder that may not have its lock yet
+LOCK = "lock"  # held by the owner and its children; the kernel releases it when all have exited
+YOUNG_S = 60.0  # a younger folder may not have its lock yet
 
 
 @contextlib.contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
-    """A new folder, removed afterwards; and those of owners that were killed are removed first."""
+    """Make a folder and remove it afterwards. Folders of killed owners are removed first."""
     place = parent or Path(tempfile.gettempdir())
     for stale in place.glob(f"{PREFIX}*"):
         if _is_abandoned(stale):
@@ -29,7 +29,7 @@ def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Raises BlockingIOError if somebody else has it, OSError if it is not there."""
+    """Hold the folder's lock. Raises BlockingIOError if it is taken, OSError if the folder is missing."""
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -44,5 +44,5 @@ def _is_abandoned(folder: Path) -> bool:
             return False
         with _locked(folder):
             return True
-    except OSError:  # in use, somebody else's, or gone meanwhile
+    except OSError:  # in use, of another user, or removed meanwhile
         return False

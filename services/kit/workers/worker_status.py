@@ -1,7 +1,7 @@
-"""What the workers of one edge tell the process that answers for them: a page of shared memory.
+"""Share the workers' status with the process that serves /readyz, in a page of memory.
 
-Each worker writes only its own row, the supervisor writes rows of dead workers and what is in front of all rows. A
-reader may see a reason half written; that is a blemish in a text, once.
+Each worker writes its own row; the supervisor writes the header and the rows of dead workers. A reader may see a partly
+written reason, which is harmless.
 """
 
 from __future__ import annotations
@@ -17,43 +17,46 @@ from services.kit.readiness import Readiness
 _ROW = struct.Struct("=Bd180s")  # state, time of the last report (s, monotonic), reason in UTF-8
 _ROW_SIZE = 192
 _DRAINING = struct.Struct("=?")
-_DEATHS = struct.Struct("=Q")  # workers that ended, since the supervisor began
+_DEATHS = struct.Struct("=Q")  # workers that exited unexpectedly, since the supervisor started
 _DEATHS_AT = _DRAINING.size
 _HEAD = _DEATHS_AT + _DEATHS.size
-STUCK_S = 15.0  # a worker reports every second; one silent for so long does not run any more
+STUCK_S = 15.0  # a worker reports every second; one silent for this long is stuck
 
 
 class WorkerState(enum.IntEnum):
-    """What a row says."""
+    """The state of a worker."""
 
-    ABSENT = 0  # not started yet, or dead and waiting to be restarted
-    STARTING = 1  # the process runs, the edge does not yet
-    UNREADY = 2  # the edge runs and says why it cannot serve now
+    ABSENT = 0  # not started yet, or waiting to be restarted
+    STARTING = 1  # the process runs, the edge has not started
+    UNREADY = 2  # the edge cannot serve now
     READY = 3  # serving
 
 
 class WorkerTable:
-    """Made before the workers are forked; all of them see the same page."""
+    """The status of all workers."""
 
     def __init__(self, workers: int) -> None:
+        """Allocate the page: before the workers are forked, so that all share it."""
         self._workers = workers
         self._page = mmap.mmap(-1, _HEAD + workers * _ROW_SIZE)
         rows = {f"worker {number}": partial(self._worker_fault, number) for number in range(workers)}
         self.readiness = Readiness(accepting=self._drain_fault, **rows)
 
     def report(self, worker: int, state: WorkerState, reason: str = "") -> None:
-        """A worker's row; doing so is also its sign of life."""
+        """Write a worker's row; this is its heartbeat too."""
         _ROW.pack_into(self._page, self._at(worker), state, time.monotonic(), reason.encode()[:180])
 
     def drain(self) -> None:
+        """Report the drain."""
         _DRAINING.pack_into(self._page, 0, True)
 
     def count_death(self) -> None:
+        """Count a worker that exited unexpectedly."""
         (deaths,) = _DEATHS.unpack_from(self._page, _DEATHS_AT)
         _DEATHS.pack_into(self._page, _DEATHS_AT, deaths + 1)
 
     def deaths(self) -> int:
-        """How often a worker ended that nobody had told to."""
+        """Return how often a worker exited unexpectedly."""
         (deaths,) = _DEATHS.unpack_from(self._page, _DEATHS_AT)
         return int(deaths)
 
@@ -68,7 +71,7 @@ class WorkerTable:
         return reason.rstrip(b"\0").decode(errors="replace") or WorkerState(state).name.lower()
 
     def stuck(self) -> str | None:
-        """Which worker runs but does not turn its loop any more, or None."""
+        """Return a worker that no longer reports, or None."""
         for worker in range(self._workers):
             state, reported, _ = _ROW.unpack_from(self._page, self._at(worker))
             silent_s = time.monotonic() - reported

@@ -1,6 +1,6 @@
-"""Several processes that share an edge's ports by SO_REUSEPORT.
+"""Serve an edge by several processes that share its ports by SO_REUSEPORT.
 
-The supervisor forks the workers and one more child that answers /metrics, /healthz and /readyz for all of them.
+The supervisor forks the workers, and one more child that serves /metrics, /healthz and /readyz for all of them.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ log = logging.getLogger(__name__)
 
 
 class WorkerUnusable(Exception):
-    """A worker could not use its settings at its first start; later the machine may have changed, and change back."""
+    """A worker cannot use its settings at its first start. Later failures may be temporary."""
 
 
 class Workers(Policy, Generic[SettingsT]):
-    """The workers of one edge, and the child that answers for them."""
+    """The workers of one edge, and the child that serves their health pages."""
 
     def __init__(
         self, edge: Edge[SettingsT], settings: GlobalSettings, edge_settings: SettingsT, workers: int
@@ -46,7 +46,7 @@ class Workers(Policy, Generic[SettingsT]):
         self._edge = edge
         self._settings = settings
         self._edge_settings = edge_settings
-        self._board = WorkerTable(workers)
+        self._table = WorkerTable(workers)
         health = Child("health", self._forked("health", self._answer), Role.BASE, end_signal=signal.SIGKILL)
         self._workers = {
             Child(
@@ -57,7 +57,7 @@ class Workers(Policy, Generic[SettingsT]):
         self._children = [health, *self._workers]
 
     def _forked(self, name: str, work: Callable[[], int]) -> Callable[[], int]:
-        """Return what starts a child with logs that have its name."""
+        """Return the `launch` of a child, whose logs have its name."""
 
         def run() -> int:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -71,7 +71,7 @@ class Workers(Policy, Generic[SettingsT]):
         return forked(run)
 
     def run(self) -> int:
-        """Until told to stop; returns the exit status. Raises SettingsError if an address cannot be had."""
+        """Run until a stop; return the exit status. Raises SettingsError if an address is not available."""
         block_signals()
         with (
             reserved_ports(self._edge.name, self._edge_settings) as self._edge_settings,
@@ -82,61 +82,65 @@ class Workers(Policy, Generic[SettingsT]):
             health = self._settings.health.model_copy(update=bound)
             self._settings = self._settings.model_copy(update={"health": health})
             share(self._folder)
-            self._remains = DeadWorkerMetrics(self._folder)
+            self._dead_metrics = DeadWorkerMetrics(self._folder)
             try:
                 drain_s = max_drain_s(self._settings.drain)
                 return Supervisor(self._children, self, drain_s, WorkerUnusable).run()
             except WorkerUnusable:
                 return EXIT_UNUSABLE
 
-    # `Policy`
+    # Methods of `Policy`
 
     def step(self) -> None:
-        self._remains.add_up([child.pid for child in self._children if child.pid])
+        """Merge the metrics of workers that have exited."""
+        self._dead_metrics.merge([child.pid for child in self._children if child.pid])
 
     def stopping(self) -> None:
-        self._board.drain()
+        """Report the drain on /readyz."""
+        self._table.drain()
 
     def ended(self, child: Child, pid: int, status: int, *, stopping: bool) -> None:
-        self._remains.take(pid)
+        """Keep the counters of a child that has exited. Raises WorkerUnusable if its settings are unusable."""
+        self._dead_metrics.add(pid)
         if child in self._workers:
-            self._board.report(self._workers[child], WorkerState.ABSENT, "ended")
+            self._table.report(self._workers[child], WorkerState.ABSENT, "ended")
         if status == EXIT_UNUSABLE and child.starts == 1 and not stopping:
             raise WorkerUnusable(child.name)
 
     def restarting(self, child: Child, pid: int, status: int, pause_s: float) -> None:
+        """Count and log that a child is restarted."""
         if child in self._workers:
-            self._board.count_death()
+            self._table.count_death()
         fields = {"child": child.name, "pid": pid, "status": status, "restart_in_s": pause_s}
-        text = "%s ended with %d: starting it again"
+        text = "%s exited with status %d and is restarted"
         log.error(text, child.name, status, extra={"action": "child_ended", **fields})
 
-    # In the children
+    # In children
 
     def _serve(self, number: int) -> int:
-        board = self._board
+        table = self._table
 
         def report(reason: str | None) -> None:
-            board.report(number, WorkerState.READY if reason is None else WorkerState.UNREADY, reason or "")
+            table.report(number, WorkerState.READY if reason is None else WorkerState.UNREADY, reason or "")
 
-        board.report(number, WorkerState.STARTING)
+        table.report(number, WorkerState.STARTING)
         share_of = len(self._workers)
         process = EdgeProcess(self._edge, self._settings, self._edge_settings, share_of, report)
         return run_process(process)
 
     def _answer(self) -> int:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it answers until the last worker has drained
-        board = self._board
-        together = WorkerMetrics(self._edge.name, self._folder, board, supervisor=os.getppid())
-        answers = HealthSources(together.render, board.readiness, board.stuck)
-        serve_forever(self._settings.health, answers, self._health_sockets)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it serves until the last worker has drained
+        table = self._table
+        metrics = WorkerMetrics(self._edge.name, self._folder, table, supervisor=os.getppid())
+        sources = HealthSources(metrics.render, table.readiness, table.stuck)
+        serve_forever(self._settings.health, sources, self._health_sockets)
         return EXIT_FAILED
 
 
 def run_edge_processes(
     edge: Edge[SettingsT], settings: GlobalSettings, edge_settings: SettingsT, workers: int | None
 ) -> int:
-    """Serve in so many processes, None for what the settings say; returns the exit status. Raises SettingsError."""
+    """Serve in `workers` processes, by default those of the settings. Return the exit status. Raises SettingsError."""
     number = workers or edge_settings.workers
     if number > 1:
         return Workers(edge, settings, edge_settings, number).run()
@@ -145,15 +149,15 @@ def run_edge_processes(
 
 @contextlib.contextmanager
 def reserved_ports(edge: str, settings: SettingsT) -> Iterator[SettingsT]:
-    """The same settings with every port a fixed one, which only our workers can share.
+    """Return the settings with fixed ports, reserved for our workers.
 
-    Raises SettingsError if another program listens there, or has reserved the port for its workers.
+    Raises SettingsError if another program listens on a port, or has reserved it for its workers.
     """
     with contextlib.ExitStack() as held:
         listeners = {}
         for name, listener in settings.listeners.items():
-            place = held.enter_context(_reserved(listener.host, listener.port, port_setting(edge, name)))
-            listeners[name] = listener.model_copy(update={"port": place.getsockname()[1]})
+            sock = held.enter_context(_reserved(listener.host, listener.port, port_setting(edge, name)))
+            listeners[name] = listener.model_copy(update={"port": sock.getsockname()[1]})
         yield settings.model_copy(update={"listeners": listeners})
 
 
@@ -161,8 +165,8 @@ def _reserved(host: str, port: int, setting: SettingPath) -> socket.socket:
     """Return a bound socket that never listens: while it is open, only SO_REUSEPORT of this user shares the port.
 
     The first socket listens without SO_REUSEPORT, so only one supervisor gets this far, also on an address that
-    includes this one. The second binds with SO_REUSEADDR, beside connections of before, and then gives that up: now it
-    refuses all that begin without SO_REUSEPORT, as other supervisors do.
+    includes this one. The second binds with SO_REUSEADDR, beside old connections, and then clears that option: now it
+    blocks all sockets without SO_REUSEPORT, such as those of other supervisors.
     """
     with open_listening(host, port, setting) as first:
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -172,6 +176,6 @@ def _reserved(host: str, port: int, setting: SettingPath) -> socket.socket:
 
 
 def max_drain_s(settings: DrainSettings) -> float:
-    """How long a worker may take from SIGTERM to its end."""
+    """Return the longest time in seconds from SIGTERM to a worker's exit."""
     waits_s = settings.grace_s + settings.timeout_s + settings.spread_s + settings.timeout_s
     return waits_s + RESET_TIMEOUT_S + CLOSE_TIMEOUT_S

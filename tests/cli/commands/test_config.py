@@ -68,7 +68,7 @@ STORE = ["--store", "rediss://h?ssl_ca_certs=/nosuch.pem"]
         (["up", "--store", "redis://x"], "edges: {tqm: {}}", EDGE_UNKNOWN),
         (["config", "--config", "missing.yaml"], "", "missing.yaml: cannot be read"),
         (["config", "--set", "nonsense"], "", "must be SECTION.FIELD=VALUE"),
-        (["queue", "list", "--store", "nonsense"], "", "store.url: a URL begins with a scheme"),
+        (["queue", "list", "--store", "nonsense"], "", "store.url: a URL must begin with a scheme"),
         (["queue", "list", *STORE], "", NO_FILE),
         (["serve", "tmq", *STORE], "", NO_FILE),
         (["up", *STORE], "", NO_FILE),

@@ -135,7 +135,7 @@ def test_apply_is_idempotent(shell: Shell) -> None:
             "metadata: {name: z}\nspec: {maxLenght: 3}",
             "document 2 (z): spec.maxLenght: unknown; allowed: domain,",
         ),
-        ("metadata: {name: z}\nspec: {paused: 1, paused: 0}", "the key 'paused' is there twice"),
+        ("metadata: {name: z}\nspec: {paused: 1, paused: 0}", "the key 'paused' is repeated"),
         ("metadata: {name: good}", "document 2 (good): the queue 'good' is already declared in"),
         ("kind: Topic\nmetadata: {name: z}", "document 2 (z): kind: must be 'Queue' or 'Peer', not 'Topic'"),
         ("kind: [Peer]", "document 2: kind: must be 'Queue' or 'Peer', not ['Peer']"),

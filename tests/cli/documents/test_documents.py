@@ -83,7 +83,7 @@ def test_a_new_queue_with_control_characters_is_refused_in_one_line(shell: Shell
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        ('{metadata: {name: "\\ud800"}, spec: {}}', "half a character"),
+        ('{metadata: {name: "\\ud800"}, spec: {}}', "incomplete character"),
         ('{metadata: {name: a}, spec: {domain: "\\udcff"}}', "spec.domain: must be a valid string"),
         (
             '{kind: Peer, metadata: {name: "\\udcff"}, spec: {protocol: text, addresses: [a]}}',

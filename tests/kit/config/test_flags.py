@@ -1,4 +1,4 @@
-"""Flags that an edge brings along, on its own program: `python -m services.<edge>`."""
+"""Test the flags of an edge on its own program, `python -m services.<edge>`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def place(server: socket.socket) -> str:
     return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_connections_that_workers_open_are_counted_and_drained_like_others() -> None:
+def test_dialled_connections_of_workers_are_counted_and_drained() -> None:
     workers = 2
     with neighbour() as first, neighbour() as second:
         flags = ["--neighbour", place(first), f"--neighbour={place(second)}"]
@@ -53,7 +53,7 @@ def test_connections_that_workers_open_are_counted_and_drained_like_others() -> 
             assert program.events("drain_reset") == []
 
 
-def test_a_flag_stands_over_every_other_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flag_overrides_every_other_source(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("penstock.yaml").write_text("edges: {echo: {neighbours: ['file:1'], frame_timeout_s: 1}}")
     monkeypatch.setenv("PENSTOCK_EDGES__ECHO__NEIGHBOURS", "environment:1")
     flags = {"edges": {"echo": {"neighbours": ["set:1"], "workers": 2}}}
@@ -66,14 +66,14 @@ def test_a_flag_stands_over_every_other_source(monkeypatch: pytest.MonkeyPatch) 
     assert given[0].words == ["--neighbour=a:1", "--neighbour=b:2"]
 
 
-def test_a_repeatable_flag_without_a_value_is_an_empty_list() -> None:
+def test_repeatable_flag_without_value_gives_empty_list() -> None:
     Path("penstock.yaml").write_text("edges: {echo: {neighbours: ['file:1']}}")
     for values, neighbours in ((("",), ()), (("", "a:1"), ("a:1",))):
         echo: EchoSettings = load(given=[GivenFlag("echo", NEIGHBOUR, values)]).edge(EDGE)
         assert echo.neighbours == neighbours
 
 
-def test_what_is_wrong_with_a_flag_names_it() -> None:
+def test_error_names_the_flag() -> None:
     given = [GivenFlag("echo", TIMEOUT, ("soon",))]
     with pytest.raises(SettingsError) as caught:
         load(given=given).edge(EDGE)
@@ -83,7 +83,7 @@ def test_what_is_wrong_with_a_flag_names_it() -> None:
     ]
 
 
-def test_the_help_of_an_edges_program_has_them() -> None:
+def test_help_of_an_edge_lists_its_flags() -> None:
     with Program(flags=["--help"]) as program:
         assert program.wait() == 0
         told = " ".join(" ".join(program.printed).split())

@@ -1,4 +1,4 @@
-"""Lists of texts, however they are said: JSON or plain in the environment, one text or a list elsewhere."""
+"""Test lists of texts in variables, flags and files."""
 
 from __future__ import annotations
 
@@ -61,18 +61,20 @@ def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("[]", ()),
     ],
 )
-def test_in_the_environment(monkeypatch: pytest.MonkeyPatch, said: str, meant: tuple[str, ...]) -> None:
+def test_lists_in_environment_variables_are_split(
+    monkeypatch: pytest.MonkeyPatch, said: str, meant: tuple[str, ...]
+) -> None:
     monkeypatch.setenv("PENSTOCK_EDGES__LISTS__NEIGHBOURS", said)
     assert load().edge(EDGE).neighbours == meant
 
 
 @pytest.mark.parametrize("said", ["a:1,b:2", "[a:1, b:2]", "['a:1', 'b:2']"])
-def test_on_the_command_line(said: str) -> None:
+def test_lists_on_the_command_line_are_split(said: str) -> None:
     flags = read_flags([f"edges.lists.neighbours={said}"])
     assert load(flags=flags).edge(EDGE).neighbours == ("a:1", "b:2")
 
 
-def test_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_split_at_any_depth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_EDGES__LISTS__INNER__NAMES", "a:1,b:2")
     monkeypatch.setenv("PENSTOCK_EDGES__LISTS__NAMED__ONE__NAMES", "c:3,d:4")
     monkeypatch.setenv("PENSTOCK_EDGES__LISTS__PLAIN", "e,f")
@@ -82,7 +84,7 @@ def test_wherever_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (settings.plain, settings.maybe) == (["e", "f"], ["g", "h"])
 
 
-def test_other_lists_are_json_and_what_is_no_list_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_lists_are_parsed_and_other_values_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_EDGES__LISTS__EITHER", "a,b")
     assert load().edge(EDGE).either == "a,b"
     monkeypatch.setenv("PENSTOCK_EDGES__LISTS__NUMBERS", "1,2")
@@ -96,7 +98,7 @@ def test_other_lists_are_json_and_what_is_no_list_is_left_alone(monkeypatch: pyt
     assert len(settings.listeners["a"].allow) == 2
 
 
-def test_a_fault_in_one_of_them_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_in_a_list_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_EDGES__LISTS__NEIGHBOURS", "a:1,nowhere")
     with pytest.raises(SettingsError) as caught:
         load().edge(EDGE)

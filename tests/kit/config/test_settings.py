@@ -1,4 +1,4 @@
-"""Settings: their layers, their faults in plain words, their secrets."""
+"""Test settings: layers, errors and secrets."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def faults(*arguments: Any, edge: bool = False) -> list[str]:
     return caught.value.lines
 
 
-def test_without_anything_the_defaults_stand() -> None:
+def test_defaults_apply_without_other_layers() -> None:
     settings = load()
     assert settings.model_dump() == GlobalSettings().model_dump()
     assert settings.store_url == "redis://127.0.0.1:6379/0"
@@ -58,7 +58,7 @@ def test_without_anything_the_defaults_stand() -> None:
     assert settings.health.host == "127.0.0.1"
 
 
-def test_each_layer_is_stronger_than_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_layer_overrides_the_one_below(monkeypatch: pytest.MonkeyPatch) -> None:
     file("health: {host: 10.0.0.1, port: 1000}\ndrain: {grace_s: 1, spread_s: 1, timeout_s: 1}")
     monkeypatch.setenv("PENSTOCK_DRAIN__SPREAD_S", "2")
     monkeypatch.setenv("PENSTOCK_DRAIN__TIMEOUT_S", "2")
@@ -67,7 +67,7 @@ def test_each_layer_is_stronger_than_the_one_before(monkeypatch: pytest.MonkeyPa
     assert (settings.health.host, settings.health.port) == ("10.0.0.1", 1000)
 
 
-def test_the_file_is_named_by_flag_or_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flag_or_environment_names_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_CONFIG", str(file("health: {port: 1}", "one.yaml")))
     assert load().health.port == 1
     assert load(file("health: {port: 2}", "two.yaml")).health.port == 2
@@ -75,14 +75,14 @@ def test_the_file_is_named_by_flag_or_environment(monkeypatch: pytest.MonkeyPatc
     assert load().health.port == GlobalSettings().health.port
 
 
-def test_redis_url_is_understood_and_our_own_name_is_stronger(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_variable_overrides_redis_url(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", "redis://theirs/0")
     assert load().store_url == "redis://theirs/0"
     monkeypatch.setenv("PENSTOCK_STORE__URL", "redis://ours/0")
     assert load().store_url == "redis://ours/0"
 
 
-def test_an_edges_defaults_are_a_layer_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defaults_of_an_edge_are_merged_with_its_section(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who changes one port keeps everything else."""
     file("edges: {two: {listeners: {document: {port: 7000}}}}")
     monkeypatch.setenv("PENSTOCK_EDGES__TWO__LISTENERS__REFERENCE__ALLOW", "10.0.0.0/8, fd00::/8")
@@ -95,12 +95,12 @@ def test_an_edges_defaults_are_a_layer_too(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("word", ["off", "null", "false", "''"])
-def test_a_default_listener_can_be_switched_off(word: str) -> None:
+def test_default_listener_can_be_switched_off(word: str) -> None:
     file(f"edges: {{two: {{listeners: {{reference: {word}}}}}}}")
     assert list(load().edge(EDGE).listeners) == ["document"]
 
 
-def test_nothing_changes_after_the_start() -> None:
+def test_settings_are_immutable() -> None:
     settings = load()
     with pytest.raises(ValidationError, match="frozen"):
         settings.log.level = "DEBUG"
@@ -108,7 +108,7 @@ def test_nothing_changes_after_the_start() -> None:
         settings.health = settings.health
 
 
-def test_every_fault_has_its_line_with_field_reason_and_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_error_has_a_line_with_field_reason_and_origin(monkeypatch: pytest.MonkeyPatch) -> None:
     file("stoer: {}\nstore: {ulr: x, url: abc}\nlog: {level: LOUD}")
     monkeypatch.setenv("PENSTOCK_DRAIN__GRACE_S", "soon")
     assert sorted(faults(None, {"health": {"port": -1}})) == [
@@ -119,11 +119,11 @@ def test_every_fault_has_its_line_with_field_reason_and_origin(monkeypatch: pyte
         "stoer: unknown; allowed: store, health, log, metrics, tracing, drain, limits, edges, sysv, console"
         " (from penstock.yaml)",
         "store.ulr: unknown; allowed: url, server, data_dir (from penstock.yaml)",
-        "store.url: a URL begins with a scheme, as in redis://host:6379 (from penstock.yaml)",
+        "store.url: a URL must begin with a scheme, as in redis://host:6379 (from penstock.yaml)",
     ]
 
 
-def test_an_edges_faults_are_told_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_in_an_edges_section_have_the_same_form(monkeypatch: pytest.MonkeyPatch) -> None:
     file(
         "edges: {two: {listeners: {document: {port: 99999, allow: [10.0.0.1/8], tsl: {}},"
         " extra: {}, reference: {host: nowhere}}, words: {a: b}}}"
@@ -141,7 +141,7 @@ def test_an_edges_faults_are_told_the_same_way(monkeypatch: pytest.MonkeyPatch) 
     assert lines["edges.two.workers"].endswith("not '0' (from PENSTOCK_EDGES__TWO__WORKERS)")
 
 
-def test_a_mistyped_edge_is_told_with_the_edges_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_edge_is_rejected_with_the_known_names(monkeypatch: pytest.MonkeyPatch) -> None:
     file("edges: {two: {workers: 2}, tqm: {workers: 4}}")
     monkeypatch.setenv("PENSTOCK_EDGES__TOW__WORKERS", "2")
     allowed = ", ".join(sorted({"two", *edges()}))
@@ -151,12 +151,12 @@ def test_a_mistyped_edge_is_told_with_the_edges_there_are(monkeypatch: pytest.Mo
     ]
 
 
-def test_another_edges_settings_are_left_to_that_edge() -> None:
+def test_section_of_another_edge_is_not_validated() -> None:
     file(f"edges: {{two: {{workers: 2}}, {next(iter(edges()))}: {{anything: goes here}}}}")
     assert load().edge(EDGE).workers == 2
 
 
-def test_names_of_others_are_left_alone_and_typing_errors_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_foreign_variables_are_ignored_and_typing_errors_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kubernetes sets names like these for Services called penstock and penstock-store."""
     monkeypatch.setenv("PENSTOCK_PORT", "tcp://10.0.0.1:6161")
     monkeypatch.setenv("PENSTOCK_STORE_SERVICE_HOST", "10.0.0.2")
@@ -170,24 +170,24 @@ def test_names_of_others_are_left_alone_and_typing_errors_are_not(monkeypatch: p
     ("text", "fault"),
     [
         ("store: [", "penstock.yaml: line 1, column 9: "),
-        ("store: 1\nstore: 2", "penstock.yaml: line 2, column 1: the key 'store' is there twice"),
+        ("store: 1\nstore: 2", "penstock.yaml: line 2, column 1: the key 'store' is repeated"),
         ("store: {}\n---\nstore: {}", "penstock.yaml: must be one document"),
         ("- store", "penstock.yaml: must be a mapping of sections"),
-        ("1: 2", "penstock.yaml: line 1, column 1: the key '1' is no text: put it in quotes"),
+        ("1: 2", "penstock.yaml: line 1, column 1: the key '1' is not text: put it in quotes"),
         ("edges: {two: 5}", "edges.two: must be a valid dictionary, not 5 (from penstock.yaml)"),
     ],
 )
-def test_files_that_are_no_settings(text: str, fault: str) -> None:
+def test_unusable_settings_files_are_rejected(text: str, fault: str) -> None:
     file(text)
     (line,) = faults()
     assert line.startswith(fault)
 
 
-def test_a_file_that_was_asked_for_must_be_there() -> None:
+def test_missing_configured_file_is_an_error() -> None:
     assert faults(Path("none.yaml")) == ["none.yaml: cannot be read: No such file or directory"]
 
 
-def test_an_empty_file_and_empty_sections_are_fine() -> None:
+def test_empty_file_and_sections_are_valid() -> None:
     file("")
     assert load().model_dump() == GlobalSettings().model_dump()
     file("store:\nedges:\n")
@@ -202,7 +202,7 @@ def test_an_empty_file_and_empty_sections_are_fine() -> None:
         ("PENSTOCK_HEALTH", "[" * 100_000, "is nested too deeply"),
     ],
 )
-def test_a_variable_that_cannot_be_read_is_named(
+def test_error_names_the_unreadable_variable(
     name: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PENSTOCK_DRAIN__GRACE_S", "1")
@@ -214,7 +214,7 @@ def test_a_variable_that_cannot_be_read_is_named(
         assert "as PENSTOCK_STORE__FIELD" in line
 
 
-def test_flags_are_paths_and_values() -> None:
+def test_set_option_takes_path_and_value() -> None:
     assert read_flags(
         ["health.port=0", "edges.two.listeners.document.allow=[10.0.0.0/8]", "health.host=::"]
     ) == {
@@ -226,13 +226,13 @@ def test_flags_are_paths_and_values() -> None:
             read_flags([wrong])
 
 
-def test_merging_leaves_both_sides_alone() -> None:
+def test_merge_does_not_change_its_arguments() -> None:
     below, above = {"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}
     assert merge(below, above) == {"a": {"b": 1, "c": 3}}
     assert (below, above) == ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
 
 
-def test_secrets_are_masked_wherever_they_stand() -> None:
+def test_secrets_are_masked_at_any_depth() -> None:
     file(
         "store: {url: 'rediss://edge:hunter2@store:6379/0'}\n"
         "edges: {two: {password: hunter2, nested: [{apiToken: hunter2}], url: 'http://u:hunter2@h/'}}"
@@ -246,7 +246,7 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
     assert settings.store_url == "rediss://edge:hunter2@store:6379/0"
 
 
-def test_a_fault_does_not_show_a_secret() -> None:
+def test_error_does_not_show_a_secret() -> None:
     class Secretive(EdgeSettings):
         password: int = 0
 
@@ -257,7 +257,7 @@ def test_a_fault_does_not_show_a_secret() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_secret_url_is_a_value() -> None:
+def test_secret_urls_compare_by_value() -> None:
     url = SecretUrl("redis://:a@b@h/0")
     assert str(url) == "redis://***"
     assert str(SecretUrl("redis://:a%40b@h/0")) == "redis://***@h/0"

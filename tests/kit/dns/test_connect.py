@@ -1,4 +1,4 @@
-"""TCP connections to addresses: made, refused, given up; and what is left of them then."""
+"""Test TCP connections to addresses: established, refused and cancelled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def open_files() -> set[str]:
 
 
 @pytest.mark.parametrize(("family", "host"), LOOPBACKS)
-async def test_octets_go_both_ways(family: int, host: str) -> None:
+async def test_connection_carries_octets_both_ways(family: int, host: str) -> None:
     with socket.create_server((host, 0), family=family) as server, tcp(family) as sock:
         await connect(sock, server.getsockname())
         assert sock.gettimeout() == 0
@@ -45,7 +45,7 @@ async def test_octets_go_both_ways(family: int, host: str) -> None:
             assert await asyncio.get_running_loop().sock_recv(sock, 4) == b"pong"
 
 
-async def test_a_socket_keeps_the_address_that_it_is_bound_to() -> None:
+async def test_connect_keeps_the_bound_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, tcp() as sock:
         sock.bind(("127.0.0.5", 0))
         await connect(sock, server.getsockname())
@@ -64,7 +64,7 @@ async def test_nobody_listens(family: int, host: str) -> None:
         assert told.value.strerror == "Connection refused"
 
 
-async def test_a_refusal_that_comes_late() -> None:
+async def test_late_refusal_is_reported() -> None:
     """The kernel asks again after a second, and nobody listens any more then."""
     with tcp() as sock:
         with deaf() as port:
@@ -76,7 +76,7 @@ async def test_a_refusal_that_comes_late() -> None:
                 await connecting
 
 
-async def test_a_port_that_is_our_own() -> None:
+async def test_connection_to_itself_is_refused() -> None:
     """TCP connects a socket with itself where nobody listens: that is no connection."""
     with tcp() as sock:
         sock.bind(("127.0.0.1", 0))
@@ -85,12 +85,12 @@ async def test_a_port_that_is_our_own() -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.1", "", "::1", "127.0.0.1%lo"])
-async def test_what_is_no_address_is_not_looked_up(host: str) -> None:
+async def test_connect_does_not_resolve_names(host: str) -> None:
     with tcp() as sock, pytest.raises(OSError, match="illegal IP address"):
         await connect(sock, (host, 7))
 
 
-def test_an_address_of_one_link(tmp_path: Path) -> None:
+def test_link_local_address_needs_a_valid_scope(tmp_path: Path) -> None:
     """IPv6's link-local addresses: without its scope it is nobody's."""
 
     async def scenario(_: NameServer) -> None:
@@ -114,7 +114,7 @@ def test_an_address_of_one_link(tmp_path: Path) -> None:
     on_silent_machine(scenario, tmp_path)
 
 
-async def test_who_gives_up_leaves_nothing_behind() -> None:
+async def test_cancelled_connect_leaves_no_connection() -> None:
     """Neither files nor what the loop watches: the number of the file may be another's at once."""
     with deaf() as port:
         before = open_files()
@@ -129,7 +129,7 @@ async def test_who_gives_up_leaves_nothing_behind() -> None:
                 await connect(sock, server.getsockname())
 
 
-async def test_it_is_cancelled_as_it_succeeds() -> None:
+async def test_cancellation_at_success_closes_the_socket() -> None:
     """Whoever is cancelled is told so, and closes it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         before = open_files()
@@ -144,7 +144,7 @@ async def test_it_is_cancelled_as_it_succeeds() -> None:
             await until(lambda: open_files() == before)
 
 
-def test_a_network_that_is_out_of_reach(tmp_path: Path) -> None:
+def test_unreachable_network_is_reported(tmp_path: Path) -> None:
     async def scenario(_: NameServer) -> None:
         with tcp() as sock:
             with pytest.raises(OSError) as told:

@@ -1,4 +1,4 @@
-"""Names looked up by the system, on a machine whose name server is silent: what hangs holds up nobody else."""
+"""Test name resolution with a silent name server: hanging names do not delay others."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LOCAL = (socket.AF_INET, ("127.0.0.1", 0))
 
 
 def threads() -> int:
-    """Those that look up names."""
-    return sum(each.name == "look-up" for each in threading.enumerate())
+    """Count the resolver threads."""
+    return sum(each.name == "resolver" for each in threading.enumerate())
 
 
 def alone(scenario: Callable[[NameServer], Coroutine[Any, Any, None]], folder: Path) -> None:
@@ -33,8 +33,10 @@ def alone(scenario: Callable[[NameServer], Coroutine[Any, Any, None]], folder: P
     on_silent_machine(scenario, folder)
 
 
-def hanging(look_ups: NameResolver, count: int, word: str = "hangs") -> list[asyncio.Task[Any]]:
-    return [asyncio.create_task(look_ups.ask(f"{word}{number}.example".encode())) for number in range(count)]
+def hanging(resolver: NameResolver, count: int, word: str = "hangs") -> list[asyncio.Task[Any]]:
+    return [
+        asyncio.create_task(resolver.resolve(f"{word}{number}.example".encode())) for number in range(count)
+    ]
 
 
 async def ended(tasks: list[asyncio.Task[Any]]) -> None:
@@ -54,14 +56,14 @@ async def ended(tasks: list[asyncio.Task[Any]]) -> None:
         ("fe80::1%lo", (socket.AF_INET6, ("fe80::1", 7, 0, socket.if_nametoindex("lo")))),
     ],
 )
-async def test_addresses_need_no_thread(
+async def test_addresses_are_resolved_without_a_thread(
     host: str, place: tuple[int, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.kit.dns.lookup._look_ups", None)
+    monkeypatch.setattr("services.kit.dns.lookup._resolver", None)
     assert await resolve(host, 7) == [place]
 
 
-async def test_a_name_that_the_system_knows() -> None:
+async def test_known_name_is_resolved() -> None:
     found = await resolve("localhost", 7)
     assert (socket.AF_INET, ("127.0.0.1", 7)) in found
     assert len(found) == len(set(found))
@@ -74,13 +76,13 @@ async def test_what_is_no_name(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "fe80::1%nowhere", "127.0.0.1:7"])
-async def test_a_name_that_nobody_has(host: str) -> None:
+async def test_unknown_name_is_an_error(host: str) -> None:
     with pytest.raises(socket.gaierror) as told:
         await resolve(host, 7)
     assert told.value.strerror
 
 
-def test_names_that_hang_hold_up_nobody_else(tmp_path: Path) -> None:
+def test_hanging_names_do_not_delay_others(tmp_path: Path) -> None:
     """Neither connections to addresses nor names that are known."""
 
     async def scenario(names: NameServer) -> None:
@@ -94,19 +96,19 @@ def test_names_that_hang_hold_up_nobody_else(tmp_path: Path) -> None:
                     assert address == "127.0.0.1"
         assert not any(task.done() for task in lost)
         await ended(lost)
-        with pytest.raises(TimeoutError, match=r"the name was not looked up within 0\.05 s"):
+        with pytest.raises(TimeoutError, match=r"the name was not resolved within 0\.05 s"):
             await open_tcp("hangs0.example", 7, 0.05)
 
     alone(scenario, tmp_path)
 
 
-def test_who_asks_for_the_same_name_waits_for_the_same_answer(tmp_path: Path) -> None:
+def test_callers_of_the_same_name_share_a_lookup(tmp_path: Path) -> None:
     """Also those who come late, and whoever else has given up by then."""
 
     async def scenario(names: NameServer) -> None:
-        look_ups = NameResolver()
-        tasks = [asyncio.create_task(look_ups.ask(b"late.example")) for _ in range(3)]
-        lost = [asyncio.create_task(look_ups.ask(b"lost.example")) for _ in range(2)]
+        resolver = NameResolver()
+        tasks = [asyncio.create_task(resolver.resolve(b"late.example")) for _ in range(3)]
+        lost = [asyncio.create_task(resolver.resolve(b"lost.example")) for _ in range(2)]
         await until(lambda: names.asked == {"late.example", "lost.example"})
         assert threads() == 2
         await ended(tasks[:1])
@@ -122,15 +124,15 @@ def test_who_asks_for_the_same_name_waits_for_the_same_answer(tmp_path: Path) ->
     alone(scenario, tmp_path)
 
 
-def test_no_more_at_once_than_may_be(tmp_path: Path) -> None:
+def test_concurrent_lookups_are_limited(tmp_path: Path) -> None:
     """A name in line says why it is not looked up. It is not asked for once nobody wants it any more."""
 
     async def scenario(names: NameServer) -> None:
-        look_ups = NameResolver(2, 0.05)
-        tasks = hanging(look_ups, 2)
+        resolver = NameResolver(2, 0.05)
+        tasks = hanging(resolver, 2)
         await until(lambda: len(names.asked) == 2)
-        with pytest.raises(OSError, match=r"2 other names .*, and it was not its turn within 0\.05 s"):
-            await look_ups.ask(b"localhost")
+        with pytest.raises(OSError, match=r"no lookup was possible within 0\.05 s: 2 other names"):
+            await resolver.resolve(b"localhost")
         names.speak()
         async with asyncio.timeout(PATIENCE_S):
             for task in tasks:
@@ -138,15 +140,15 @@ def test_no_more_at_once_than_may_be(tmp_path: Path) -> None:
                     await task
         await until(lambda: not threads())
         assert names.asked == {"hangs0.example", "hangs1.example"}
-        assert LOCAL in await look_ups.ask(b"localhost")
+        assert LOCAL in await resolver.resolve(b"localhost")
 
     alone(scenario, tmp_path)
 
 
-def test_those_in_line_have_their_turn(tmp_path: Path) -> None:
+def test_queued_lookups_are_resolved(tmp_path: Path) -> None:
     async def scenario(names: NameServer) -> None:
-        look_ups = NameResolver(2, PATIENCE_S)
-        tasks = hanging(look_ups, 10)
+        resolver = NameResolver(2, PATIENCE_S)
+        tasks = hanging(resolver, 10)
         await until(lambda: len(names.asked) == 2)
         assert threads() == 2
         names.speak(**{f"hangs{number}.example": f"127.0.0.{number}" for number in range(10)})
@@ -158,12 +160,12 @@ def test_those_in_line_have_their_turn(tmp_path: Path) -> None:
     alone(scenario, tmp_path)
 
 
-def test_all_the_room_there_is(tmp_path: Path) -> None:
+def test_default_resolver_limits_threads(tmp_path: Path) -> None:
     """As many as may be hang, many times as many wait: and addresses are reached."""
 
     async def scenario(names: NameServer) -> None:
-        look_ups = NameResolver(in_line_s=600)
-        tasks = hanging(look_ups, 10 * MAX_LOOKUPS)
+        resolver = NameResolver(queue_timeout_s=600)
+        tasks = hanging(resolver, 10 * MAX_LOOKUPS)
         await until(lambda: len(names.asked) == MAX_LOOKUPS)
         assert threads() == MAX_LOOKUPS
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -175,17 +177,17 @@ def test_all_the_room_there_is(tmp_path: Path) -> None:
     alone(scenario, tmp_path)
 
 
-def test_a_loop_that_has_ended_is_told_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_answer_for_a_closed_loop_is_dropped(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """What hung in one loop is answered to those of the next."""
-    look_ups = NameResolver()
+    resolver = NameResolver()
 
     async def first() -> None:
-        asyncio.get_running_loop().create_task(look_ups.ask(b"hangs.example"))
+        asyncio.get_running_loop().create_task(resolver.resolve(b"hangs.example"))
         await until(lambda: threads())
 
     async def scenario(names: NameServer) -> None:
         await asyncio.to_thread(asyncio.run, first())
-        waiting = asyncio.create_task(look_ups.ask(b"hangs.example"))
+        waiting = asyncio.create_task(resolver.resolve(b"hangs.example"))
         await until(lambda: names.asked)
         names.speak(**{"hangs.example": "127.0.0.3"})
         assert await waiting == [(socket.AF_INET, ("127.0.0.3", 0))]
@@ -214,7 +216,7 @@ asyncio.run(main())
 """
 
 
-def test_no_thread_is_to_be_had() -> None:
+def test_lookup_fails_if_no_thread_can_start() -> None:
     """For want of memory: said, and tried again the next time."""
     command = [sys.executable, "-P", "-c", LIMITED]
     told = subprocess.run(
@@ -225,18 +227,18 @@ def test_no_thread_is_to_be_had() -> None:
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert told.stdout.splitlines() == ["names cannot be looked up now: can't start new thread", "1 True"]
+    assert told.stdout.splitlines() == ["names cannot be resolved now: can't start new thread", "1 True"]
 
 
-async def test_whatever_ends_a_look_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unexpected_resolver_error_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for ever, and the name may be asked for again."""
-    look_ups = NameResolver(1)
+    resolver = NameResolver(1)
 
     def fail(*_: object) -> None:
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("services.kit.dns.lookup._asked", fail)
-        with pytest.raises(OSError, match=r"cannot be looked up: MemoryError"):
-            await look_ups.ask(b"localhost")
-    assert LOCAL in await look_ups.ask(b"localhost")
+        patched.setattr("services.kit.dns.lookup._getaddrinfo", fail)
+        with pytest.raises(OSError, match=r"cannot be resolved: MemoryError"):
+            await resolver.resolve(b"localhost")
+    assert LOCAL in await resolver.resolve(b"localhost")

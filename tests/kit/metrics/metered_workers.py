@@ -1,4 +1,4 @@
-"""Workers of an edge that tell what is done with queues, with a clock that tests set."""
+"""Workers that count operations of queues, with a clock set by tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from services.kit.metrics import measures
 from services.kit.metrics.queue_meter import QueueMeter
 from services.kit.metrics.queue_names import QueueNames
-from services.kit.metrics.queue_totals import NAMES, Journal, SharedFigures
+from services.kit.metrics.queue_totals import NAMES, Journal, SharedQueueTotals
 from services.kit.metrics.shared_names import SharedNames
 
 
@@ -59,7 +59,7 @@ class Edge:
         self.workers: list[QueueMeter] = []
         for _ in range(workers):
             self.start()
-        self._registry.register(self.workers[0] if folder is None else SharedFigures(folder, "tmq"))
+        self._registry.register(self.workers[0] if folder is None else SharedQueueTotals(folder, "tmq"))
 
     def start(self) -> QueueMeter:
         shared = None if self._folder is None else SharedNames(self._folder / NAMES)

@@ -1,4 +1,4 @@
-"""What is appended to a file is read by others, also what stands behind a line that was cut short."""
+"""Test files of JSON lines, with lines that were cut short."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from services.kit.metrics.json_lines import encode_line, parse_lines, whole_line
 ONE, TWO = ["a\n\u2028]", [1, 2.5, {"queue_full": 1}], []], ["b", 7.25]
 
 
-def test_lines_are_read_as_they_were_written() -> None:
+def test_json_lines_round_trip() -> None:
     text = encode_line(ONE) + encode_line(TWO)
     assert [*parse_lines(text)] == [ONE, TWO]
     assert whole_lines(text) == text
 
 
 @pytest.mark.parametrize("cut", range(len(encode_line(ONE))))
-def test_what_was_cut_short_is_no_line(cut: int) -> None:
+def test_truncated_lines_are_skipped(cut: int) -> None:
     """Neither while it is on its way, nor once something stands behind it."""
     begun = encode_line(ONE)[:cut]
     assert [*parse_lines(encode_line(TWO) + begun)] == [TWO]

@@ -1,4 +1,4 @@
-"""Latencies reach the histogram as if each had been observed."""
+"""Test that published latencies equal observed ones."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_published_latencies_equal_observed_ones() -> None:
     assert ours["penstock_request_seconds_count"] == 3 * len(times)
 
 
-def test_what_the_store_takes_is_told_with_its_number() -> None:
+def test_store_latencies_are_published_with_their_number() -> None:
     metrics = Metrics("test")
     for seconds in (0.0004, 0.2, 31.0):
         metrics.store_observer.took(seconds)
@@ -45,7 +45,7 @@ def test_what_the_store_takes_is_told_with_its_number() -> None:
     assert told("penstock_store_call_seconds_bucket", {"edge": "test", "le": "0.25"}) == 2
 
 
-def test_what_was_published_is_not_published_again() -> None:
+def test_published_latencies_are_reset() -> None:
     metrics = Metrics("test")
     latencies = Latencies()
     latencies.note(0.1, 5)

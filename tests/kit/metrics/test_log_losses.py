@@ -1,4 +1,4 @@
-"""Copies that the log lost, as a metric: there as 0 before the first, and never less than before."""
+"""Test the metric of lost copies: 0 from the start, and never falling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def shown(losses: LogLosses) -> float | None:
     return registry.get_sample_value("penstock_link_copies_lost_total")
 
 
-def test_they_are_counted_from_the_first_look_on() -> None:
+def test_losses_are_counted_from_the_first_poll() -> None:
     losses = LogLosses()
     assert shown(losses) == 0
     losses.update(5)
@@ -25,7 +25,7 @@ def test_they_are_counted_from_the_first_look_on() -> None:
     assert shown(losses) == 3
 
 
-def test_a_log_that_went_back_or_began_anew_has_lost_nothing_thereby() -> None:
+def test_smaller_count_of_an_older_log_adds_nothing() -> None:
     losses = LogLosses()
     losses.update(5)
     losses.update(1)

@@ -1,4 +1,4 @@
-"""Metrics: names, labels, and how little they cost where it matters."""
+"""Test metrics: names, labels and cost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_requests_are_counted_by_run_and_children_are_kept() -> None:
     )
 
 
-def test_the_base_metrics_are_all_there() -> None:
+def test_base_metrics_are_exported() -> None:
     metrics = Metrics("tmq")
     metrics.connections.labels("tmq", "document").inc()
     metrics.opened.labels("tmq", "document").inc()
@@ -60,7 +60,7 @@ def test_the_base_metrics_are_all_there() -> None:
     assert seen[f"penstock_build_info{ {'version': version('penstock')} }"] == 1
 
 
-def test_an_edge_has_metrics_of_its_own() -> None:
+def test_edge_can_add_metrics() -> None:
     metrics = Metrics("ring")
     members = gauge("penstock_ring_members", "Members of the ring", Label("ring", "1"))
     metrics.gauge(members).labels("ring", "north").set(3)
@@ -72,7 +72,7 @@ def test_an_edge_has_metrics_of_its_own() -> None:
     assert seen[f"penstock_ring_lost_total{ {'edge': 'ring'} }"] == 1
 
 
-def test_nobody_is_told_when_a_counter_began() -> None:
+def test_counters_have_no_created_series() -> None:
     """It would be a second series for each."""
     metrics = Metrics("tmq")
     metrics.requests("enq", "ok").inc()
@@ -82,21 +82,21 @@ def test_nobody_is_told_when_a_counter_began() -> None:
 @pytest.mark.parametrize(
     "name", ["requests", "penstock_requests", "penstock_Requests_total", "penstock__total"]
 )
-def test_a_counter_is_named_as_one(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name of a counter"):
+def test_counter_name_must_end_in_total(name: str) -> None:
+    with pytest.raises(ValueError, match="is not a valid name of a counter"):
         counter(name, "")
 
 
-def test_nothing_else_is_named_as_a_counter() -> None:
-    with pytest.raises(ValueError, match="is no name of a gauge"):
+def test_other_names_must_not_end_in_total() -> None:
+    with pytest.raises(ValueError, match="is not a valid name of a gauge"):
         gauge("penstock_requests_total", "")
 
 
-def test_two_in_one_process_do_not_meet() -> None:
+def test_metrics_of_two_edges_are_independent() -> None:
     assert Metrics("a").registry is not Metrics("a").registry
 
 
-def test_what_a_process_tells_of_itself_is_of_all_listeners_and_never_falls() -> None:
+def test_process_counters_sum_all_listeners_and_never_fall() -> None:
     metrics = Metrics("tmq")
     one, two = Traffic(), Traffic()
     metrics.traffics += [one, two]
@@ -109,7 +109,7 @@ def test_what_a_process_tells_of_itself_is_of_all_listeners_and_never_falls() ->
     assert metrics.store_observer.figures() == (3, 5, 116, 57, {"address_not_allowed": 1})
 
 
-def test_the_stores_observer_counts_its_events() -> None:
+def test_store_observer_counts_events() -> None:
     metrics = Metrics("tmq")
     assert isinstance(metrics.store_observer, Shell)
     metrics.store_observer("queue_full", 3)

@@ -1,4 +1,4 @@
-"""Queues in metrics: so many have names, whatever clients make, and all others are one."""
+"""Test metrics of queues: a limited number of labels."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def metered(most: int = 2, *, latencies: bool = False) -> Metrics:
     return metrics
 
 
-def hear(metrics: Metrics, name: str, told: Told) -> None:
+def count(metrics: Metrics, name: str, told: Told) -> None:
     assert metrics.queues is not None
-    metrics.queues.hear(name, told)
+    metrics.queues.add(name, told)
 
 
-def test_what_is_done_with_each_queue() -> None:
+def test_operations_are_counted_per_queue() -> None:
     metrics = metered()
-    hear(metrics, "orders", Told((1, 20, 3, 40, 5, 6, 7), Counter(queue_full=2)))
-    hear(metrics, "orders", Told((1, 0, 0, 0, 0, 0, 0), Counter(queue_full=1, queue_paused=0)))
+    count(metrics, "orders", Told((1, 20, 3, 40, 5, 6, 7), Counter(queue_full=2)))
+    count(metrics, "orders", Told((1, 0, 0, 0, 0, 0, 0), Counter(queue_full=1, queue_paused=0)))
     for measure, number in (
         (measures.QUEUE_IN, 2),
         (measures.QUEUE_IN_BYTES, 20),
@@ -71,41 +71,41 @@ def test_what_is_done_with_each_queue() -> None:
     assert "queue_paused" not in metrics.render().decode()
 
 
-def test_it_is_asked_for_when_somebody_looks() -> None:
+def test_scrape_fetches_counts_from_the_store() -> None:
     metrics = metered()
-    hear_it = metrics.store_observer.meter(lambda: hear(metrics, "orders", Told((1,) * 7)))
-    assert hear_it is not None
+    counted = metrics.store_observer.meter(lambda: count(metrics, "orders", Told((1,) * 7)))
+    assert counted is not None
     for number in (1, 2):
         metrics.publish_queues()
         assert shown(metrics, measures.QUEUE_IN.name) == {"orders": number}
 
 
-def test_off_there_is_nothing_and_nobody_hears() -> None:
+def test_queue_metrics_are_off_by_default() -> None:
     metrics = Metrics("tmq")
     assert metrics.store_observer.meter(lambda: pytest.fail("asked")) is None
     assert "penstock_queue" not in metrics.render().decode()
 
 
-def test_so_many_have_names() -> None:
+def test_number_of_labels_is_limited() -> None:
     metrics = metered(2)
     for number in range(1000):
-        hear(metrics, f"q{number}", Told((1,) * 7))
-    hear(metrics, "q1", Told((1,) * 7))
+        count(metrics, f"q{number}", Told((1,) * 7))
+    count(metrics, "q1", Told((1,) * 7))
     assert shown(metrics, measures.QUEUE_IN.name) == {"q0": 1, "q1": 2, OTHER: 998}
 
 
-def test_names_may_be_anything() -> None:
+def test_labels_of_any_names_are_valid_utf8() -> None:
     metrics = metered(9)
     names = ["", 'a"} 7\nx', "\\", "\0", "ü", b"\xff".decode("utf-8", "surrogateescape"), "a\rb"]
     for name in names:
-        hear(metrics, name, Told((1,) * 7))
+        count(metrics, name, Told((1,) * 7))
     assert shown(metrics, measures.QUEUE_IN.name).keys() == {*names[:5], "\ufffd", "a\rb"}
 
 
-def test_times_are_histograms() -> None:
+def test_queue_latencies_are_histograms() -> None:
     metrics = metered(latencies=True)
-    hear(metrics, "orders", Told(put=classes(c0=2, c15=1), wait=classes(c6=4)))
-    hear(metrics, "orders", Told())
+    count(metrics, "orders", Told(put=classes(c0=2, c15=1), wait=classes(c6=4)))
+    count(metrics, "orders", Told())
     text = metrics.render().decode()
     labels = 'edge="tmq",queue="orders"'
     for line in (
@@ -121,29 +121,29 @@ def test_times_are_histograms() -> None:
         assert f"\n{line}\n" in text
 
 
-def test_times_are_left_out_unless_they_are_asked_for() -> None:
+def test_queue_latencies_are_off_by_default() -> None:
     metrics = metered()
-    hear(metrics, "orders", Told(put=classes(c0=2)))
+    count(metrics, "orders", Told(put=classes(c0=2)))
     text = metrics.render().decode()
     assert all(
         measure.name not in text for measure in (measures.QUEUE_PUT_SECONDS, measures.QUEUE_WAIT_SECONDS)
     )
 
 
-def test_no_file_without_workers() -> None:
+def test_single_process_writes_no_file() -> None:
     assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
 
 
 def series(metrics: Metrics) -> int:
     """How many there are of one queue."""
-    hear(metrics, "orders", Told())
+    count(metrics, "orders", Told())
     return metrics.render().decode().count('queue="orders"')
 
 
 @pytest.mark.parametrize(
     "file", ["docs/metrics.md", "charts/penstock/values.yaml", "charts/penstock/README.md"]
 )
-def test_pages_say_how_many_series_a_queue_has(file: str) -> None:
+def test_documents_state_the_series_per_queue(file: str) -> None:
     """Whoever sets `metrics.queues` reckons with it what Prometheus needs."""
     one, timed = series(metered()), series(metered(latencies=True))
     text = (ROOT / file).read_text()

@@ -1,4 +1,4 @@
-"""Names of queues in metrics are given back where others want them: by a process alone, and by workers together."""
+"""Test that labels of queues are released, by one process and by several workers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def edge(request: pytest.FixtureRequest, clock: Clock, tmp_path: Path) -> Edge:
     return Edge(2, clock) if request.param == "alone" else Edge(2, clock, tmp_path, workers=2)
 
 
-def test_queues_that_come_and_go_do_not_keep_the_names(edge: Edge, clock: Clock) -> None:
+def test_short_lived_queues_release_their_labels(edge: Edge, clock: Clock) -> None:
     for number in range(100):
-        edge.workers[-1].hear(f"session {number}", Told())
+        edge.workers[-1].add(f"session {number}", Told())
         edge.publish()
         clock.now += IDLE_S
     shown = edge.shown()
@@ -36,120 +36,120 @@ def test_queues_that_come_and_go_do_not_keep_the_names(edge: Edge, clock: Clock)
         assert edge.shown(measure).keys() == shown.keys()
 
 
-def test_a_name_that_is_used_stays(edge: Edge, clock: Clock) -> None:
+def test_label_in_use_is_kept(edge: Edge, clock: Clock) -> None:
     """And so do those that are not, while nobody needs them."""
-    edge.workers[0].hear("orders", Told())
-    edge.workers[-1].hear("quiet", Told())
+    edge.workers[0].add("orders", Told())
+    edge.workers[-1].add("quiet", Told())
     for _ in range(30):
         clock.now += IDLE_S / 10
-        edge.workers[0].hear("orders", Told())
+        edge.workers[0].add("orders", Told())
         edge.publish()
     assert edge.shown() == {"orders": 31, "quiet": 1}
-    edge.workers[-1].hear("new", Told(5))
+    edge.workers[-1].add("new", Told(5))
     edge.publish()
     assert edge.shown() == {"orders": 31, "new": 5}
-    edge.workers[0].hear("quiet", Told(2))
+    edge.workers[0].add("quiet", Told(2))
     edge.publish()
     assert edge.shown() == {"orders": 31, "new": 5, OTHER: 2}
     clock.now += IDLE_S
-    edge.workers[0].hear("orders", Told())
-    edge.workers[0].hear("quiet", Told(3))
+    edge.workers[0].add("orders", Told())
+    edge.workers[0].add("quiet", Told(3))
     edge.publish()
     assert edge.shown() == {"orders": 32, "quiet": 3, OTHER: 2}  # from 0 on: a counter that begins anew
 
 
-def test_what_another_worker_uses_is_not_idle(clock: Clock, tmp_path: Path) -> None:
+def test_label_used_by_another_worker_is_kept(clock: Clock, tmp_path: Path) -> None:
     """Each tells the others now and then, and at once of a name that was quiet for long."""
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.hear("orders", Told())
+    one.add("orders", Told())
     for _ in range(int(2 * IDLE_S / STAMP_S)):
         clock.now += STAMP_S
-        one.hear("orders", Told())
+        one.add("orders", Told())
         one.publish()
-    two.hear("new", Told())
+    two.add("new", Told())
     assert edge.shown() == {"orders": 31}
     clock.now += IDLE_S - 1
-    one.hear("orders", Told())  # not published yet
+    one.add("orders", Told())  # not published yet
     clock.now += 2
-    two.hear("new", Told())
+    two.add("new", Told())
     edge.publish()
     assert edge.shown() == {"orders": 32, OTHER: 2}
 
 
-def test_a_name_that_comes_back_begins_anew(clock: Clock, tmp_path: Path) -> None:
+def test_reused_label_starts_at_zero(clock: Clock, tmp_path: Path) -> None:
     """By all workers: were one of them to take back later what it had told, that looked like messages."""
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
     for worker, name, number in ((one, "a", 5), (two, "b", 3), (two, "a", 1)):
-        worker.hear(name, Told(number))
+        worker.add(name, Told(number))
         edge.publish()
         assert edge.shown() == {name: number}
         clock.now += IDLE_S
 
 
-def test_a_name_that_comes_back_begins_anew_also_after_a_death(clock: Clock, tmp_path: Path) -> None:
+def test_reused_label_starts_at_zero_after_a_worker_death(clock: Clock, tmp_path: Path) -> None:
     """What the dead one told would look like messages, and fall at the next death."""
     edge = Edge(1, clock, tmp_path, workers=2)
-    remains = DeadWorkerMetrics(tmp_path)
+    dead_metrics = DeadWorkerMetrics(tmp_path)
     one, two = edge.workers
-    one.hear("a", Told(5))
+    one.add("a", Told(5))
     edge.publish()
     edge.workers.remove(one)
-    remains.take(1)
-    remains.add_up([])
+    dead_metrics.add(1)
+    dead_metrics.merge([])
     assert edge.shown() == {"a": 5}
     for name, number in (("b", 3), ("a", 1)):
         clock.now += IDLE_S
-        two.hear(name, Told(number))
+        two.add(name, Told(number))
         with read_lock(tmp_path):
-            remains.add_up([])  # somebody reads: later
+            dead_metrics.merge([])  # somebody reads: later
         edge.publish()
-        remains.add_up([])
+        dead_metrics.merge([])
         assert edge.shown() == {name: number}
 
 
-def test_workers_have_the_names_in_common(clock: Clock, tmp_path: Path) -> None:
+def test_workers_share_labels(clock: Clock, tmp_path: Path) -> None:
     """Together they have so many, and each knows those of the others, also one that was started anew."""
     edge = Edge(3, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.hear("a", Told())
-    two.hear("b\n\0", Told())
-    one.hear("b\n\0", Told())
-    two.hear("c", Told())
+    one.add("a", Told())
+    two.add("b\n\0", Told())
+    one.add("b\n\0", Told())
+    two.add("c", Told())
     for worker in edge.workers:
-        worker.hear("d", Told())
+        worker.add("d", Told())
     three = edge.start()
     for name in ("d", "a", "c"):
-        three.hear(name, Told(10))
+        three.add(name, Told(10))
     edge.publish()
     assert edge.shown() == {"a": 11, "b\n\0": 2, "c": 11, OTHER: 12}
 
 
-def test_what_an_ended_worker_counted_stays(clock: Clock, tmp_path: Path) -> None:
+def test_counts_of_an_exited_worker_are_kept(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(3, clock, tmp_path, workers=2)
     for worker in edge.workers:
-        worker.hear("a", Told(4))
+        worker.add("a", Told(4))
     edge.publish()
     edge.workers.pop(0)
-    edge.workers[0].hear("a", Told())
+    edge.workers[0].add("a", Told())
     edge.publish()
     assert edge.shown() == {"a": 9}
 
 
-def test_files_do_not_grow_with_what_is_told(clock: Clock, tmp_path: Path) -> None:
+def test_journals_are_rewritten_when_they_grow(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(2, clock, tmp_path)
     for turn in range(1000):
         clock.now += STAMP_S
         for name in ("a", "b", f"new {turn}"):
-            edge.workers[0].hear(name, Told())
+            edge.workers[0].add(name, Told())
         edge.publish()
     assert edge.shown() == {"a": 1000, "b": 1000, OTHER: 1000}
     lines = {file.name: len(file.read_bytes().splitlines()) for file in tmp_path.iterdir()}
     assert all(number <= 4 * 3 for number in lines.values()), lines
 
 
-def test_a_line_that_is_on_its_way_is_left_for_later(tmp_path: Path) -> None:
+def test_unfinished_line_is_read_later(tmp_path: Path) -> None:
     writer, reader = SharedNames(tmp_path / NAMES), SharedNames(tmp_path / NAMES)
     writer.write({"a": 1.0})
     assert reader.news() == (True, [("a", 1.0)])
@@ -161,24 +161,24 @@ def test_a_line_that_is_on_its_way_is_left_for_later(tmp_path: Path) -> None:
     assert reader.news() == (False, [("b", 2.0)])
 
 
-def test_names_that_were_idle_are_a_line_each(clock: Clock, tmp_path: Path) -> None:
+def test_idle_labels_are_appended_when_used_again(clock: Clock, tmp_path: Path) -> None:
     """The file is not made anew for each of them: all workers would wait for it, and all that they serve."""
     most = 100
     edge = Edge(most, clock, tmp_path, workers=2)
     one, two = edge.workers
     names = [f"q{number}" for number in range(most)]
     for name in names:
-        one.hear(name, Told())
+        one.add(name, Told())
     edge.publish()
     clock.now += IDLE_S - 1
     edge.publish()
     made = (tmp_path / NAMES).stat().st_ino
     with (tmp_path / NAMES).open("rb"):  # its number is no other file's meanwhile
         for name in names:
-            one.hear(name, Told())
+            one.add(name, Told())
         assert (tmp_path / NAMES).stat().st_ino == made
     clock.now += 2
-    two.hear("new", Told())  # no name is idle: the other worker knows
+    two.add("new", Told())  # no name is idle: the other worker knows
     edge.publish()
     assert edge.shown() == dict.fromkeys(names, 2) | {OTHER: 1}
     clock.now += STAMP_S

@@ -1,4 +1,4 @@
-"""Where a worker cannot open or write what it shares with others, it tells later what it has to tell of queues."""
+"""Test workers that cannot open or write shared files: they publish later."""
 
 from __future__ import annotations
 
@@ -35,53 +35,53 @@ def no_descriptor() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_without_a_descriptor_a_worker_tells_later(
+def test_lack_of_descriptors_delays_publication(
     clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its heartbeat goes on meanwhile, and so do its samples: both ask for names."""
     edge = Edge(3, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.hear("a", Told())
+    one.add("a", Told())
     edge.publish()
     clock.now += IDLE_S / 2  # the others would have to be asked
     with no_descriptor():
-        one.hear("a", Told(10))
-        one.hear("new", Told(100))
+        one.add("a", Told(10))
+        one.add("new", Told(100))
         one.publish()
     assert [record.__dict__["action"] for record in caplog.records] == ["queues_untold"]
-    two.hear("new", Told(1000))
+    two.add("new", Told(1000))
     edge.publish()
     assert edge.shown() == {"a": 11, OTHER: 100, "new": 1000}
-    one.hear("new", Told(10_000))
+    one.add("new", Told(10_000))
     edge.publish()
     assert edge.shown() == {"a": 11, OTHER: 100, "new": 11_000}
 
 
 @pytest.mark.parametrize("stamp", [False, True])
-def test_what_has_no_room_is_told_later(
+def test_full_disk_delays_publication(
     clock: Clock, tmp_path: Path, caplog: pytest.LogCaptureFixture, *, stamp: bool
 ) -> None:
     """Neither a name that was given back nor one that was given is so for one worker alone."""
     edge = Edge(2, clock, tmp_path, workers=2)
     one, two = edge.workers
     for name in ("a", "b"):
-        one.hear(name, Told())
+        one.add(name, Told())
     edge.publish()
     clock.now += IDLE_S
-    one.hear("a", Told())
+    one.add("a", Told())
     if stamp:
         edge.publish()
     in_their_way = [tmp_path / f"{NAMES}.new", tmp_path / "queue-figures-1.new"]
     for folder in in_their_way:
         folder.mkdir()
-    one.hear("c", Told(10))
+    one.add("c", Told(10))
     one.publish()
-    two.hear("a", Told())
+    two.add("a", Told())
     for folder in in_their_way:
         folder.rmdir()
     edge.publish()
     assert edge.shown() == {"a": 3, "b": 1, OTHER: 10}
-    one.hear("c", Told(100))
+    one.add("c", Told(100))
     edge.publish()
     assert edge.shown() == {"a": 3, "c": 100, OTHER: 10}
 
@@ -97,37 +97,37 @@ def no_room(octets: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_the_others_are_told_of_a_use_once_there_is_room(clock: Clock, tmp_path: Path) -> None:
+def test_label_use_is_shared_once_the_disk_has_space(clock: Clock, tmp_path: Path) -> None:
     edge = Edge(1, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.hear("a", Told())
+    one.add("a", Told())
     edge.publish()
     clock.now += IDLE_S - 1
     with no_room((tmp_path / NAMES).stat().st_size):
-        one.hear("a", Told(10))
-    one.hear("a", Told(100))
+        one.add("a", Told(10))
+    one.add("a", Told(100))
     clock.now += 2
-    two.hear("new", Told())  # it would have the name, were it idle
+    two.add("new", Told())  # it would have the name, were it idle
     edge.publish()
     assert edge.shown() == {"a": 111, OTHER: 1}
 
 
 @pytest.mark.parametrize("file", [NAMES, "queue-figures-1"])
-def test_a_line_that_was_cut_short_costs_no_other(clock: Clock, tmp_path: Path, file: str) -> None:
+def test_truncated_line_does_not_affect_others(clock: Clock, tmp_path: Path, file: str) -> None:
     edge = Edge(9, clock, tmp_path, workers=2)
     one, two = edge.workers
-    one.hear("a", Told())
-    two.hear("a", Told())
+    one.add("a", Told())
+    two.add("a", Told())
     edge.publish()
     with no_room((tmp_path / file).stat().st_size + 5):
-        one.hear("b", Told(10))
+        one.add("b", Told(10))
         one.publish()
     assert not (tmp_path / file).read_bytes().endswith(b"\n")
     for worker in (two, one):
-        worker.hear("a", Told())
-        worker.hear("c", Told(100))
+        worker.add("a", Told())
+        worker.add("c", Told(100))
     edge.publish()
-    one.hear("b", Told(1000))
+    one.add("b", Told(1000))
     edge.publish()
     lost = OTHER if file == NAMES else "b"
     expected = Counter({"a": 4, "b": 1000, "c": 200})
@@ -135,7 +135,7 @@ def test_a_line_that_was_cut_short_costs_no_other(clock: Clock, tmp_path: Path, 
     assert edge.shown() == expected
 
 
-def test_a_name_stands_behind_what_a_killed_worker_left(tmp_path: Path) -> None:
+def test_label_is_appended_after_a_truncated_line(tmp_path: Path) -> None:
     names = SharedNames(tmp_path / NAMES)
     names.write({"a": 1.0})
     with (tmp_path / NAMES).open("ab") as file:

@@ -1,4 +1,4 @@
-"""How queues stand, as metrics: bounded, and sums that never lie about what happened."""
+"""Test metrics of the state of queues: bounded labels and monotonic counters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def shown(states: QueueStates, what: str) -> dict[str, float]:
     }
 
 
-def test_without_names_all_queues_are_one() -> None:
+def test_without_labels_all_queues_are_summed_up() -> None:
     states = QueueStates(0)
     states.update(Seen({"a": State(1, 2, 3, 4, 5, 6.5), "b": State(10, 20, 30, 40, 50, 0.5)}))
     assert shown(states, "queues") == {"": 2}
@@ -60,21 +60,21 @@ def test_without_names_all_queues_are_one() -> None:
     assert shown(states, "queue_oldest_age_seconds") == {OTHER: 6.5}
 
 
-def test_the_fullest_queue_is_not_hidden_among_others() -> None:
+def test_summed_ratio_is_the_maximum() -> None:
     """Whatever holds most has a name: it may have no bounds."""
     states = QueueStates(1)
     states.update(Seen({"huge": State(1000), "small": State(9, used=0.9), "empty": State(used=0.1)}))
     assert shown(states, "queue_used_ratio") == {"huge": 0, OTHER: 0.9}
 
 
-def test_an_empty_store_has_no_messages() -> None:
+def test_empty_store_exports_zeros() -> None:
     states = QueueStates(5)
     states.update(Seen({}))
     assert shown(states, "queues") == {"": 0}
     assert shown(states, "queue_dead_messages") == {OTHER: 0}
 
 
-def test_nothing_is_told_while_nobody_can_look() -> None:
+def test_metrics_are_absent_while_the_store_is_unreadable() -> None:
     states = QueueStates(5)
     assert shown(states, "queue_ready_messages") == {}
     states.update(Seen({"a": State(1)}))
@@ -82,7 +82,7 @@ def test_nothing_is_told_while_nobody_can_look() -> None:
     assert shown(states, "queue_ready_messages") == {}
 
 
-def test_those_that_hold_most_have_names_and_keep_them() -> None:
+def test_largest_queues_get_labels_and_keep_them() -> None:
     states = QueueStates(2)
     states.update(Seen({"a": State(1), "b": State(dead=9), "c": State(3)}))
     assert shown(states, "queue_ready_messages") == {"b": 0, "c": 3, OTHER: 1}
@@ -92,7 +92,7 @@ def test_those_that_hold_most_have_names_and_keep_them() -> None:
     assert shown(states, "queue_ready_messages") == {"a": 1000, "c": 3, OTHER: 7}
 
 
-def test_deaths_are_counted_from_the_first_look_on() -> None:
+def test_deaths_are_counted_from_the_first_poll() -> None:
     states = QueueStates(1)
     states.update(Seen({"a": State(9, died=5), "b": State(died=7)}))
     assert shown(states, "queue_died_messages_total") == {"a": 0, OTHER: 0}
@@ -100,7 +100,7 @@ def test_deaths_are_counted_from_the_first_look_on() -> None:
     assert shown(states, "queue_died_messages_total") == {"a": 1, OTHER: 3}
 
 
-def test_a_sum_of_deaths_never_falls() -> None:
+def test_counter_does_not_fall_when_a_queue_is_deleted() -> None:
     """What is deleted, or made anew with another count, takes nothing away."""
     states = QueueStates(0)
     states.update(Seen({}))
@@ -112,7 +112,7 @@ def test_a_sum_of_deaths_never_falls() -> None:
     assert shown(states, "queue_died_messages_total") == {OTHER: 15}
 
 
-def test_dead_letters_that_were_dropped_are_counted() -> None:
+def test_dropped_dead_letters_are_counted() -> None:
     states = QueueStates(0)
     states.update(Seen({"a": State(dead_overflowed=7)}))
     assert shown(states, "queue_dead_trimmed_messages_total") == {OTHER: 0}
@@ -120,7 +120,7 @@ def test_dead_letters_that_were_dropped_are_counted() -> None:
     assert shown(states, "queue_dead_trimmed_messages_total") == {OTHER: 3}
 
 
-def test_a_series_is_told_as_0_before_it_rises() -> None:
+def test_series_is_exported_as_zero_before_it_rises() -> None:
     """Else its first deaths were nobody's increase: they are told of the others until somebody has read it."""
     states = QueueStates(5)
     states.update(Seen({}))
@@ -135,13 +135,13 @@ def test_a_series_is_told_as_0_before_it_rises() -> None:
     assert shown(states, "queue_died_messages_total") == {"new": 0, OTHER: 5}
 
 
-def test_names_that_look_the_same_are_summed_up() -> None:
+def test_names_with_equal_labels_are_summed_up() -> None:
     states = QueueStates(5)
     states.update(Seen({chr(0xDCFF): State(1), chr(0xDCFE): State(2)}))
     assert shown(states, "queue_ready_messages") == {"\ufffd": 3, OTHER: 0}
 
 
-def test_what_rises_before_anybody_has_read_the_first_0_is_told_behind_it() -> None:
+def test_increases_before_the_first_scrape_are_counted_after_it() -> None:
     """Looks are more frequent than scrapes: a first value that is more than 0 is no increase of anybody's."""
     states = QueueStates(0)
     states.update(Seen({"a": State(died=5)}))
@@ -151,7 +151,7 @@ def test_what_rises_before_anybody_has_read_the_first_0_is_told_behind_it() -> N
     assert shown(states, "queue_died_messages_total") == {OTHER: 4}
 
 
-def test_one_that_cannot_be_read_hides_no_other() -> None:
+def test_unreadable_queue_does_not_hide_others() -> None:
     """It keeps its name, and what happened meanwhile is told once it can be read, and nothing else."""
     states = QueueStates(2)
     states.update(Seen({"a": State(1, died=5), "b": State(2, died=70)}, {"first"}))
@@ -166,7 +166,7 @@ def test_one_that_cannot_be_read_hides_no_other() -> None:
     assert shown(states, "queue_died_messages_total") == {"a": 1, "b": 1, OTHER: 0}
 
 
-def test_what_the_store_counts_of_queues_is_told() -> None:
+def test_each_counter_of_a_queue_is_exported() -> None:
     states = QueueStates(0)
     before = Seen({"a": State()})
     states.update(before)
@@ -181,6 +181,6 @@ def test_what_the_store_counts_of_queues_is_told() -> None:
     }
 
 
-def test_the_page_says_how_many_series_a_queue_has() -> None:
+def test_document_states_the_series_per_queue() -> None:
     page = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
     assert f"`penstock_queue_ready_messages` and the like, {len(SHOWN) + len(COUNTED)} series a queue" in page

@@ -1,4 +1,4 @@
-"""The report of the analytics job as metrics: bounded, nothing where there is none, and fit for Prometheus."""
+"""Test metrics of the analytics report: bounded, and absent without a report."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def told(one: Report | None) -> dict[tuple[str, ...], float]:
     return found
 
 
-def test_without_a_report_there_is_nothing() -> None:
+def test_no_values_without_a_report() -> None:
     assert told(None) == {}
 
 
-def test_each_figure_is_that_of_the_report() -> None:
+def test_each_value_is_that_of_the_report() -> None:
     assert told(report()) == {
         ("time_seconds",): NOW_MS / 1000,
         ("period_seconds",): 86400,
@@ -49,14 +49,14 @@ def test_each_figure_is_that_of_the_report() -> None:
     }
 
 
-def test_what_is_not_known_is_not_told() -> None:
+def test_unknown_values_are_absent() -> None:
     (queue,) = document()["budget"]["queues"]
     budget = {**document()["budget"], "used": None, "queues": [{**queue, "used": None}]}
     names = {key[0] for key in told(report(budget=budget))}
     assert not names & {"error_budget_used_ratio", "queue_error_budget_used_ratio"}
 
 
-def test_its_bounds_and_its_format_hold_whatever_is_written() -> None:
+def test_numbers_of_series_are_bounded_for_any_report() -> None:
     """Names that are the same, very many, or made to end a line."""
     (queue,) = document()["budget"]["queues"]
     hostile = [{**queue, "queue": f'a"}}\n{PREFIX}x 1\\{number}', "used": number} for number in range(500)]
@@ -69,5 +69,5 @@ def test_its_bounds_and_its_format_hold_whatever_is_written() -> None:
     assert not any(key[0] == "x" for key in found)
 
 
-def test_all_that_the_store_has_of_a_report_is_shown() -> None:
+def test_every_value_of_a_report_is_exported() -> None:
     assert {*figures(report())} == {*SHOWN}

@@ -1,4 +1,4 @@
-"""The store's memory, as metrics: what is not known is not told."""
+"""Test metrics of the store's memory: unknown values are absent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def shown(memory: StoreMemory) -> dict[str, float]:
     return {sample.name: sample.value for family in families for sample in family.samples}
 
 
-def test_it_is_told_as_it_was_found() -> None:
+def test_memory_is_exported_as_read() -> None:
     memory = StoreMemory()
     memory.update(Memory(300, 1000, 0.5))
     assert shown(memory) == {
@@ -26,7 +26,7 @@ def test_it_is_told_as_it_was_found() -> None:
     }
 
 
-def test_what_nobody_says_is_no_0() -> None:
+def test_unknown_memory_is_absent() -> None:
     memory = StoreMemory()
     assert shown(memory) == {}
     memory.update(Memory(300, None))

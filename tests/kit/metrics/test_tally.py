@@ -1,4 +1,4 @@
-"""What was counted reaches the metrics: soon, once, and all of it."""
+"""Test that counts reach the metrics once, soon and completely."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ def test_runs_are_counted_by_result() -> None:
     assert (requests(metrics, "ok"), requests(metrics, "failed"), seconds(metrics)) == (4, 2, 6)
 
 
-async def test_the_metrics_follow_by_themselves() -> None:
+async def test_counts_are_published_periodically() -> None:
     metrics = Metrics("test")
     tally = Tally(metrics)
     tally.start()
@@ -38,7 +38,7 @@ async def test_the_metrics_follow_by_themselves() -> None:
     await tally.close()
 
 
-async def test_what_was_counted_last_is_told_at_the_end() -> None:
+async def test_close_publishes_the_last_counts() -> None:
     metrics = Metrics("test")
     tally = Tally(metrics)
     tally.start()
@@ -48,7 +48,7 @@ async def test_what_was_counted_last_is_told_at_the_end() -> None:
     assert [task.get_name() for task in asyncio.all_tasks()].count("test tally") == 0
 
 
-async def test_one_that_never_began_closes_too() -> None:
+async def test_tally_that_was_not_started_can_be_closed() -> None:
     metrics = Metrics("test")
     tally = Tally(metrics)
     tally.count("put", 1, 1, 0.0)

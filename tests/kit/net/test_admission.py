@@ -1,4 +1,4 @@
-"""Who is let in, and how strangers are turned away: cheaply, counted, and without filling the log."""
+"""Test admission of connections: limits, refusals and the rate of log lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def actions(caplog: pytest.LogCaptureFixture, action: str) -> list[dict[str, Any
     return [vars(record) for record in caplog.records if vars(record).get("action") == action]
 
 
-async def test_the_listeners_cap(caplog: pytest.LogCaptureFixture) -> None:
+async def test_listener_limit_is_enforced(caplog: pytest.LogCaptureFixture) -> None:
     async with Server(max_connections=2) as server:
         first, second = await server.client(), await server.client()
         await server.session(1)
@@ -49,7 +49,7 @@ async def test_the_listeners_cap(caplog: pytest.LogCaptureFixture) -> None:
             assert await client.answer() == b"in"
 
 
-async def test_the_cap_of_one_address() -> None:
+async def test_limit_per_address_is_enforced() -> None:
     async with Server(host="::", max_connections_per_address=1) as server:
         first = await server.client("127.0.0.1")
         await server.session()
@@ -65,7 +65,7 @@ async def test_the_cap_of_one_address() -> None:
         assert await again.answer() == b"room again"
 
 
-async def test_the_allow_list(caplog: pytest.LogCaptureFixture) -> None:
+async def test_addresses_outside_the_allow_list_are_refused(caplog: pytest.LogCaptureFixture) -> None:
     async with Server(host="::", allow=["127.0.0.0/8"]) as server:
         inside = await server.client("127.0.0.1")
         inside.send(frame(b"E", b"in"))
@@ -76,7 +76,7 @@ async def test_the_allow_list(caplog: pytest.LogCaptureFixture) -> None:
         assert str(record["peer"]).startswith("[::1]:")
 
 
-async def test_a_flood_is_counted_in_full_and_logged_in_part(caplog: pytest.LogCaptureFixture) -> None:
+async def test_flood_is_counted_completely_and_logged_partly(caplog: pytest.LogCaptureFixture) -> None:
     async with Server(max_connections=1) as server:
         await server.client()
         await server.session()
@@ -103,7 +103,7 @@ def descriptor_limits() -> Iterator[tuple[int, int]]:
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-async def test_without_descriptors_those_who_wait_are_served_later(
+async def test_clients_wait_while_descriptors_are_exhausted(
     descriptor_limits: tuple[int, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -130,7 +130,7 @@ async def test_without_descriptors_those_who_wait_are_served_later(
 
 
 @pytest.mark.parametrize("rests", [False, True])
-async def test_closing_without_descriptors_ends_the_rests(
+async def test_close_while_descriptors_are_exhausted_stops_accepting(
     descriptor_limits: tuple[int, int], caplog: pytest.LogCaptureFixture, rests: bool
 ) -> None:
     """Whoever waits could not be let in; nobody looks for him on a socket that is closed."""
@@ -160,7 +160,7 @@ async def test_closing_without_descriptors_ends_the_rests(
         (b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c" + bytes(12), 2),
     ],
 )
-async def test_a_proxy_header_is_refused_by_its_name(
+async def test_proxy_header_is_refused_with_its_own_reason(
     header: bytes, version: int, authority: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
     for tls in ({}, {"tls": authority.listener()}):
@@ -174,7 +174,7 @@ async def test_a_proxy_header_is_refused_by_its_name(
         assert f"a PROXY protocol header (version {version})" in str(record["detail"])
 
 
-async def test_stopping_lets_in_who_has_connected_already() -> None:
+async def test_close_accepts_waiting_connections() -> None:
     async with Server() as server:
         client = await server.client()
         server.listener.stop_accepting()
@@ -184,19 +184,19 @@ async def test_stopping_lets_in_who_has_connected_already() -> None:
             await server.client()
 
 
-async def test_an_address_in_use_is_told_in_one_line() -> None:
+async def test_address_in_use_is_a_one_line_error() -> None:
     async with Server() as server:
         with pytest.raises(SettingsError, match=rf"cannot listen on 127.0.0.1 port {server.port}: Address"):
             open_listening("127.0.0.1", server.port, SETTING)
 
 
-def test_addresses_are_counted_plain() -> None:
+def test_mapped_ipv4_addresses_count_as_ipv4() -> None:
     assert plain_address("::ffff:10.1.2.3") == "10.1.2.3"
     assert plain_address("fe80::1%eth0") == "fe80::1"
     assert plain_address("2001:db8::ffff:1") == "2001:db8::ffff:1"
 
 
-def test_an_ipv6_host_is_its_64() -> None:
+def test_ipv6_addresses_count_by_64() -> None:
     gate = ConnectionLimits((), max_connections=10, max_per_address=1)
     assert gate.admit("2001:db8::1") is None
     assert gate.admit("2001:db8::2") is Refusal.ADDRESS_LIMIT
@@ -206,7 +206,7 @@ def test_an_ipv6_host_is_its_64() -> None:
     assert gate.count == 2
 
 
-def test_who_has_left_is_not_remembered() -> None:
+def test_released_addresses_are_forgotten() -> None:
     """Else every stranger who ever came would cost memory for ever."""
     gate = ConnectionLimits((), max_connections=10, max_per_address=1)
     for number in range(1_000):
@@ -218,7 +218,7 @@ def test_who_has_left_is_not_remembered() -> None:
     assert gate.count == 0
 
 
-def test_a_throttle_tells_how_much_it_held_back() -> None:
+def test_throttle_reports_suppressed_lines() -> None:
     throttle = Throttle(burst=2, window_s=10)
     assert [throttle.admit("a", 0.0) for _ in range(5)] == [True, True, False, False, False]
     assert throttle.admit("b", 0.0)
@@ -234,12 +234,12 @@ def test_the_descriptor_limit_is_raised_to_the_hard_one(descriptor_limits: tuple
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
 
 
-def test_a_listener_is_on_loopback_unless_told_otherwise() -> None:
+def test_listener_binds_loopback_by_default() -> None:
     settings = ListenerSettings(port=1)
     assert (settings.host, settings.allow, settings.tls) == ("127.0.0.1", (), None)
 
 
-def test_listening_decides_who_has_an_address() -> None:
+def test_only_one_socket_can_listen_on_an_address() -> None:
     """Two sockets with SO_REUSEADDR may be bound to one port as long as neither listens."""
     with open_bound("127.0.0.1", 0) as first:
         port = first.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The input that all connections together may hold."""
+"""Test the memory budget of all connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Holder:
         self.budget.hold(self.evict, 0)
 
 
-def test_who_holds_most_goes_first() -> None:
+def test_largest_holder_is_evicted_first() -> None:
     budget = Budget(100)
     small, big, newest = Holder(budget), Holder(budget), Holder(budget)
     budget.hold(small.evict, 30)
@@ -31,7 +31,7 @@ def test_who_holds_most_goes_first() -> None:
     assert budget.total == 50
 
 
-def test_as_many_go_as_it_takes() -> None:
+def test_eviction_stops_below_the_limit() -> None:
     budget = Budget(100)
     holders = [Holder(budget) for _ in range(10)]
     for holder in holders:
@@ -44,7 +44,7 @@ def test_as_many_go_as_it_takes() -> None:
     assert sum(holder.evicted for holder in holders) == 1
 
 
-def test_a_change_counts_once() -> None:
+def test_holding_replaces_the_previous_size() -> None:
     budget = Budget(100)
     holder = Holder(budget)
     for size in (10, 90, 40, 40, 0, 0):
@@ -52,7 +52,7 @@ def test_a_change_counts_once() -> None:
         assert budget.total == size
 
 
-async def test_those_who_open_large_frames_make_room_for_the_others(caplog: pytest.LogCaptureFixture) -> None:
+async def test_connections_with_large_frames_are_evicted_first(caplog: pytest.LogCaptureFixture) -> None:
     async with Server(budget=2_000_000) as server:
         greedy = [await server.client() for _ in range(3)]
         for number, client in enumerate(greedy[:2]):

@@ -1,4 +1,4 @@
-"""Until when a certificate is valid, read from files as tools write them."""
+"""Test reading the expiry of certificates."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def pem(end: datetime) -> bytes:
         datetime(2050, 1, 1, tzinfo=UTC),
     ],
 )
-def test_the_end_of_the_first_of_a_chain(tmp_path: Path, end: datetime) -> None:
+def test_expiry_is_that_of_the_first_certificate(tmp_path: Path, end: datetime) -> None:
     chain = tmp_path / "chain.pem"
     chain.write_bytes(b"subject=caf\xe9\n" + pem(end) + pem(datetime(2099, 1, 1, tzinfo=UTC)))
     assert not_after(chain) == end.timestamp()
 
 
-def test_what_is_no_certificate_has_no_end(tmp_path: Path) -> None:
+def test_invalid_certificate_has_no_expiry(tmp_path: Path) -> None:
     """However it is cut, or whatever octet of it is another: an end, or none."""
     chain = tmp_path / "chain.pem"
     assert not_after(chain) is None
@@ -44,7 +44,7 @@ def test_what_is_no_certificate_has_no_end(tmp_path: Path) -> None:
         assert not_after(chain) is None
 
 
-def test_any_octets_are_a_certificate_or_none(tmp_path: Path) -> None:
+def test_any_octets_give_an_expiry_or_none(tmp_path: Path) -> None:
     """Each octet of one in turn is another, or the last; and a sequence of nothing."""
     chain = tmp_path / "chain.pem"
     whole = ssl.PEM_cert_to_DER_cert(pem(datetime(2027, 2, 28, tzinfo=UTC)).decode())

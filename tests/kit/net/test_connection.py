@@ -1,4 +1,4 @@
-"""One connection and its session: what comes when, how it ends, and whose fault it was."""
+"""Test one connection and its session: order of calls, closing, and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kit.echo_edge import EchoSession, frame
 from tests.kit.harness import Server, until
 
 
-async def test_a_session_answers_and_ends_in_order() -> None:
+async def test_session_replies_and_closes_in_order() -> None:
     async with Server() as server:
         client = await server.client()
         client.send(frame(b"E", b"hello"))
@@ -37,7 +37,7 @@ async def test_bytes_are_counted_both_ways() -> None:
         assert server.value("penstock_sent_bytes_total", listener="here") == 9
 
 
-async def test_after_the_peers_fin_the_session_may_still_answer() -> None:
+async def test_session_may_reply_after_the_peers_fin() -> None:
     async with Server() as server:
         client = await server.client()
         client.send(frame(b"W", b"0.2"))
@@ -49,7 +49,7 @@ async def test_after_the_peers_fin_the_session_may_still_answer() -> None:
         await until(lambda: session.lost_with is False)
 
 
-async def test_a_reset_is_told_once() -> None:
+async def test_reset_is_reported_once() -> None:
     async with Server() as server:
         client = await server.client()
         client.send(frame(b"E", b"x"))
@@ -61,7 +61,7 @@ async def test_a_reset_is_told_once() -> None:
         assert session.lost_with is True
 
 
-async def test_a_reset_after_the_fin_is_seen_on_request() -> None:
+async def test_reset_after_fin_is_detected() -> None:
     """tmq.md 6.1: FIN settles only if no reset follows; nobody reads then, so the state has to be asked for."""
     async with Server(lambda wire: Patient(wire)) as server:
         client = await server.client()
@@ -83,7 +83,7 @@ class Patient(EchoSession):
         self.calls.append("eof")
 
 
-async def test_a_peer_error_is_counted_logged_and_closed_in_order(caplog: pytest.LogCaptureFixture) -> None:
+async def test_peer_error_is_counted_logged_and_closes_in_order(caplog: pytest.LogCaptureFixture) -> None:
     async with Server() as server:
         client = await server.client()
         client.send(frame(b"E", b"good") + frame(b"?"))
@@ -97,7 +97,7 @@ async def test_a_peer_error_is_counted_logged_and_closed_in_order(caplog: pytest
         assert vars(record)["conn"]
 
 
-async def test_the_last_answer_arrives_though_the_peer_was_still_sending() -> None:
+async def test_last_reply_arrives_while_the_peer_still_sends() -> None:
     """Closing with unread input would send a reset that overtakes the answer."""
     async with Server() as server:
         client = await server.client()
@@ -106,7 +106,7 @@ async def test_the_last_answer_arrives_though_the_peer_was_still_sending() -> No
         assert await client.ended() == "fin"
 
 
-async def test_a_refusal_is_counted_each_time_and_logged_once_a_connection(
+async def test_refusals_are_all_counted_and_logged_once_per_connection(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """tmq.md 7.4"""
@@ -120,7 +120,7 @@ async def test_a_refusal_is_counted_each_time_and_logged_once_a_connection(
         assert sum(vars(record).get("reason") == "not_today" for record in caplog.records) == 2
 
 
-async def test_a_bug_of_ours_breaks_that_connection_only(caplog: pytest.LogCaptureFixture) -> None:
+async def test_internal_error_resets_only_its_connection(caplog: pytest.LogCaptureFixture) -> None:
     async with Server() as server:
         bystander, victim = await server.client(), await server.client()
         victim.send(frame(b"X"))
@@ -133,7 +133,7 @@ async def test_a_bug_of_ours_breaks_that_connection_only(caplog: pytest.LogCaptu
         assert vars(record)["action"] == "session_failed"
 
 
-async def test_a_session_that_cannot_be_made_is_a_bug_of_ours() -> None:
+async def test_failing_session_factory_is_an_internal_error() -> None:
     def broken(wire: Wire) -> EchoSession:
         raise RuntimeError("no session today")
 
@@ -143,7 +143,7 @@ async def test_a_session_that_cannot_be_made_is_a_bug_of_ours() -> None:
         assert server.value("penstock_local_errors_total") == 1
 
 
-async def test_abort_is_a_reset() -> None:
+async def test_abort_sends_a_reset() -> None:
     async with Server() as server:
         client = await server.client()
         client.send(frame(b"A"))
@@ -152,7 +152,7 @@ async def test_abort_is_a_reset() -> None:
         await until(lambda: session.lost_with is True)
 
 
-async def test_nothing_raises_once_the_connection_has_gone() -> None:
+async def test_wire_methods_do_not_raise_after_the_connection_is_lost() -> None:
     async with Server() as server:
         client = await server.client()
         session = await server.session()
@@ -167,7 +167,7 @@ async def test_nothing_raises_once_the_connection_has_gone() -> None:
         assert session.calls.count("lost") == 1
 
 
-async def test_a_paused_session_is_not_given_bytes_until_it_resumes() -> None:
+async def test_paused_session_receives_nothing_until_it_resumes() -> None:
     async with Server() as server:
         client = await server.client()
         session = await server.session()

@@ -1,4 +1,4 @@
-"""A process tells of its connections one by one, and closes those that it is asked to close."""
+"""Test listing and closing connections of a process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def told(one: ConnectionInspector, **args: Any) -> list[dict[str, Any]]:
     return [dict(item) for item in one.connections(args)]
 
 
-async def test_what_is_told_of_a_connection() -> None:
+async def test_connection_is_described() -> None:
     async with Server() as server, Calls() as calls:
         session = await calls.call(server.port)
         assert await session.ask(frame(b"E", b"hello")) == b"hello"
@@ -46,7 +46,7 @@ async def test_what_is_told_of_a_connection() -> None:
         await until(lambda: told(census(server))[0]["heldOctets"] == 6)
 
 
-async def test_octets_are_the_protocols_over_tls_too(authority: Authority) -> None:
+async def test_octets_exclude_tls_overhead(authority: Authority) -> None:
     tls = authority.dialler("edge.example.org", common_name="x" * 64)
     async with Server(tls=authority.mutual()) as server, Calls(tls=tls) as calls:
         session = await calls.call(server.port)
@@ -60,7 +60,7 @@ async def test_octets_are_the_protocols_over_tls_too(authority: Authority) -> No
     assert len("x" * 64) < MAX_TEXT
 
 
-async def test_they_come_in_the_order_in_which_they_were_made() -> None:
+async def test_connections_are_listed_by_number() -> None:
     """Over all listeners and diallers; a page begins behind the last one of the page before."""
     async with Server() as one, Server() as two, Calls() as calls:
         for server in (one, two, one, two):
@@ -75,13 +75,13 @@ async def test_they_come_in_the_order_in_which_they_were_made() -> None:
 
 
 @pytest.mark.parametrize("after", [-1, "1", None, 1.5, True])
-async def test_a_place_that_is_none_is_refused(after: object) -> None:
+async def test_invalid_position_is_rejected(after: object) -> None:
     async with Server() as server:
         with pytest.raises(ValueError, match="after must be a whole number"):
             told(census(server), after=after)
 
 
-async def test_it_is_told_while_connections_come_and_go() -> None:
+async def test_listing_tolerates_changes() -> None:
     """Who has gone is left out; who came later may be."""
     async with Server() as server, Calls() as calls:
         sessions = [await calls.call(server.port) for _ in range(3)]
@@ -95,7 +95,7 @@ async def test_it_is_told_while_connections_come_and_go() -> None:
         assert first["phase"] == "open"
 
 
-async def test_who_has_not_said_who_he_is_yet_is_told(authority: Authority) -> None:
+async def test_unnamed_connections_are_listed(authority: Authority) -> None:
     async with Server(tls=authority.listener()) as server:
         with socket.create_connection((server.host, server.port)):
             await until(lambda: [item["phase"] for item in told(census(server))] == ["opening"])
@@ -106,7 +106,7 @@ async def test_who_has_not_said_who_he_is_yet_is_told(authority: Authority) -> N
             await until(lambda: not server.listener.connections)
 
 
-async def test_where_the_process_listens() -> None:
+async def test_listeners_are_described() -> None:
     async with Server() as server, Calls() as calls:
         await calls.call(server.port)
         about = census(server, calls).about()
@@ -119,7 +119,7 @@ async def test_where_the_process_listens() -> None:
 # close
 
 
-async def test_one_is_closed_in_order(caplog: pytest.LogCaptureFixture) -> None:
+async def test_operator_closes_a_connection_in_order(caplog: pytest.LogCaptureFixture) -> None:
     """What was written arrives, then FIN; it is logged and counted; the others stay."""
     async with Server() as server:
         client, other = await server.client(), await server.client()
@@ -140,7 +140,7 @@ async def test_one_is_closed_in_order(caplog: pytest.LogCaptureFixture) -> None:
         assert census(server).close({"id": session.wire.conn}) == []
 
 
-async def test_one_that_does_not_read_is_reset_the_second_time() -> None:
+async def test_second_close_resets_the_connection() -> None:
     """What was written could not be flushed for as long as he does not read."""
     async with Server() as server:
         client = await server.client()
@@ -155,7 +155,7 @@ async def test_one_that_does_not_read_is_reset_the_second_time() -> None:
         await until(lambda: not server.listener.connections)
 
 
-async def test_one_over_tls_and_one_that_we_dialled(authority: Authority) -> None:
+async def test_tls_and_dialled_connections_can_be_closed(authority: Authority) -> None:
     """Both ends hear of it in order."""
     async with Server(tls=authority.listener()) as server, Calls(tls=authority.dialler()) as calls:
         session = await calls.call(server.port)
@@ -169,7 +169,7 @@ async def test_one_over_tls_and_one_that_we_dialled(authority: Authority) -> Non
         assert calls.value("penstock_refusals_total", reason="closed_by_operator") == 1
 
 
-async def test_one_that_the_loop_has_no_transport_for_yet() -> None:
+async def test_connection_without_transport_can_be_closed() -> None:
     """Told, and closed, before anything of it is there."""
     async with Server() as server:
         found: list[Any] = []
@@ -187,7 +187,7 @@ OURS = pytest.param(f"{os.getpid():x}.0", id="ours")  # test runners compare nam
 
 
 @pytest.mark.parametrize("identifier", ["", ".", "x", OURS, None, 7, "1.1"])
-async def test_what_is_no_connection_closes_none(identifier: object) -> None:
+async def test_unknown_id_closes_nothing(identifier: object) -> None:
     async with Server() as server, Calls() as calls:
         await calls.call(server.port)
         assert census(server, calls).close({"id": identifier}) == []
@@ -195,7 +195,7 @@ async def test_what_is_no_connection_closes_none(identifier: object) -> None:
         assert server.refusals("closed_by_operator") == 0
 
 
-async def test_a_session_that_fails_when_it_is_closed_takes_nobody_along() -> None:
+async def test_failing_session_does_not_affect_others() -> None:
     class Fails(EchoSession):
         def lost(self, reset: bool) -> None:
             super().lost(reset)

@@ -1,4 +1,4 @@
-"""The session's deadline: a clock on the peer, never on ourselves."""
+"""Test the session's deadline: it applies to the peer, not to this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def hasty(wire: Wire) -> EchoSession:
     return EchoSession(wire, frame_timeout_s=0.5)
 
 
-async def test_an_unfinished_frame_ends_the_connection() -> None:
+async def test_unfinished_frame_times_out() -> None:
     """tmq.md 7.3: a slow loris."""
     async with Server(hasty) as server:
         client = await server.client()
@@ -28,7 +28,7 @@ async def test_an_unfinished_frame_ends_the_connection() -> None:
         assert server.refusals("request_timeout") == 1
 
 
-async def test_dripping_bytes_do_not_put_it_off() -> None:
+async def test_slow_bytes_do_not_extend_the_deadline() -> None:
     async with Server(hasty) as server:
         client = await server.client()
         started = time.monotonic()
@@ -42,7 +42,7 @@ async def test_dripping_bytes_do_not_put_it_off() -> None:
         assert time.monotonic() - started < 5
 
 
-async def test_idling_between_frames_is_allowed() -> None:
+async def test_idle_connections_do_not_time_out() -> None:
     """tmq.md 7.3 [D]"""
     async with Server(hasty) as server:
         client = await server.client()
@@ -57,7 +57,7 @@ async def test_idling_between_frames_is_allowed() -> None:
         assert "on_time" not in session.calls
 
 
-async def test_a_stalled_loop_is_not_taken_for_a_silent_peer() -> None:
+async def test_stalled_loop_does_not_time_out_the_peer() -> None:
     async with Server(hasty) as server:
         client = await server.client()
         client.send(frame(b"E", b"hello")[:4])
@@ -81,7 +81,7 @@ class Stalling(EchoSession):
         self.meanwhile()
 
 
-async def test_what_came_while_another_session_kept_the_loop_is_read_first() -> None:
+async def test_unread_input_is_read_before_the_deadline() -> None:
     """The loop had asked the system for input before that came, and asks the timers before it asks again."""
     async with Server(lambda wire: Stalling(wire, frame_timeout_s=0.5)) as server:
         client, other = await server.client(), await server.client()
@@ -97,7 +97,7 @@ async def test_what_came_while_another_session_kept_the_loop_is_read_first() -> 
         assert "on_time" not in session.calls
 
 
-async def test_bytes_that_are_always_just_coming_put_it_off_only_once() -> None:
+async def test_unread_input_postpones_the_deadline_once() -> None:
     """Else a steady sender would never be late, however small its pieces."""
     async with Server(lambda wire: Stalling(wire, frame_timeout_s=0.5)) as server:
         client = await server.client()
@@ -120,7 +120,7 @@ async def test_bytes_that_are_always_just_coming_put_it_off_only_once() -> None:
         assert await client.ended() == "fin"
 
 
-async def test_a_stalled_loop_still_ends_who_was_silent() -> None:
+async def test_silent_peer_times_out_after_a_stalled_loop() -> None:
     async with Server(hasty) as server:
         client = await server.client()
         client.send(frame(b"E", b"hello")[:4])
@@ -132,7 +132,7 @@ async def test_a_stalled_loop_still_ends_who_was_silent() -> None:
         assert session.calls.count("on_time") == 1
 
 
-async def test_the_clock_stands_still_while_we_do_not_read() -> None:
+async def test_deadline_does_not_apply_while_reading_is_paused() -> None:
     async with Server(hasty) as server:
         client = await server.client()
         client.send(frame(b"E", b"hello")[:4])
@@ -162,7 +162,7 @@ class Lingering(EchoSession):
         self.wire.close()
 
 
-async def test_after_the_peers_fin_the_clock_always_runs() -> None:
+async def test_deadline_always_applies_after_the_peers_fin() -> None:
     async with Server(Lingering) as server:
         client = await server.client()
         session = await server.session()
@@ -185,7 +185,7 @@ class Rescheduling(EchoSession):
         self.due = None
 
 
-async def test_a_deadline_set_from_outside_is_armed_on_request() -> None:
+async def test_reschedule_arms_a_new_deadline() -> None:
     async with Server(Rescheduling) as server:
         await server.client()
         session = await server.session()
@@ -195,7 +195,7 @@ async def test_a_deadline_set_from_outside_is_armed_on_request() -> None:
         await until(lambda: session.calls == ["on_time"])
 
 
-async def test_an_alarm_is_set_lazily() -> None:
+async def test_postponed_alarm_keeps_its_timer() -> None:
     """Later costs nothing and rings early; earlier replaces."""
     loop = asyncio.get_running_loop()
     rings: list[float] = []

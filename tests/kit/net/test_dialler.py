@@ -1,4 +1,4 @@
-"""Connections that we open: like accepted ones to a session, and every way in which there is none."""
+"""Test dialled connections, and all ways in which dialling fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.kit.harness import Server, until
 from tests.servers import free_port
 
 
-async def test_a_session_asks_and_is_answered() -> None:
+async def test_dialled_session_gets_a_reply() -> None:
     async with Server() as server, Calls() as calls:
         session = await calls.call(server.port)
         assert await session.ask(frame(b"E", b"hello")) == b"hello"
@@ -32,7 +32,7 @@ async def test_a_session_asks_and_is_answered() -> None:
         assert (await server.session()).lost_with is False
 
 
-async def test_both_ends_say_alike_where_it_comes_from() -> None:
+async def test_both_ends_agree_on_the_addresses() -> None:
     """Traces over RQP/MCA are named by that; nobody knows it any more once the socket is closed."""
     async with Server() as server, Calls() as calls:
         session = await calls.call(server.port)
@@ -43,12 +43,12 @@ async def test_both_ends_say_alike_where_it_comes_from() -> None:
         await until(lambda: session.wire.local is None and accepted.local is None)
 
 
-async def test_a_name_is_looked_up() -> None:
+async def test_name_is_resolved() -> None:
     async with Server() as server, Calls() as calls:
         session = await calls.call(server.port, "localhost")
         assert await session.ask(frame(b"E", b"hello")) == b"hello"
         error = await calls.fails(server.port, "no.such.host.invalid")
-        assert str(error).startswith(f"no.such.host.invalid:{server.port}: the name cannot be looked up: ")
+        assert str(error).startswith(f"no.such.host.invalid:{server.port}: the name cannot be resolved: ")
         assert "no.such.host" not in str(error).split(": ", 1)[1]
 
 
@@ -58,7 +58,7 @@ async def test_what_is_no_name(host: str) -> None:
         assert isinstance(await calls.fails(1, host), ConnectionError)
 
 
-async def test_what_is_said_to_it_at_once_is_heard() -> None:
+async def test_immediate_input_is_received() -> None:
     """The session is made before anything can come."""
 
     class Talkative(EchoSession):
@@ -85,7 +85,7 @@ async def test_connections_and_bytes_are_counted() -> None:
         assert calls.value("penstock_connections", listener="out") == 0
 
 
-async def test_refusals_and_faults_of_ours_are_counted() -> None:
+async def test_refusals_and_internal_errors_are_counted() -> None:
     async with Server() as server, Calls(EchoSession) as calls:
         for verb in (b"R", b"X"):
             await calls.connect(server.port)
@@ -118,10 +118,10 @@ def several(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
     async def look_up(*_: Any) -> list[tuple[int, reaching.Address]]:
         return [(socket.AF_INET, (f"127.0.0.{number}", port)) for number, port in enumerate(ports, start=1)]
 
-    monkeypatch.setattr(reaching, "_look_up", look_up)
+    monkeypatch.setattr(reaching, "_resolve", look_up)
 
 
-async def test_every_address_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_addresses_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Server(host="127.0.0.3") as server, Calls(connect_timeout_s=1.0) as calls:
         with deaf() as port:
             several(monkeypatch, port, free_port(), server.port)
@@ -132,7 +132,7 @@ async def test_every_address_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> No
         assert str(error) == "several:7: 127.0.0.1: no answer within 1 s; 127.0.0.2: Connection refused"
 
 
-async def test_a_reset_in_the_middle() -> None:
+async def test_reset_is_reported_to_the_session() -> None:
     async with Server() as server, Calls() as calls:
         session = await calls.call(server.port)
         session.wire.write(frame(b"E", b"x") + frame(b"A"))
@@ -140,7 +140,7 @@ async def test_a_reset_in_the_middle() -> None:
         assert session.lost_with is True
 
 
-async def test_who_does_not_read_is_reset_after_the_write_timeout() -> None:
+async def test_peer_that_does_not_read_is_reset_after_the_write_timeout() -> None:
     with mute() as port:
         async with Calls(write_timeout_s=0.3) as calls:
             session = await calls.call(port)
@@ -150,7 +150,7 @@ async def test_who_does_not_read_is_reset_after_the_write_timeout() -> None:
             assert calls.value("penstock_refusals_total", reason="write_timeout") == 1
 
 
-async def test_a_session_that_cannot_be_made_is_a_bug_of_ours_and_is_told() -> None:
+async def test_failing_session_factory_is_reported_to_the_caller() -> None:
     def broken(wire: Wire) -> EchoSession:
         raise RuntimeError("no session today")
 
@@ -164,7 +164,7 @@ async def test_a_session_that_cannot_be_made_is_a_bug_of_ours_and_is_told() -> N
         assert (await server.session()).lost_with in (None, True)
 
 
-async def test_who_gives_up_leaves_nothing_behind() -> None:
+async def test_cancelled_connect_leaves_no_connection() -> None:
     with deaf() as port:
         async with Calls(connect_timeout_s=600) as calls:
             with pytest.raises(TimeoutError):
@@ -190,7 +190,7 @@ async def end(calls: Calls, **settings: float) -> None:
     assert await drain([calls.dialler], Nothing(), DrainSettings(**settings), asyncio.Event())
 
 
-async def test_the_drain_ends_them_in_order() -> None:
+async def test_drain_closes_dialled_connections() -> None:
     async with Server() as server, Calls() as calls:
         sessions = [await calls.call(server.port) for _ in range(3)]
         await end(calls)
@@ -201,7 +201,7 @@ async def test_the_drain_ends_them_in_order() -> None:
         assert str(error) == f"127.0.0.1:{server.port}: not dialled, this process is shutting down"
 
 
-async def test_who_does_not_end_is_reset_at_the_end_of_the_drain() -> None:
+async def test_drain_resets_remaining_connections() -> None:
     class Stubborn(CallingSession):
         def drain(self) -> None:
             self.calls.append("drain")
@@ -213,7 +213,7 @@ async def test_who_does_not_end_is_reset_at_the_end_of_the_drain() -> None:
         assert session.lost_with is True
 
 
-async def test_the_drain_ends_what_is_not_open_yet() -> None:
+async def test_drain_fails_pending_attempts() -> None:
     with deaf() as port:
         async with Calls() as calls:
             failing = asyncio.create_task(calls.fails(port))
@@ -222,7 +222,7 @@ async def test_the_drain_ends_what_is_not_open_yet() -> None:
             assert "shutting down" in str(await failing)
 
 
-def test_what_may_be_said_of_it() -> None:
+def test_settings_have_defaults_and_reject_unknown_fields() -> None:
     settings = DialSettings()
     assert settings.tls is None
     assert (settings.connect_timeout_s, settings.handshake_timeout_s) == (5, 10)

@@ -1,4 +1,4 @@
-"""TLS and mTLS on connections that we open, with real certificates."""
+"""Test TLS and mTLS on dialled connections, with real certificates."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ from tests.kit.harness import PATIENCE_S, Server, until
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_the_servers_certificate_is_verified_and_names_the_peer(
-    authority: Authority, host: str
-) -> None:
+async def test_server_certificate_is_verified_and_names_the_peer(authority: Authority, host: str) -> None:
     async with Server(tls=authority.listener()) as server, Calls(tls=authority.dialler()) as calls:
         session = await calls.call(server.port, host)
         for body in (b"", b"small", bytes(3_000_000)):
@@ -37,7 +35,7 @@ async def test_the_servers_certificate_is_verified_and_names_the_peer(
         assert session.lost_with is False
 
 
-async def test_both_sides_learn_who_the_other_is(authority: Authority) -> None:
+async def test_mutual_tls_names_both_peers(authority: Authority) -> None:
     tls = authority.dialler("edge.example.org", common_name="edge 7")
     async with Server(tls=authority.mutual()) as server, Calls(tls=tls) as calls:
         session = await calls.call(server.port)
@@ -46,13 +44,13 @@ async def test_both_sides_learn_who_the_other_is(authority: Authority) -> None:
         assert (await server.session()).wire.peer.certificate == "edge 7"
 
 
-async def test_the_name_in_the_certificate_may_be_another_than_the_one_dialled(authority: Authority) -> None:
+async def test_server_name_may_differ_from_the_dialled_host(authority: Authority) -> None:
     tls = authority.dialler(server_name="localhost", min_version="1.3")
     async with Server(tls=authority.listener()) as server, Calls(tls=tls) as calls:
         assert (await calls.call(server.port)).wire.peer.certificate == "localhost"
 
 
-async def test_another_name_than_it_has(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
+async def test_wrong_server_name_is_refused(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
     tls = authority.dialler(server_name="other.example.org")
     async with Server(tls=authority.listener()) as server, Calls(tls=tls) as calls:
         error = await calls.fails(server.port)
@@ -68,14 +66,14 @@ async def test_another_name_than_it_has(authority: Authority, caplog: pytest.Log
         await until(lambda: not calls.dialler.connections)
 
 
-async def test_another_authority_than_ours(authority: Authority, stranger: Authority) -> None:
+async def test_unknown_authority_is_refused(authority: Authority, stranger: Authority) -> None:
     async with Server(tls=stranger.listener()) as server, Calls(tls=authority.dialler()) as calls:
         error = str(await calls.fails(server.port))
         assert "CERTIFICATE_VERIFY_FAILED: unable to get local issuer certificate" in error
         assert server.sessions == []
 
 
-async def test_without_a_certificate_where_one_is_wanted(authority: Authority) -> None:
+async def test_missing_client_certificate_is_refused(authority: Authority) -> None:
     """In TLS 1.3 we have finished before the server has looked for ours."""
     async with Server(tls=authority.mutual()) as server, Calls(tls=authority.dialler()) as calls:
         session = await calls.call(server.port)
@@ -85,7 +83,7 @@ async def test_without_a_certificate_where_one_is_wanted(authority: Authority) -
         assert server.sessions == []
 
 
-async def test_a_peer_that_says_nothing(authority: Authority) -> None:
+async def test_silent_server_times_out(authority: Authority) -> None:
     """We do not wait for it to take our goodbye."""
     with mute() as port:
         async with Calls(tls=authority.dialler(), handshake_timeout_s=0.2) as calls:
@@ -101,9 +99,7 @@ async def test_a_peer_that_says_nothing(authority: Authority) -> None:
         (b"\x16\x03\x03\x00", "tls_handshake: the peer disconnected"),
     ],
 )
-async def test_a_peer_that_speaks_something_else_or_leaves(
-    authority: Authority, says: bytes, error: str
-) -> None:
+async def test_server_without_tls_is_refused(authority: Authority, says: bytes, error: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(PATIENCE_S)
 
@@ -125,7 +121,7 @@ async def test_a_peer_that_speaks_something_else_or_leaves(
         await asyncio.to_thread(answering.join)
 
 
-async def test_the_drain_does_not_wait_for_handshakes(authority: Authority) -> None:
+async def test_drain_does_not_wait_for_handshakes(authority: Authority) -> None:
     with mute() as port:
         async with Calls(tls=authority.dialler(), handshake_timeout_s=300) as calls:
             failing = asyncio.create_task(calls.fails(port))
@@ -135,7 +131,7 @@ async def test_the_drain_does_not_wait_for_handshakes(authority: Authority) -> N
             assert "closed before it was open" in str(await failing)
 
 
-async def test_who_gives_up_in_the_handshake_leaves_nothing_behind(authority: Authority) -> None:
+async def test_cancelled_handshake_leaves_no_connection(authority: Authority) -> None:
     with mute() as port:
         async with Calls(tls=authority.dialler(), handshake_timeout_s=600) as calls:
             waiting = asyncio.create_task(calls.connect(port))
@@ -146,7 +142,7 @@ async def test_who_gives_up_in_the_handshake_leaves_nothing_behind(authority: Au
             await until(lambda: not calls.dialler.connections)
 
 
-async def test_renewed_files_are_taken_up(
+async def test_renewed_files_are_reloaded(
     authority: Authority, stranger: Authority, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -164,7 +160,7 @@ async def test_renewed_files_are_taken_up(
         assert (actions.count("tls_reload_failed"), actions.count("tls_reloaded")) == (1, 1)
 
 
-async def test_files_that_are_not_usable_are_named(tmp_path: Path) -> None:
+async def test_error_names_unusable_files(tmp_path: Path) -> None:
     settings = DialSettings(tls=ClientTls(ca=tmp_path / "none.pem"))
     with pytest.raises(
         SettingsError, match=r"dial\.tls of out: ca: .*none\.pem cannot be read: No such file"
@@ -172,7 +168,7 @@ async def test_files_that_are_not_usable_are_named(tmp_path: Path) -> None:
         Dialler("out", settings, Budget(1), Metrics("echo"), Budget(1))
 
 
-def test_a_certificate_without_its_key(tmp_path: Path) -> None:
+def test_certificate_needs_its_key(tmp_path: Path) -> None:
     for half in ({"certificate": tmp_path / "a"}, {"key": tmp_path / "a"}):
         with pytest.raises(ValidationError, match="certificate and key belong together"):
             ClientTls(ca=tmp_path / "ca.pem", **half)

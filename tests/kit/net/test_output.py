@@ -1,4 +1,4 @@
-"""Output that the peer does not read: bounded in memory, and not waited for without end (tmq.md 7.3)."""
+"""Test unread output: bounded memory and bounded waiting (tmq.md 7.3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Measured(EchoSession):
         self.most = max(self.most, self.wire.backlog())
 
 
-async def test_a_slow_reader_gets_everything_and_never_fills_our_memory() -> None:
+async def test_slow_reader_gets_everything_in_bounded_memory() -> None:
     async with Server(Measured) as server:
         client = await server.client()
         client.stop_reading()
@@ -41,7 +41,7 @@ async def test_a_slow_reader_gets_everything_and_never_fills_our_memory() -> Non
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-async def test_what_waits_here_is_told_at_once_and_nothing_is_left_of_it(
+async def test_backlog_is_reported_until_the_connection_is_lost(
     authority: Authority, encrypted: bool
 ) -> None:
     more = {"tls": authority.listener()} if encrypted else {}
@@ -69,7 +69,7 @@ async def test_what_waits_here_is_told_at_once_and_nothing_is_left_of_it(
         assert wire.backlog() == 0
 
 
-async def test_a_blocked_session_is_not_given_more_requests() -> None:
+async def test_blocked_session_receives_no_input() -> None:
     async with Server() as server:
         client = await server.client()
         client.stop_reading()
@@ -85,7 +85,7 @@ async def test_a_blocked_session_is_not_given_more_requests() -> None:
         assert await client.answer() == b"after that"
 
 
-async def test_reading_goes_on_only_when_nobody_holds_it_up() -> None:
+async def test_reading_resumes_when_all_holds_end() -> None:
     async with Server() as server:
         client = await server.client()
         client.stop_reading()
@@ -103,7 +103,7 @@ async def test_reading_goes_on_only_when_nobody_holds_it_up() -> None:
         assert await client.answer() == b"."
 
 
-async def test_output_without_progress_ends_in_a_reset() -> None:
+async def test_output_without_progress_resets_the_connection() -> None:
     async with Server(write_timeout_s=0.3) as server:
         client = await server.client()
         client.stop_reading()
@@ -118,7 +118,7 @@ async def test_output_without_progress_ends_in_a_reset() -> None:
         assert await client.ended() == "reset"
 
 
-async def test_a_reader_that_is_slow_but_reads_is_not_reset() -> None:
+async def test_slow_reader_is_not_reset() -> None:
     async with Server(write_timeout_s=0.3) as server:
         client = await server.client()
         client.stop_reading()
@@ -134,7 +134,7 @@ async def test_a_reader_that_is_slow_but_reads_is_not_reset() -> None:
         assert server.refusals("write_timeout") == 0
 
 
-async def test_a_session_may_have_less_output_looked_after_than_holds_it_up() -> None:
+async def test_session_may_watch_output_below_the_buffer_limit() -> None:
     async with Server(write_timeout_s=0.3, write_buffer_bytes=64 << 20) as server:
         client = await server.client()
         client.stop_reading()
@@ -147,7 +147,7 @@ async def test_a_session_may_have_less_output_looked_after_than_holds_it_up() ->
         assert server.refusals("write_timeout") == 1
 
 
-async def test_output_is_looked_after_until_it_has_been_taken() -> None:
+async def test_output_is_watched_until_it_has_arrived() -> None:
     async with Server(write_timeout_s=0.3, write_buffer_bytes=64 << 20) as server:
         client = await server.client()
         client.stop_reading()
@@ -173,7 +173,7 @@ async def taken(client: Client, at_least: int) -> int:
     return size
 
 
-async def test_closing_flushes_everything_first() -> None:
+async def test_close_flushes_all_output() -> None:
     async with Server() as server:
         client = await server.client()
         client.stop_reading()
@@ -186,7 +186,7 @@ async def test_closing_flushes_everything_first() -> None:
         assert await client.ended() == "fin"
 
 
-async def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_read() -> None:
+async def test_close_times_out_if_the_peer_does_not_read() -> None:
     async with Server(write_timeout_s=0.3) as server:
         client = await server.client()
         client.stop_reading()
@@ -199,7 +199,7 @@ async def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_read() ->
         assert server.refusals("write_timeout") == 1
 
 
-async def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_close() -> None:
+async def test_close_times_out_if_the_peer_does_not_close() -> None:
     async with Server(write_timeout_s=1.0) as server:
         client = await server.client()
         session = await server.session()
@@ -209,7 +209,7 @@ async def test_closing_does_not_wait_for_ever_for_a_peer_that_does_not_close() -
         assert session.lost_with is False
 
 
-async def test_a_blocked_session_hears_that_it_may_go_on_even_after_the_peers_fin() -> None:
+async def test_blocked_session_is_resumed_after_the_peers_fin() -> None:
     async with Server() as server:
         client = await server.client()
         client.stop_reading()

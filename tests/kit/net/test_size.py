@@ -1,4 +1,4 @@
-"""What an idle connection costs, its session included."""
+"""Test the memory of an idle connection with its session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def resident_kib(pid: int) -> int:
     return int(found[1])
 
 
-def test_an_idle_connection_is_small() -> None:
+def test_idle_connection_uses_little_memory() -> None:
     with Program() as program:
         for _ in range(50):  # what is made once only
             assert exchange(program.connect(), frame(b"E", b"hello")) == b"hello"

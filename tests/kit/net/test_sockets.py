@@ -1,4 +1,4 @@
-"""What the kernel is told of a connection, and what it tells."""
+"""Test socket options and kernel state of connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DELAYED_ACK_S = 0.04  # Linux waits so long for something to send the acknowledg
 ROUNDS = 25
 
 
-def test_a_connection_has_its_socket_options() -> None:
+def test_socket_options_are_set() -> None:
     with socket.socket() as sock:
         sockets.configure(sock)
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -25,7 +25,7 @@ def test_a_connection_has_its_socket_options() -> None:
         assert idle == [60, 10, 8]
 
 
-async def test_half_a_frame_is_acknowledged_at_once() -> None:
+async def test_partial_frame_is_acknowledged_at_once() -> None:
     """tmq.md 3.1: a peer under Nagle's algorithm does not send the rest of its request before that."""
     async with Server() as server:
         client = await server.client()
@@ -71,7 +71,7 @@ async def test_unsent_counts_what_the_peers_tcp_has_not_acknowledged() -> None:
         await until(lambda: session.wire.unsent() == 0)
 
 
-async def test_ipv6_and_ipv4_on_one_socket() -> None:
+async def test_one_socket_accepts_ipv6_and_ipv4() -> None:
     async with Server(host="::") as server:
         for host, seen in (("127.0.0.1", "127.0.0.1"), ("::1", "::1")):
             await server.client(host)

@@ -19,7 +19,7 @@ from tests.kit.harness import Server, until
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-async def test_frames_small_and_large(authority: Authority, version: ssl.TLSVersion) -> None:
+async def test_tls_carries_small_and_large_frames(authority: Authority, version: ssl.TLSVersion) -> None:
     async with Server(tls=authority.listener()) as server:
         context = authority.client()
         context.maximum_version = version
@@ -36,7 +36,7 @@ async def test_frames_small_and_large(authority: Authority, version: ssl.TLSVers
         assert session.calls[-2:] == ["eof", "lost"]
 
 
-async def test_an_older_version_than_allowed_does_not_get_in(authority: Authority) -> None:
+async def test_older_tls_version_is_refused(authority: Authority) -> None:
     async with Server(tls=authority.listener(min_version="1.3")) as server:
         context = authority.client()
         context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -49,7 +49,7 @@ async def test_an_older_version_than_allowed_does_not_get_in(authority: Authorit
         assert await client.answer() == b"new enough"
 
 
-async def test_a_client_certificate_names_the_peer(authority: Authority) -> None:
+async def test_client_certificate_names_the_peer(authority: Authority) -> None:
     async with Server(tls=authority.mutual()) as server:
         for context, name, names in (
             (
@@ -66,7 +66,7 @@ async def test_a_client_certificate_names_the_peer(authority: Authority) -> None
             assert (peer.certificate, peer.names) == (name, names)
 
 
-async def test_an_intermediate_authority_alone_is_enough_on_both_sides(tmp_path: Path) -> None:
+async def test_intermediate_authority_is_trusted_on_both_sides(tmp_path: Path) -> None:
     """Neither file has the root above it: `client_ca` of the listener, `ca` of the dialler."""
     authority = Authority.create(tmp_path, is_intermediate=True)
     async with Server(tls=authority.mutual()) as server:
@@ -76,7 +76,7 @@ async def test_an_intermediate_authority_alone_is_enough_on_both_sides(tmp_path:
         assert server.sessions[-1].wire.peer.certificate == "agent.example.org"
 
 
-async def test_without_a_certificate_or_with_a_strangers_nobody_gets_in(
+async def test_untrusted_client_certificate_is_refused(
     authority: Authority, stranger: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with Server(tls=authority.mutual()) as server:
@@ -96,7 +96,7 @@ async def test_without_a_certificate_or_with_a_strangers_nobody_gets_in(
         ]
 
 
-async def test_a_handshake_that_never_ends(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unfinished_handshake_times_out(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
     async with Server(tls=authority.listener(), handshake_timeout_s=0.2, write_timeout_s=0.5) as server:
         client = await server.client()
         client.send(b"\x16\x03\x01")  # the first bytes of a ClientHello
@@ -106,7 +106,7 @@ async def test_a_handshake_that_never_ends(authority: Authority, caplog: pytest.
         await until(lambda: not server.listener.connections)
 
 
-async def test_something_else_than_tls(authority: Authority) -> None:
+async def test_plain_input_at_a_tls_port_is_refused(authority: Authority) -> None:
     async with Server(tls=authority.listener()) as server:
         client = await server.client()
         client.send(frame(b"E", b"plain text"))
@@ -115,7 +115,7 @@ async def test_something_else_than_tls(authority: Authority) -> None:
         assert server.sessions == []
 
 
-async def test_a_port_probe_is_no_refusal(authority: Authority) -> None:
+async def test_port_probe_is_not_a_refusal(authority: Authority) -> None:
     """Load balancers and kubelets connect and close, all day long."""
     async with Server(tls=authority.listener()) as server:
         probe = await server.client()
@@ -125,7 +125,7 @@ async def test_a_port_probe_is_no_refusal(authority: Authority) -> None:
         assert server.refusals("tls_handshake") == 0
 
 
-async def test_a_peer_that_leaves_in_the_middle_of_the_handshake(authority: Authority) -> None:
+async def test_disconnect_during_the_handshake_is_refused(authority: Authority) -> None:
     async with Server(tls=authority.listener()) as server:
         client = await server.client()
         client.send(b"\x16\x03\x01")
@@ -134,7 +134,7 @@ async def test_a_peer_that_leaves_in_the_middle_of_the_handshake(authority: Auth
         assert server.refusals("tls_handshake") == 1
 
 
-async def test_a_renewed_certificate_is_taken_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_renewed_certificate_is_reloaded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     authority = Authority.create(tmp_path)
 
@@ -157,7 +157,7 @@ async def test_a_renewed_certificate_is_taken_up(tmp_path: Path, caplog: pytest.
         assert actions.count("tls_reloaded") == 1
 
 
-async def test_metrics_tell_until_when_the_certificate_in_use_is_valid(tmp_path: Path) -> None:
+async def test_certificate_expiry_is_exported(tmp_path: Path) -> None:
     authority = Authority.create(tmp_path)
     soon, later = datetime(2027, 1, 2, tzinfo=UTC), datetime(2028, 1, 2, tzinfo=UTC)
     authority.certify_server(not_after=soon)
@@ -176,7 +176,7 @@ async def test_metrics_tell_until_when_the_certificate_in_use_is_valid(tmp_path:
         assert told() == later.timestamp()
 
 
-async def test_a_drain_does_not_wait_for_handshakes(authority: Authority) -> None:
+async def test_drain_resets_unfinished_handshakes(authority: Authority) -> None:
     async with Server(tls=authority.listener()) as server:
         client = await server.client()
         await until(lambda: server.listener.connections)
@@ -184,7 +184,7 @@ async def test_a_drain_does_not_wait_for_handshakes(authority: Authority) -> Non
         assert await client.ended() == "reset"
 
 
-async def test_a_handshake_that_ends_during_the_drain_is_drained_too(authority: Authority) -> None:
+async def test_connection_opened_during_the_drain_is_drained(authority: Authority) -> None:
     """The listener asked everybody else to end before this one had a session."""
 
     def talk(client: BareClient) -> str:

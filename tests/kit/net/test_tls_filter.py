@@ -1,4 +1,4 @@
-"""TLS without a socket: what the context says, and the filter that turns bytes into bytes."""
+"""Test TLS without a socket: the context and the filter."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from services.kit.net.tls import ClientTls, TlsFilter, TlsSettings, client_conte
 from tests.kit.authority import Authority
 
 
-def test_files_that_are_not_usable_are_named(tmp_path: Path) -> None:
+def test_error_names_unusable_files(tmp_path: Path) -> None:
     settings = TlsSettings(certificate=tmp_path / "none.pem", key=tmp_path / "none.key")
     with pytest.raises(SettingsError, match=r"certificate: .*none\.pem cannot be read: No such file"):
         server_context(settings)
 
 
-def test_what_the_context_forbids(authority: Authority) -> None:
+def test_context_forbids_renegotiation_and_compression(authority: Authority) -> None:
     """The test's library cannot ask for renegotiation or compression, so it is the settings that are looked at."""
     context = server_context(TlsSettings(**authority.listener()))
     assert context.options & ssl.OP_NO_RENEGOTIATION
@@ -38,7 +38,7 @@ def test_what_the_context_forbids(authority: Authority) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 7, 100_000])
-def test_the_filter_does_not_care_how_the_bytes_are_cut(authority: Authority, step: int) -> None:
+def test_server_filter_accepts_any_cut_of_the_bytes(authority: Authority, step: int) -> None:
     server = TlsFilter(server_context(TlsSettings(**authority.listener())))
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = authority.client().wrap_bio(incoming, outgoing, server_hostname="localhost")
@@ -67,7 +67,7 @@ def test_the_filter_does_not_care_how_the_bytes_are_cut(authority: Authority, st
     assert client.read() == b"and back"
 
 
-def test_no_mutation_of_a_handshake_is_more_than_a_fault(authority: Authority) -> None:
+def test_mutated_handshake_is_only_a_fault(authority: Authority) -> None:
     """Whatever comes instead of a ClientHello: a fault to refuse, never an exception of ours."""
     context = server_context(TlsSettings(**authority.listener()))
     outgoing = ssl.MemoryBIO()
@@ -86,7 +86,7 @@ def test_no_mutation_of_a_handshake_is_more_than_a_fault(authority: Authority) -
 
 
 @pytest.mark.parametrize("step", [1, 7, 100_000])
-def test_who_calls_does_not_care_either(authority: Authority, step: int) -> None:
+def test_client_filter_accepts_any_cut_of_the_bytes(authority: Authority, step: int) -> None:
     called = TlsFilter(server_context(TlsSettings(**authority.listener())))
     caller = TlsFilter(client_context(ClientTls(**authority.dialler())), "localhost")
     assert called.client_hello() == b""
@@ -128,7 +128,7 @@ def depot(tmp_path: Path) -> dict[str, Path]:
     return files
 
 
-def test_the_names_in_a_certificate_are_its_common_name_and_dns_names_and_uris(
+def test_certificate_names_are_common_name_dns_names_and_uris(
     authority: Authority, depot: dict[str, Path]
 ) -> None:
     """docs/operations.md, Who may use a queue: as they stand there, a wildcard is a name like others."""

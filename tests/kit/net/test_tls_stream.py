@@ -1,4 +1,4 @@
-"""TLS once the handshake is done: half-closing, slow readers, bad records, and who goes without a word."""
+"""Test TLS after the handshake: half-closing, slow readers, bad records, and missing close_notify."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kit.echo_edge import LENGTH, frame
 from tests.kit.harness import PATIENCE_S, Server, exchange, receive, until
 
 
-async def test_after_the_peers_goodbye_the_session_may_still_answer(authority: Authority) -> None:
+async def test_session_may_reply_after_close_notify(authority: Authority) -> None:
     """Half-close, as on a plain connection; asyncio's own TLS cannot do this."""
 
     def talk(host: str, port: int) -> tuple[bytes, bytes]:
@@ -32,7 +32,7 @@ async def test_after_the_peers_goodbye_the_session_may_still_answer(authority: A
         await until(lambda: session.lost_with is False)
 
 
-async def test_a_slow_reader_is_held_to_the_same_bound(authority: Authority) -> None:
+async def test_slow_tls_reader_has_the_same_limit(authority: Authority) -> None:
     async with Server(tls=authority.listener()) as server:
         client = await server.client(ssl=authority.client())
         client.send(frame(b"E", b"."))
@@ -47,7 +47,7 @@ async def test_a_slow_reader_is_held_to_the_same_bound(authority: Authority) -> 
             assert len(await client.answer()) == 65536
 
 
-async def test_what_is_no_tls_record_any_more_ends_in_a_reset(authority: Authority) -> None:
+async def test_invalid_tls_record_resets_the_connection(authority: Authority) -> None:
     def talk(host: str, port: int) -> str:
         client = BareClient(authority, host, port)
         with client.socket:
@@ -64,7 +64,7 @@ async def test_what_is_no_tls_record_any_more_ends_in_a_reset(authority: Authori
         assert server.refusals("tls_record") == 1
 
 
-async def test_after_our_goodbye_nothing_that_comes_matters(authority: Authority) -> None:
+async def test_input_after_our_close_notify_is_ignored(authority: Authority) -> None:
     def talk(host: str, port: int) -> str:
         client = BareClient(authority, host, port)
         with client.socket:
@@ -87,7 +87,7 @@ async def test_after_our_goodbye_nothing_that_comes_matters(authority: Authority
 RECORD = 16 << 10  # bytes of plaintext in one TLS record at most
 
 
-async def test_who_sends_and_goes_without_ever_reading_loses_nothing(authority: Authority) -> None:
+async def test_client_that_never_reads_loses_no_input(authority: Authority) -> None:
     """Had we sent it session tickets, its kernel would reset the connection for them, with bytes still to send."""
     async with Server(tls=authority.listener()) as server:
         client = await asyncio.to_thread(shaken, authority, server)

@@ -1,4 +1,4 @@
-"""The way out of a real process: SIGTERM, in order, bounded, and at once when asked twice."""
+"""Test the drain of a real process: in order, bounded, and at once after a second signal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_closed(sock: socket.socket) -> bool:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
-def test_an_idle_process_ends_at_once_and_well(signum: signal.Signals) -> None:
+def test_idle_process_drains_at_once(signum: signal.Signals) -> None:
     with Program() as program:
         idle = program.connect()
         assert exchange(idle, frame(b"E", b"hello")) == b"hello"
@@ -40,7 +40,7 @@ def test_an_idle_process_ends_at_once_and_well(signum: signal.Signals) -> None:
         assert [event["hurried"] for event in program.events("drained")] == [False]
 
 
-def test_unready_first_then_no_more_connections_then_the_sessions_end() -> None:
+def test_drain_follows_its_order() -> None:
     with Program("drain.grace_s=1") as program:
         busy = program.connect()
         assert exchange(busy, frame(b"E", b"hello")) == b"hello"
@@ -61,7 +61,7 @@ def test_unready_first_then_no_more_connections_then_the_sessions_end() -> None:
         assert program.wait() == 0
 
 
-def test_what_is_under_way_is_finished() -> None:
+def test_requests_under_way_are_finished() -> None:
     with Program() as program, program.connect() as sock:
         sock.sendall(frame(b"W", b"0.5"))
         assert exchange(sock, frame(b"E", b"the work has begun")) == b"the work has begun"
@@ -73,7 +73,7 @@ def test_what_is_under_way_is_finished() -> None:
         assert program.events("drain_reset") == []
 
 
-def test_who_does_not_end_is_reset() -> None:
+def test_remaining_connections_are_reset() -> None:
     with Program("drain.timeout_s=0.3") as program, program.connect() as sock:
         sock.sendall(frame(b"W", b"60"))
         assert exchange(sock, frame(b"E", b"begun")) == b"begun"
@@ -85,7 +85,7 @@ def test_who_does_not_end_is_reset() -> None:
         assert program.printed == ["stop_taking", "close"]
 
 
-def test_a_second_signal_does_not_wait() -> None:
+def test_second_signal_ends_at_once() -> None:
     with Program() as program, program.connect() as sock:
         sock.sendall(frame(b"W", b"60"))
         assert exchange(sock, frame(b"E", b"begun")) == b"begun"
@@ -101,7 +101,7 @@ def test_a_second_signal_does_not_wait() -> None:
         assert program.printed[-1] == "close"
 
 
-def test_a_port_in_use_is_one_line_and_status_2() -> None:
+def test_port_in_use_is_one_line_and_status_2() -> None:
     with Program() as first:
         port = first.port
         with Program(f"edges.echo.listeners.echo.port={port}") as second:
@@ -119,7 +119,7 @@ def test_bad_settings_are_lines_and_status_2() -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_told_to_stop_while_it_starts(workers: int) -> None:
+def test_stop_during_startup_ends_the_process(workers: int) -> None:
     with Program(workers=workers) as program:
         program.event("health_listening")
         program.signal(signal.SIGTERM)
@@ -138,7 +138,7 @@ class Stubborn:
         await asyncio.Event().wait()
 
 
-async def test_an_edge_that_fails_does_not_keep_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failing_edge_does_not_block_the_drain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.kit.process.drain.CLOSE_TIMEOUT_S", 0.1)
     async with Server() as server:
         client = await server.client()
@@ -164,7 +164,7 @@ class Busy:
         self.ended.append("close")
 
 
-async def test_what_an_edge_has_under_way_is_cut_short_in_time(caplog: pytest.LogCaptureFixture) -> None:
+async def test_edge_work_is_cancelled_after_the_timeout(caplog: pytest.LogCaptureFixture) -> None:
     """That is no fault of the edge's, as it is none of a connection that is reset."""
     edge = Busy()
     assert await drain([], edge, DrainSettings(spread_s=0.0, timeout_s=0.1), asyncio.Event())
@@ -172,7 +172,7 @@ async def test_what_an_edge_has_under_way_is_cut_short_in_time(caplog: pytest.Lo
     assert [line.levelname for line in caplog.records if line.levelname != "INFO"] == ["WARNING"]
 
 
-async def test_many_sessions_are_not_ended_at_once() -> None:
+async def test_sessions_are_drained_over_time() -> None:
     async with Server() as server:
         for _ in range(20):
             await server.client()
@@ -187,7 +187,7 @@ async def test_many_sessions_are_not_ended_at_once() -> None:
         assert all("drain" in session.calls for session in server.sessions)
 
 
-async def test_who_is_let_in_while_the_sessions_are_asked_to_end_is_asked_too() -> None:
+async def test_connection_admitted_during_the_drain_is_drained() -> None:
     async with Server() as server:
         # connected, but the loop has had no turn yet to find out
         with socket.create_connection((server.host, server.port), PATIENCE_S) as client:
@@ -198,7 +198,7 @@ async def test_who_is_let_in_while_the_sessions_are_asked_to_end_is_asked_too() 
             assert await asyncio.to_thread(client.recv, 1) == b""
 
 
-def test_a_hangup_that_is_ignored_stays_ignored() -> None:
+def test_ignored_sighup_stays_ignored() -> None:
     """As `nohup` starts a process."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

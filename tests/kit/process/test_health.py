@@ -1,4 +1,4 @@
-"""The pages: /metrics, /healthz, /readyz."""
+"""Test /metrics, /healthz and /readyz."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.kit.harness import Program, eventually
 from tests.live import until
 
 
-async def test_each_page_says_what_it_is_told() -> None:
+async def test_health_pages_report_their_sources() -> None:
     faults: dict[str, str | None] = {"unready": None, "stuck": None}
     readiness = Readiness(store=lambda: faults["unready"])
     answers = HealthSources(lambda: b"penstock_ready 1\n", readiness, lambda: faults["stuck"])
@@ -50,7 +50,7 @@ async def test_each_page_says_what_it_is_told() -> None:
     await server.close()
 
 
-async def test_a_proxy_header_is_refused_by_its_name(caplog: pytest.LogCaptureFixture) -> None:
+async def test_proxy_header_is_refused_with_its_own_reason(caplog: pytest.LogCaptureFixture) -> None:
     server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None))
     _, port = await server.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -63,7 +63,7 @@ async def test_a_proxy_header_is_refused_by_its_name(caplog: pytest.LogCaptureFi
     assert (record["listener"], record["peer"].rpartition(":")[0]) == ("health", "127.0.0.1")
 
 
-async def test_a_proxy_header_of_a_client_that_has_gone_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_proxy_header_of_a_disconnected_client_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None))
     _, port = await server.start()
     with socket.create_connection(("127.0.0.1", port)) as client:  # nothing is accepted before the next await
@@ -80,7 +80,7 @@ async def test_a_proxy_header_of_a_client_that_has_gone_is_logged(caplog: pytest
 @pytest.mark.parametrize(
     ("request_", "status"), [(b"NONSENSE\r\n\r\n", b"400"), (b"GET /readyz HTTP/1.0\r\n\r\n", b"200")]
 )
-async def test_answers_name_no_library(request_: bytes, status: bytes) -> None:
+async def test_responses_name_no_library(request_: bytes, status: bytes) -> None:
     server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None))
     _, port = await server.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -92,7 +92,7 @@ async def test_answers_name_no_library(request_: bytes, status: bytes) -> None:
     assert not any(word in answer.lower() for word in (b"aiohttp", b"python", b"nonsense"))
 
 
-async def test_a_scrape_is_freshened_in_the_loop_and_written_beside_it() -> None:
+async def test_scrape_refreshes_in_the_loop_and_renders_in_a_thread() -> None:
     """One at a time, however many ask."""
     steps: list[tuple[str, bool]] = []
 
@@ -117,7 +117,7 @@ async def test_a_scrape_is_freshened_in_the_loop_and_written_beside_it() -> None
     await server.close()
 
 
-async def test_one_address_for_all_is_for_both_families() -> None:
+async def test_wildcard_address_accepts_both_families() -> None:
     """docs/chart.md: kubelets ask a pod of two families by the first, whichever that is."""
     server = HealthServer(HealthSettings(host="::", port=0), HealthSources(bytes, Readiness(), lambda: None))
     host, port = await server.start()
@@ -129,7 +129,7 @@ async def test_one_address_for_all_is_for_both_families() -> None:
     await server.close()
 
 
-async def test_an_edge_adds_pages_of_its_own() -> None:
+async def test_edge_can_add_pages() -> None:
     pages: dict[str, Page] = {}
     told = {"number": 1}
     server = HealthServer(HealthSettings(port=0), HealthSources(bytes, Readiness(), lambda: None), pages)
@@ -147,7 +147,7 @@ async def test_an_edge_adds_pages_of_its_own() -> None:
     await server.close()
 
 
-def test_a_process_serves_its_pages_and_says_whether_it_is_ready(tmp_path: Path) -> None:
+def test_process_serves_its_pages_and_readiness(tmp_path: Path) -> None:
     flag = tmp_path / "away"
     flag.touch()
     with Program(f"edges.echo.unready_while={flag}") as program:

@@ -1,4 +1,4 @@
-"""The supervisor of child processes."""
+"""Test the supervisor of child processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from services.kit.process.supervisor import (
 ENDS = 3  # of children, until the policy ends all
 
 
-def test_back_off_grows_and_is_forgotten() -> None:
+def test_back_off_grows_and_resets() -> None:
     child = Child("service", lambda: 0)
     pauses = [child.back_off(now=1.0) for _ in range(12)]
     assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
@@ -75,7 +75,7 @@ def events(children: Sequence[Child]) -> list[str]:
         return noted.read().splitlines()
 
 
-def test_a_task_runs_once_after_each_start_of_what_it_follows() -> None:
+def test_task_runs_after_each_start_of_its_child() -> None:
     service = Child("service", forked(lambda: time.sleep(60) or 0))
 
     def end_service() -> int:
@@ -86,7 +86,7 @@ def test_a_task_runs_once_after_each_start_of_what_it_follows() -> None:
     assert events([service, task]) == [*["service ended with -9"] * (ENDS - 1), "stopping", "running: []"]
 
 
-def test_a_child_for_which_there_is_no_process_left_is_tried_again() -> None:
+def test_failed_fork_is_retried() -> None:
     def without_processes(launch: Callable[[], int]) -> Callable[[], int]:
         failures = [OSError(errno.EAGAIN, "no process left"), OSError(errno.ENOMEM, "no memory left")]
 

@@ -1,4 +1,4 @@
-"""Replies leave in the order of requests."""
+"""Test that replies keep the order of requests."""
 
 import random
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from services.kit.session.answers import Answers
 
 
-def test_a_reply_waits_for_those_before_it() -> None:
+def test_reply_waits_for_earlier_replies() -> None:
     answers = Answers()
     first, second, third = (answers.expect(0.0) for _ in range(3))
     second.reply = b"2"
@@ -18,7 +18,7 @@ def test_a_reply_waits_for_those_before_it() -> None:
     assert answers == [third]
 
 
-def test_an_empty_reply_is_one() -> None:
+def test_empty_reply_counts_as_a_reply() -> None:
     answers = Answers()
     answers.expect(0.0).reply = b""
     assert answers.take_known() == b""
@@ -26,7 +26,7 @@ def test_an_empty_reply_is_one() -> None:
 
 
 @given(st.integers(1, 20), st.randoms())
-def test_whenever_they_become_known(number: int, rng: random.Random) -> None:
+def test_replies_keep_their_order(number: int, rng: random.Random) -> None:
     answers = Answers()
     slots = [answers.expect(0.0) for _ in range(number)]
     sent = b""
@@ -37,7 +37,7 @@ def test_whenever_they_become_known(number: int, rng: random.Random) -> None:
     assert not answers
 
 
-def test_behind_an_end_nothing_is_owed() -> None:
+def test_replies_after_the_end_are_dropped() -> None:
     """What was before it still is, in its order; an end behind an end changes nothing."""
     answers = Answers()
     first, last, behind, far_behind = (answers.expect(0.0) for _ in range(4))

@@ -1,4 +1,4 @@
-"""Requests are handled in order, as far as they may be; answers leave in the order of requests."""
+"""Test that requests are handled in order, and replies keep that order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_runs_overlap_and_are_answered_in_order() -> None:
         assert not session.conversation.answers
 
 
-async def test_nothing_begins_while_a_request_holds_the_input_up() -> None:
+async def test_held_input_is_not_handled() -> None:
     async with conversation("hold\nnow\n") as (client, session):
         assert session.handled == ["hold"]
         assert session.inflow.is_waiting()
@@ -50,7 +50,7 @@ async def test_nothing_begins_while_a_request_holds_the_input_up() -> None:
         assert not session.inflow.is_waiting()
 
 
-async def test_what_comes_alone_waits_for_all_answers_before_it() -> None:
+async def test_exclusive_event_waits_for_earlier_replies() -> None:
     async with conversation("later\nlater\nalone\nnow\n") as (client, session):
         assert session.handled == ["later", "later"]
         session.answer(0, "1")
@@ -60,7 +60,7 @@ async def test_what_comes_alone_waits_for_all_answers_before_it() -> None:
         assert await lines(client, 4) == ["1", "2", "alone", "now"]
 
 
-async def test_only_so_many_runs_wait_for_answers() -> None:
+async def test_unanswered_runs_are_limited() -> None:
     async with conversation("later\n" * (MAX_UNANSWERED_RUNS + 9)) as (_, session):
         await until(lambda: len(session.handled) == MAX_UNANSWERED_RUNS)  # in turns
         session.answer(0, "1")
@@ -70,7 +70,7 @@ async def test_only_so_many_runs_wait_for_answers() -> None:
         await until(lambda: len(session.handled) == MAX_UNANSWERED_RUNS + 9)
 
 
-async def test_too_much_that_waits_holds_all_up_until_there_is_room() -> None:
+async def test_congestion_holds_input_until_clear() -> None:
     async with conversation("full\nfull\nnow\n") as (client, session):
         assert session.handled == ["full"]
         session.answer(0, "1")
@@ -86,7 +86,7 @@ async def test_too_much_that_waits_holds_all_up_until_there_is_room() -> None:
     ("chunk", "at_once"),
     [("now\n" * (WORK_A_TURN + 1), WORK_A_TURN), (f"run {WORK_A_TURN - 1}\nnow\nnow\n", 2)],
 )
-async def test_others_have_their_turn_after_so_much_work(chunk: str, at_once: int) -> None:
+async def test_connection_yields_after_its_turn(chunk: str, at_once: int) -> None:
     async with Server(LineSession) as server:  # type: ignore[arg-type]
         await server.client()
         session = cast(LineSession, await server.session())
@@ -95,7 +95,7 @@ async def test_others_have_their_turn_after_so_much_work(chunk: str, at_once: in
         await until(lambda: len(session.handled) == chunk.count("\n"))
 
 
-async def test_good_requests_before_a_bad_one_count() -> None:
+async def test_requests_before_a_violation_are_handled() -> None:
     async with conversation("now\nlater\nbad\nnow\n") as (client, session):
         assert session.handled == ["now", "later"]
         assert session.inflow.violation is not None
@@ -107,7 +107,7 @@ async def test_good_requests_before_a_bad_one_count() -> None:
         assert await lines(client, 2) == ["now", "owed"]
 
 
-async def test_the_end_comes_after_all_that_came_before_it() -> None:
+async def test_fin_is_handled_after_all_input() -> None:
     async with conversation("hold\n") as (client, session):
         client.writer.write_eof()
         await until(lambda: session.conversation.wire.peer_ended)  # type: ignore[attr-defined]
@@ -117,7 +117,7 @@ async def test_the_end_comes_after_all_that_came_before_it() -> None:
         assert session.inflow.eof_parsed
 
 
-async def test_the_clock_stands_still_while_a_request_is_under_way() -> None:
+async def test_deadline_does_not_apply_while_a_request_is_under_way() -> None:
     async with conversation("hold\nhal") as (_, session):
         await until(lambda: session.buffered == 3)
         assert session.deadline() is None
@@ -130,7 +130,7 @@ async def test_the_clock_stands_still_while_a_request_is_under_way() -> None:
         assert session.handled == ["hold", "late"]
 
 
-async def test_answers_that_come_when_nobody_is_there_do_no_harm() -> None:
+async def test_late_replies_of_a_lost_connection_are_dropped() -> None:
     async with conversation("hold\nnow\n") as (_, session):
         session.conversation.wire.abort()
         await until(lambda: session.conversation.is_lost)
@@ -138,7 +138,7 @@ async def test_answers_that_come_when_nobody_is_there_do_no_harm() -> None:
         assert session.handled == ["hold"]
 
 
-async def test_what_cannot_be_learnt_is_not_answered() -> None:
+async def test_unknown_outcome_closes_without_a_reply() -> None:
     async with conversation("later\nlater\n") as (client, session):
         session.conversation.close_unanswered("outcome_unknown", "asked for it")
         session.answer(1, "second")

@@ -1,4 +1,4 @@
-"""What workers have counted that died stays, and takes no more room, and no more time, than what one of them did."""
+"""Test that counts of dead workers are kept, in the space of one worker."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def worker(folder: Path, seconds: float = 0.25) -> int:
         metrics.seconds("enq").observe(seconds)
         metrics.input_held.set(7)
         assert metrics.queues is not None
-        metrics.queues.hear("orders", Told())
+        metrics.queues.add("orders", Told())
         metrics.publish_queues()
         os.kill(os.getpid(), signal.SIGKILL)
     assert os.waitpid(pid, 0) == (pid, signal.SIGKILL)
@@ -74,14 +74,14 @@ def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.endswith(".lock")}
 
 
-def test_many_deaths_leave_what_one_does(tmp_path: Path) -> None:
-    remains = DeadWorkerMetrics(tmp_path)
+def test_files_of_dead_workers_are_merged(tmp_path: Path) -> None:
+    dead_metrics = DeadWorkerMetrics(tmp_path)
     left = []
     for death in range(1, DEATHS + 1):
-        remains.take(worker(tmp_path))
+        dead_metrics.add(worker(tmp_path))
         assert HELD not in told(tmp_path)  # of the dead nothing is held
         check(tmp_path, death)
-        remains.add_up([])
+        dead_metrics.merge([])
         check(tmp_path, death)
         left.append((files(tmp_path), sum(path.stat().st_size for path in tmp_path.iterdir())))
     names, size = left[0]
@@ -90,72 +90,72 @@ def test_many_deaths_leave_what_one_does(tmp_path: Path) -> None:
     assert left[-1][1] < size + 100  # some digits
 
 
-def test_nothing_changes_while_somebody_reads(tmp_path: Path) -> None:
-    remains = DeadWorkerMetrics(tmp_path)
-    remains.take(worker(tmp_path))
+def test_merge_waits_for_a_scrape(tmp_path: Path) -> None:
+    dead_metrics = DeadWorkerMetrics(tmp_path)
+    dead_metrics.add(worker(tmp_path))
     before = files(tmp_path)
     with read_lock(tmp_path):
-        remains.add_up([])
+        dead_metrics.merge([])
         assert files(tmp_path) == before
-    remains.add_up([])
+    dead_metrics.merge([])
     assert files(tmp_path) != before
     check(tmp_path, 1)
 
 
-def test_one_that_has_the_number_of_a_dead_one_counts_on_in_its_files(tmp_path: Path) -> None:
-    remains = DeadWorkerMetrics(tmp_path)
+def test_reused_pid_continues_its_files(tmp_path: Path) -> None:
+    dead_metrics = DeadWorkerMetrics(tmp_path)
     pid = worker(tmp_path)
-    remains.take(pid)
+    dead_metrics.add(pid)
     before = files(tmp_path)
-    remains.add_up([pid])
-    remains.add_up([])
+    dead_metrics.merge([pid])
+    dead_metrics.merge([])
     assert files(tmp_path) == before
 
 
-def test_what_cannot_be_added_up_stays_and_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    remains = DeadWorkerMetrics(tmp_path)
-    remains.take(worker(tmp_path))
+def test_unmerged_files_are_kept_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    dead_metrics = DeadWorkerMetrics(tmp_path)
+    dead_metrics.add(worker(tmp_path))
     in_its_way = tmp_path / "histogram_0.new"
     in_its_way.mkdir()
     with caplog.at_level(logging.WARNING):
-        remains.add_up([])
-    assert "cannot add up" in caplog.text
+        dead_metrics.merge([])
+    assert "cannot merge" in caplog.text
     check(tmp_path, 1)
     in_its_way.rmdir()
-    remains.add_up([])
+    dead_metrics.merge([])
     check(tmp_path, 1)
     assert "histogram_0.db" in files(tmp_path)
 
 
-def test_one_that_died_as_it_made_its_files_has_counted_nothing(tmp_path: Path) -> None:
-    remains = DeadWorkerMetrics(tmp_path)
+def test_empty_files_count_nothing(tmp_path: Path) -> None:
+    dead_metrics = DeadWorkerMetrics(tmp_path)
     (tmp_path / "counter_7.db").touch()
-    remains.take(7)
-    remains.add_up([])
-    remains.take(worker(tmp_path))
-    remains.add_up([])
+    dead_metrics.add(7)
+    dead_metrics.merge([])
+    dead_metrics.add(worker(tmp_path))
+    dead_metrics.merge([])
     check(tmp_path, 1)
 
 
-def test_a_line_that_a_death_cut_short_is_left_out(tmp_path: Path) -> None:
+def test_truncated_journal_line_is_skipped(tmp_path: Path) -> None:
     """It may be the last one, or another may stand right behind it: where there was no room for a while."""
-    remains = DeadWorkerMetrics(tmp_path)
+    dead_metrics = DeadWorkerMetrics(tmp_path)
     for begun in (b'["orders", [9, 0', b'["orders", [9, 0["orders", [8, 0]]\n'):
         pid = worker(tmp_path)
         with (tmp_path / f"queue-figures-{pid}").open("ab") as file:
             file.write(begun)
-        remains.take(pid)
+        dead_metrics.add(pid)
     check(tmp_path, 2)
-    remains.add_up([])
+    dead_metrics.merge([])
     check(tmp_path, 2)
 
 
-def test_sums_of_seconds_do_not_fall(tmp_path: Path) -> None:
+def test_merged_sums_do_not_fall(tmp_path: Path) -> None:
     """In whatever order they are added: Prometheus would take it for a counter that began anew."""
-    remains = DeadWorkerMetrics(tmp_path)
+    dead_metrics = DeadWorkerMetrics(tmp_path)
     for turn in range(3):
         for number in range(1, 5):
-            remains.take(worker(tmp_path, number / 10 + turn / 3))
+            dead_metrics.add(worker(tmp_path, number / 10 + turn / 3))
         before = told(tmp_path)[SECONDS]
-        remains.add_up([])
+        dead_metrics.merge([])
         assert told(tmp_path)[SECONDS] == before

@@ -1,4 +1,4 @@
-"""What a process and its children use together, of real ones."""
+"""Test resource metrics of a process and its children, with real processes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def memory(*pids: int) -> int:
     return sum(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_they_are_told_as_one(leader: int) -> None:
+def test_group_metrics_are_those_of_one_process(leader: int) -> None:
     (child,) = children(leader)
     values = told(ProcessGroup(leader))
     assert values[CPU] >= BURNT_S
@@ -67,7 +67,7 @@ def test_they_are_told_as_one(leader: int) -> None:
     assert values["process_max_fds"] == LIMIT
 
 
-def test_processor_time_of_the_dead_still_counts(leader: int) -> None:
+def test_cpu_time_of_exited_children_counts(leader: int) -> None:
     """Else it would fall, and what Prometheus makes of that is a rise by all that there is."""
     before = told(ProcessGroup(leader))
     os.kill(*children(leader), signal.SIGKILL)
@@ -79,7 +79,7 @@ def test_processor_time_of_the_dead_still_counts(leader: int) -> None:
     assert after["process_max_fds"] > LIMIT
 
 
-def test_of_one_that_is_gone_nothing_is_told() -> None:
+def test_exited_process_has_no_metrics() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     assert told(ProcessGroup(process.pid)) == {}

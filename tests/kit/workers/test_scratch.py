@@ -1,4 +1,4 @@
-"""The folder of the workers' metrics does not pile up."""
+"""Test that folders of workers' metrics are removed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def age(folder: Path) -> None:
     os.utime(folder, (stamp, stamp))
 
 
-def test_it_goes_with_its_owner(tmp_path: Path) -> None:
+def test_folder_is_removed_with_its_owner(tmp_path: Path) -> None:
     with scratch_folder(tmp_path) as folder:
         assert folder.is_dir()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_one_whose_owner_was_killed_goes_at_the_next_start(tmp_path: Path) -> None:
+def test_folder_of_a_killed_owner_is_removed_at_the_next_start(tmp_path: Path) -> None:
     pid = os.fork()
     if not pid:
         with scratch_folder(tmp_path):
@@ -34,7 +34,7 @@ def test_one_whose_owner_was_killed_goes_at_the_next_start(tmp_path: Path) -> No
         assert not left.exists()
 
 
-def test_one_in_use_is_left_alone(tmp_path: Path) -> None:
+def test_folder_in_use_is_kept(tmp_path: Path) -> None:
     with scratch_folder(tmp_path) as folder:
         age(folder)
         with scratch_folder(tmp_path) as other:

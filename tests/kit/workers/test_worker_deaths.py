@@ -1,4 +1,4 @@
-"""A worker that dies is missed, counted, and started again; what it counted stays."""
+"""Test that a dead worker is detected, counted and restarted, and its counts are kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.kit.workers.worker_processes import (
 )
 
 
-def test_a_killed_worker_is_started_again_and_its_counts_stay(pair: Program) -> None:
+def test_killed_worker_is_restarted_and_its_counts_kept(pair: Program) -> None:
     with pair as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
         found = connect_to_each(program, 2)
@@ -63,7 +63,7 @@ def kill_for_good(program: Program, worker: int) -> int:
     raise AssertionError("it was started again each time")
 
 
-def test_one_that_is_dead_is_not_ready(pair: Program) -> None:
+def test_dead_worker_is_not_ready(pair: Program) -> None:
     """It says nothing any more, and those that live are."""
     with pair as program:
         eventually(lambda: program.page("/readyz")[0] == 200)

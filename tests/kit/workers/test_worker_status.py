@@ -1,4 +1,4 @@
-"""What the workers tell the process that answers for them."""
+"""Test the status that workers share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.kit.workers import worker_status as board_module
 from services.kit.workers.worker_status import WorkerState, WorkerTable
 
 
-def test_all_must_be_ready() -> None:
+def test_readiness_needs_all_workers() -> None:
     board = WorkerTable(2)
     assert board.readiness.unready() == "worker 0: absent"
     board.report(0, WorkerState.READY)
@@ -25,13 +25,13 @@ def test_all_must_be_ready() -> None:
     assert board.readiness.unready() == "accepting: draining"
 
 
-def test_a_long_reason_is_cut() -> None:
+def test_long_reason_is_truncated() -> None:
     board = WorkerTable(1)
     board.report(0, WorkerState.UNREADY, "ü" * 500)
     assert str(board.readiness.unready()).startswith("worker 0: üü")
 
 
-def test_deaths_are_counted_beside_all_else() -> None:
+def test_deaths_are_counted() -> None:
     board = WorkerTable(1)
     board.report(0, WorkerState.READY)
     for _ in range(300):
@@ -41,7 +41,7 @@ def test_deaths_are_counted_beside_all_else() -> None:
     assert (board.deaths(), board.readiness.unready()) == (300, "accepting: draining")
 
 
-def test_a_child_writes_what_the_parent_reads() -> None:
+def test_child_and_parent_share_the_page() -> None:
     board = WorkerTable(1)
     pid = os.fork()
     if not pid:
@@ -51,7 +51,7 @@ def test_a_child_writes_what_the_parent_reads() -> None:
     assert board.readiness.unready() is None
 
 
-def test_a_worker_that_reports_no_more_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_worker_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     board = WorkerTable(2)
     board.report(0, WorkerState.READY)
     board.report(1, WorkerState.ABSENT, "ended")

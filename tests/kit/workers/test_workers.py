@@ -1,4 +1,4 @@
-"""Several processes on one port, and the one that looks after them."""
+"""Test several processes on one port, and their supervisor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.kit.workers.worker_processes import (
 )
 
 
-def test_both_serve_one_port_and_answer_as_one(pair: Program) -> None:
+def test_workers_share_a_port_and_report_as_one(pair: Program) -> None:
     with pair as program:
         eventually(lambda: program.page("/readyz") == (200, "ok\n"))
         assert len({event["port"] for event in program.events("listening")}) == 1
@@ -52,7 +52,7 @@ def test_both_serve_one_port_and_answer_as_one(pair: Program) -> None:
         assert len(program.events("drained")) == 2
 
 
-def test_the_drain_reaches_all_and_is_answered_for() -> None:
+def test_drain_reaches_all_workers_and_the_health_page() -> None:
     with Program("drain.grace_s=1", workers=2) as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
         with program.connect() as sock:
@@ -64,7 +64,7 @@ def test_the_drain_reaches_all_and_is_answered_for() -> None:
         assert program.wait() == 0
 
 
-def test_a_second_signal_does_not_wait(pair: Program) -> None:
+def test_second_signal_ends_at_once(pair: Program) -> None:
     with pair as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
         sock = program.connect()
@@ -81,7 +81,7 @@ def test_a_second_signal_does_not_wait(pair: Program) -> None:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_of_a_terminal_reaches_the_whole_group_and_drains(signum: signal.Signals) -> None:
+def test_terminal_signal_drains_all_workers(signum: signal.Signals) -> None:
     with Program(workers=2, group=True) as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
         with program.connect() as sock:
@@ -95,7 +95,7 @@ def test_a_signal_of_a_terminal_reaches_the_whole_group_and_drains(signum: signa
         assert program.wait() == 0
 
 
-def test_a_port_that_somebody_else_shares_is_refused() -> None:
+def test_port_shared_by_another_program_is_refused() -> None:
     """SO_REUSEPORT would give half of the connections to a stranger who asks for it too."""
     with open_bound("127.0.0.1", 0, reuse_port=True) as stranger:
         stranger.listen()
@@ -109,7 +109,7 @@ def test_a_port_that_somebody_else_shares_is_refused() -> None:
     ("first", "second"),
     [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "0.0.0.0"), ("127.0.0.1", "127.0.0.1"), ("::", "127.0.0.1")],
 )
-def test_two_edges_with_workers_do_not_share_a_port(first: str, second: str) -> None:
+def test_two_supervisors_cannot_share_a_port(first: str, second: str) -> None:
     """Whether the workers of the first one listen already or not yet."""
     with reserved_ports("echo", _echo(first, 0)) as taken:
         port = taken.listeners["echo"].port
@@ -130,7 +130,7 @@ def _echo(host: str, port: int) -> EchoSettings:
     return EchoSettings.model_validate({"listeners": {"echo": {"host": host, "port": port}}})
 
 
-def test_what_no_restart_will_mend_ends_them_all() -> None:
+def test_unusable_settings_end_all_workers() -> None:
     with open_bound("127.0.0.1", 0) as stranger:
         stranger.listen()
         port = stranger.getsockname()[1]
@@ -140,7 +140,7 @@ def test_what_no_restart_will_mend_ends_them_all() -> None:
             assert any(line.get("line", "").startswith(expected) for line in program.log)
 
 
-def test_the_caps_are_shared_out() -> None:
+def test_limits_are_divided_among_workers() -> None:
     with Program("edges.echo.listeners.echo.max_connections=2", workers=2) as program:
         eventually(lambda: program.page("/readyz")[0] == 200)
         for _ in range(50):

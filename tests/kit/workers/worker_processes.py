@@ -1,4 +1,4 @@
-"""Workers of an echo edge, as tests find them: which of them has what."""
+"""Find the processes of an echo edge with workers."""
 
 from __future__ import annotations
 
