@@ -62,7 +62,7 @@ def formats() -> dict[str, LetterFormat]:
     """Every format there is, by name."""
     found: dict[str, LetterFormat] = {}
     for package in pkgutil.iter_modules(services.__path__, "services."):
-        module = f"{package.name}.letters"
+        module = f"{package.name}.dead_letter_format"
         if package.ispkg and package.name != __package__ and find_spec(module) is not None:
             letters = getattr(importlib.import_module(module), "LETTERS", None)
             if isinstance(letters, LetterFormat):

@@ -9,15 +9,15 @@ from services.pubsub.subscriber import Subscriber
 ALWAYS_BYTES = 64 << 10  # that one subscriber may have waiting, whatever the others do
 
 
-class Turn(NamedTuple):
+class TurnLimits(NamedTuple):
     """Of somebody who is served from the log, in octets."""
 
     room: int  # who has no more than this waiting is sent more
     most: int  # and then about so much: a line that is longer goes in pieces
 
 
-PLENTY = Turn(64 << 10, 128 << 10)
-SCARCE = Turn(8 << 10, 24 << 10)  # with a line at the end of the turn not more than ALWAYS_BYTES
+PLENTY = TurnLimits(64 << 10, 128 << 10)
+SCARCE = TurnLimits(8 << 10, 24 << 10)  # with a line at the end of the turn not more than ALWAYS_BYTES
 
 
 class Backlogs:
@@ -38,7 +38,7 @@ class Backlogs:
         self._note(subscriber, backlog + size if may_wait else backlog)
         return may_wait
 
-    def turn(self) -> Turn:
+    def turn(self) -> TurnLimits:
         """What each that is behind may be sent at a time: little, where all together have too much waiting."""
         return PLENTY if self.total < self._together else SCARCE
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 
 from services.pubsub.bindings import NO_COPIES, Bindings, Copies
+from services.pubsub.fair_queue import FairQueue, SendPart, SendRun
 from services.pubsub.render import runs
-from services.pubsub.turns import Part, Run, Turns
 from services.store import Source, StoreError, StoreUnavailable
 from services.store.log import NO_SUBSCRIPTIONS, Log
 from services.store.model import BindingsChanged, Published, Send
@@ -34,8 +34,8 @@ class Bridge:
     def __init__(self, target: Log) -> None:
         self.bindings = Bindings(NO_SUBSCRIPTIONS)
         self._log = target
-        self._refused: list[Part] = []  # to be asked anew, before what waits
-        self.turns = Turns()  # waits for its copies, or for the table
+        self._refused: list[SendPart] = []  # to be asked anew, before what waits
+        self.waiting = FairQueue()  # waits for its copies, or for the table
         self._resumes: list[Callable[[], None]] = []  # of those that wait for room
         self._copied = 0  # lines with copies that the store has not answered
         self._pumps = False  # lines are being taken apart, or the next turn has been asked for
@@ -63,30 +63,30 @@ class Bridge:
 
         Else done([(index, why), ...]) of those that were refused whole, or done(OutcomeUnknown).
         """
-        self._send(Part(Run(source, origin, done, count), 0, count, block))
+        self._send(SendPart(SendRun(source, origin, done, count), 0, count, block))
 
-    def _send(self, part: Part) -> None:
-        if self._may_ask() and not self.turns.has(part.run.source) and not self._wants_copies(part):
+    def _send(self, part: SendPart) -> None:
+        if self._may_ask() and not self.waiting.has(part.run.source) and not self._wants_copies(part):
             self._ask(part, NO_COPIES)
             return
-        self.turns.append(part)
+        self.waiting.append(part)
         self._pump()
 
     def _may_ask(self) -> bool:
         return self._is_open and self._reading is None
 
-    def _wants_copies(self, part: Part) -> bool:
+    def _wants_copies(self, part: SendPart) -> bool:
         return bool(self.bindings) and any(self.bindings.queues(tag) for tag, _ in runs(part.block))
 
     # how much
 
     def is_congested(self, source: Source) -> bool:
         """Too much waits for the store, or here and some of it is this client's: it should be read no further."""
-        return self._log.domain.pipe.waiting.congested or (self.turns.has(source) and self._has_too_much())
+        return self._log.domain.pipe.waiting.congested or (self.waiting.has(source) and self._has_too_much())
 
     def _has_too_much(self) -> bool:
         most = self._log.domain.pipe.waiting.max_bytes
-        return self.turns.lines > MAX_WAITING or self.turns.bytes > most
+        return self.waiting.lines > MAX_WAITING or self.waiting.bytes > most
 
     def when_clear(self, resume: Callable[[], None]) -> None:
         """Calls back once, when there is room again."""
@@ -106,7 +106,7 @@ class Bridge:
         try:
             for _ in range(TURN_SLICES):
                 if self._may_go_on():
-                    self._submit(self.turns.take(SLICE if self.bindings else MAX_WAITING))
+                    self._submit(self.waiting.take(SLICE if self.bindings else MAX_WAITING))
         finally:  # whoever is told may fail: the others are served all the same
             self._pumps = self._may_go_on()
             if self._pumps:
@@ -114,19 +114,19 @@ class Bridge:
         self._resume_if_clear()
 
     def _may_go_on(self) -> bool:
-        return bool(self.turns) and self._may_ask() and self._copied < MAX_UNDER_WAY
+        return bool(self.waiting) and self._may_ask() and self._copied < MAX_UNDER_WAY
 
     def _pump_again(self) -> None:
         self._pumps = False
         self._pump()
 
-    def _submit(self, part: Part) -> None:
+    def _submit(self, part: SendPart) -> None:
         first = part.first
         for block, count, copies in self.bindings.split(part.block):
-            self._ask(Part(part.run, first, count, block), copies)
+            self._ask(SendPart(part.run, first, count, block), copies)
             first += count
 
-    def _ask(self, part: Part, copies: Copies) -> None:
+    def _ask(self, part: SendPart, copies: Copies) -> None:
         run = part.run
         self._under_way += 1
         self._copied += len(copies)
@@ -135,7 +135,7 @@ class Bridge:
             run.source, Send(part.block, part.count, copies, run.origin, self.bindings.version, done)
         )
 
-    def _answered(self, part: Part, copies: int, error: StoreError | None) -> None:
+    def _answered(self, part: SendPart, copies: int, error: StoreError | None) -> None:
         self._under_way -= 1
         self._copied -= copies
         if not self._under_way:
@@ -147,7 +147,7 @@ class Bridge:
             self._begin_reading()
         elif part.run.unanswered > 0:
             part.run.answered(part.first, part.count, error)
-        if self._resumes or (self.turns and self._copied <= MAX_UNDER_WAY // 2):
+        if self._resumes or (self.waiting and self._copied <= MAX_UNDER_WAY // 2):
             self._pump()
 
     # the table
@@ -176,7 +176,7 @@ class Bridge:
     def _ask_again(self) -> None:
         """The refused ones first: they came before those that wait."""
         refused, self._refused = self._refused, []
-        self.turns.put_back(refused)
+        self.waiting.put_back(refused)
         self._pump()
         self._resume_if_clear()
 
@@ -207,7 +207,7 @@ class Bridge:
 
     def refuse_waiting(self, error: StoreError) -> None:
         """None of it was stored."""
-        waiting = self._refused + self.turns.take_all()
+        waiting = self._refused + self.waiting.take_all()
         self._refused = []
         for part in waiting:
             part.run.answered(part.first, part.count, error)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.render import LongLine, for_client, message_bytes, render, runs
 from services.pubsub.subscriber import Subscriber, Subscription, by_number
-from services.pubsub.table import Table
+from services.pubsub.subscription_table import SubscriptionTable
 from services.store.log import Entry, Place
 
 TURN_RUNS = 2_000  # of lines of one tag that a turn looks at, whether anybody wants them or not
 PIECES = 16  # at most, of one line
 
 
-class Overtaken(Exception):
+class Overrun(Exception):
     """The log has been trimmed beyond the place of a subscriber."""
 
 
@@ -56,7 +56,7 @@ class CatchUp:
         self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
         self._begun: _Begun | None = None  # of that line
         self._turn = self._left = self._runs_left = 0  # octets, the same of this turn, and runs
-        self._table = Table(self._subscriptions())
+        self._table = SubscriptionTable(self._subscriptions())
 
     def _subscriptions(self) -> list[Subscription]:
         if self._late is not None:
@@ -90,14 +90,14 @@ class CatchUp:
     def take(self, entries: list[Entry], until: Place) -> bool:
         """Sends what matches, a turn's worth of it. `entries` follow `place`; there are no others up to `until`.
 
-        False if there was nothing more. Raises Overtaken.
+        False if there was nothing more. Raises Overrun.
         """
         before = (self.place, self._sent_of_next, self._begun and self._begun.sent)
         self._turn = self._left = self._backlogs.turn().most
         self._runs_left = TURN_RUNS
         if not entries:
             if self._begun is not None:  # the data went back: the rest of the line is not there any more
-                raise Overtaken
+                raise Overrun
             self._skip_to(until)
         for entry in entries:
             if not self._take(entry):
@@ -119,15 +119,15 @@ class CatchUp:
         return True
 
     def _skip_to(self, place: Place) -> None:
-        """There is nothing in the log up to `place`. Raises Overtaken if what was there was somebody's."""
+        """There is nothing in the log up to `place`. Raises Overrun if what was there was somebody's."""
         if place == self.place:
             return
         if self._begun is not None:
-            raise Overtaken
+            raise Overrun
         if place.serial > self.place.serial:
             began = [s.since for s in self._subscriptions() if s.since is not None]
             if place.serial > max(self.place, min(began, default=place)).serial:
-                raise Overtaken
+                raise Overrun
         self.place = place
         self._sent_of_next = 0
 

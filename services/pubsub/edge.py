@@ -8,13 +8,13 @@ from typing import TypeVar
 from services.kit.config import Flag
 from services.kit.edge import Edge, EdgeContext
 from services.kit.net import DialSettings
-from services.pubsub.census import TOPIC, subscriptions
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.neighbours import Neighbours
 from services.pubsub.links.session import LinkSession
 from services.pubsub.service import PubsubService
 from services.pubsub.session import TextSession
 from services.pubsub.settings import LinkSettings, PubsubSettings, TextListener
+from services.pubsub.subscription_inspector import TOPIC, subscriptions
 from services.store.known_peers import KnownPeers
 from services.store.model import LOG_DOMAIN, PeerProtocol
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from services.pubsub.fanout import Fanout, before
-from services.pubsub.recent import Recent
+from services.pubsub.recent_entries import RecentEntries
 from services.pubsub.subscriber import Subscription
 from services.store import StoreError
 from services.store.log import Entry, Log, Place, Tail
@@ -22,13 +22,13 @@ BACKOFF_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 class Feed:
     """`trouble`: why it does not follow now, or None. Watchers are called whenever the log has grown."""
 
-    def __init__(self, source: Log, tail: Tail, fanout: Fanout, recent: Recent, trim_s: float) -> None:
+    def __init__(self, source: Log, tail: Tail, fanout: Fanout, recent: RecentEntries, trim_s: float) -> None:
         self.trouble: StoreError | None = None
         self.watchers: list[Callable[[], None]] = []
         self._log = source
         self._tail = tail
         self._fanout = fanout
-        self._recent = recent
+        self._recent_entries = recent
         self._trim_s = trim_s
         self._overtaken: Callable[[Place], None] = lambda _: None
         self._late: Callable[[Subscription, Place], None] = lambda _, __: None
@@ -94,15 +94,15 @@ class Feed:
         assert fanout.place is not None
         assert self._tail.place is not None
         if self._tail.place < fanout.place:  # the store's data went back in time
-            self._recent.clear()
+            self._recent_entries.clear()
             fanout.place = before(entries[0]) if entries else self._tail.place
         if not entries:
             return
         first = before(entries[0])
         if first.serial > fanout.place.serial:
-            self._recent.clear()
+            self._recent_entries.clear()
             self._overtaken(first)
-        self._recent.add(entries, fanout.place if fanout.place.serial == first.serial else first)
+        self._recent_entries.add(entries, fanout.place if fanout.place.serial == first.serial else first)
         fanout.deliver(entries)
         for watcher in self.watchers:
             watcher()

@@ -13,13 +13,13 @@ from services.kit.readiness import Readiness
 from services.pubsub import measures
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.bridge import Bridge
-from services.pubsub.endings import Endings
 from services.pubsub.fanout import Fanout
 from services.pubsub.feed import Feed
-from services.pubsub.laggards import Laggards
-from services.pubsub.recent import Recent
+from services.pubsub.recent_entries import RecentEntries
 from services.pubsub.settings import PubsubSettings
+from services.pubsub.slow_consumers import SlowConsumers
 from services.pubsub.subscriber import Subscriber, Subscription
+from services.pubsub.subscription_ends import SubscriptionEnds
 from services.store import Source, Store, StoreError
 from services.store.log import Log, LogSpec, Place, Tail, parse_place
 from services.store.model import LOG_DOMAIN
@@ -40,12 +40,14 @@ class PubsubService:
         self.tally = Tally(metrics)
         self.domain = store.domain(LOG_DOMAIN)
         self.log = Log(self.domain, LogSpec(settings.log.ack_level or "fsync"))
-        self.recent = Recent()
+        self.recent_entries = RecentEntries()
         self.backlogs = Backlogs(settings.subscriber_bytes, settings.subscribers_bytes // settings.workers)
         self.fanout = Fanout(self.backlogs, self._fall_behind)
-        self.laggards = Laggards(self.log, self.fanout, self.recent, self.backlogs, self._overtaken)
-        self.endings = Endings(self.fanout, self.laggards)
-        self.laggards.on_served = self.endings.look_at
+        self.slow_consumers = SlowConsumers(
+            self.log, self.fanout, self.recent_entries, self.backlogs, self._overtaken
+        )
+        self.subscription_ends = SubscriptionEnds(self.fanout, self.slow_consumers)
+        self.slow_consumers.on_served = self.subscription_ends.look_at
         self.bridge = Bridge(self.log)
         self.feed: Feed | None = None
         self.readiness = Readiness(store=partial(store.fault_of, LOG_DOMAIN), log=self._log_fault)
@@ -90,9 +92,9 @@ class PubsubService:
         await self.log.declare()
         await self.bridge.open()
         tail = Tail(self.store.connector, self.domain.keys, self.log.replicas)
-        self.feed = Feed(self.log, tail, self.fanout, self.recent, self.settings.log.trim_s)
-        self.feed.start(self._all_overtaken, self.laggards.add_late, self.endings.look)
-        self.laggards.start()
+        self.feed = Feed(self.log, tail, self.fanout, self.recent_entries, self.settings.log.trim_s)
+        self.feed.start(self._all_overtaken, self.slow_consumers.add_late, self.subscription_ends.look)
+        self.slow_consumers.start()
         self.opened.set()
 
     def _log_fault(self) -> str | None:
@@ -107,7 +109,7 @@ class PubsubService:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.feed is not None:
             await self.feed.close()
-        await self.laggards.close()
+        await self.slow_consumers.close()
         await self.bridge.close()
         await self.store.close()
         await self.log.close()
@@ -121,10 +123,10 @@ class PubsubService:
 
     def _tick(self) -> None:
         self.backlogs.refresh()
-        self._deliveries.inc(self.fanout.delivered + self.laggards.delivered)
-        self.fanout.delivered = self.laggards.delivered = 0
+        self._deliveries.inc(self.fanout.delivered + self.slow_consumers.delivered)
+        self.fanout.delivered = self.slow_consumers.delivered = 0
         self._subscriptions.set(self.subscriptions)
-        self._slow.set(len(self.laggards))
+        self._slow.set(len(self.slow_consumers))
 
     # subscribers
 
@@ -134,10 +136,10 @@ class PubsubService:
         subscription.since = since
         self.fanout.number(subscription)
         if self.fanout.place is not None and since < self.fanout.place:
-            self.laggards.add_late(subscription, since)  # the answer was slower than the log
+            self.slow_consumers.add_late(subscription, since)  # the answer was slower than the log
         else:
             self.fanout.add(subscription, since)
-            self.laggards.subscribed(subscription)
+            self.slow_consumers.subscribed(subscription)
 
     @property
     def subscribers(self) -> Iterable[Subscriber]:
@@ -147,14 +149,14 @@ class PubsubService:
     def unsubscribed(self, subscription: Subscription) -> None:
         if not subscription.is_late:
             self.fanout.remove(subscription)
-        self.laggards.unsubscribed(subscription)
+        self.slow_consumers.unsubscribed(subscription)
 
     def gone(self, subscriber: Subscriber) -> None:
         """Its connection is no more, or is closing. May be told twice."""
         self.subscriptions -= len(subscriber.by_identifier)
         self._subscribers.pop(subscriber, None)
-        self.endings.forget(subscriber)
-        self.laggards.forget(subscriber)
+        self.subscription_ends.forget(subscriber)
+        self.slow_consumers.forget(subscriber)
         self.backlogs.forget(subscriber)
         for subscription in subscriber.by_identifier.values():
             if subscription.since is not None and not subscription.is_late:
@@ -162,7 +164,7 @@ class PubsubService:
         subscriber.by_identifier.clear()
 
     def _fall_behind(self, subscriber: Subscriber, place: Place) -> None:
-        self.laggards.add(subscriber, place)
+        self.slow_consumers.add(subscriber, place)
 
     def _overtaken(self, subscriber: Subscriber) -> None:
         """End a subscriber that the log was trimmed under (pubsub.md 3.6).
@@ -180,7 +182,7 @@ class PubsubService:
     def _reached(self, subscription: Subscription) -> Place:
         """Return up to where a subscription has got what matches, or where it begins."""
         assert subscription.since is not None
-        place = self.laggards.place_of(subscription) or self.fanout.place
+        place = self.slow_consumers.place_of(subscription) or self.fanout.place
         return subscription.since if place is None else max(place, subscription.since)
 
     def _tell_overtaken(

@@ -271,7 +271,9 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
                 done(place)
                 return
             ends = [subscription for subscription in which() if subscription.since is not None]
-            self._service.endings.begin(self._subscriber, ends, parse_place(place), partial(done, None))
+            self._service.subscription_ends.begin(
+                self._subscriber, ends, parse_place(place), partial(done, None)
+            )
 
         self._service.log.head(self._source, placed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from services.rqp.jobs import end, job
+from services.rqp.jobs import start_job, stop_job
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
 
@@ -30,7 +30,7 @@ class Condition:
         self._logged: set[str] = set()  # what begins like these, since messages last got through
         self._errors = 0  # that the store has not been told of
         self._stuck = service.stuck.labels(service.metrics.edge, protocol)
-        self._task = job(self._keep_telling, f"condition of {queue.name!r}", service.metrics)
+        self._task = start_job(self._keep_telling, f"condition of {queue.name!r}", service.metrics)
 
     def say(self, text: str, recovered: str = "messages get through again") -> None:
         if text == self.text:
@@ -55,7 +55,7 @@ class Condition:
 
     async def close(self, *, lost: bool) -> None:
         """The queue is another's to judge, or nobody's. lost: it is another's already."""
-        await end(self._task)
+        await stop_job(self._task)
         if self.text:
             self._stuck.dec()
             self.text = ""

@@ -9,7 +9,7 @@ from services.rqp.cast.agent import CastAgent
 from services.rqp.mca.receiver import Receiver
 from services.rqp.mca.sender import McaSender
 from services.rqp.mca.session import McaSession
-from services.rqp.names import LookUp, look_up
+from services.rqp.name_resolver import LookUp, look_up
 from services.rqp.service import RqpService
 from services.rqp.settings import RqpSettings
 

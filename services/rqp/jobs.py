@@ -13,12 +13,12 @@ log = logging.getLogger(__name__)
 AGAIN_S = 1.0
 
 
-def job(work: Callable[[], Awaitable[None]], name: str, metrics: Metrics) -> asyncio.Task[None]:
+def start_job(work: Callable[[], Awaitable[None]], name: str, metrics: Metrics) -> asyncio.Task[None]:
     """A task that does the work, from the beginning again after a fault."""
     return asyncio.create_task(_keep_doing(work, name, metrics), name=name)
 
 
-async def end(task: asyncio.Task[None] | None) -> None:
+async def stop_job(task: asyncio.Task[None] | None) -> None:
     """Cancels a job; returns when it has ended."""
     if task is not None:
         task.cancel()

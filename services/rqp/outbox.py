@@ -15,7 +15,7 @@ from functools import partial
 from typing import Protocol
 
 from services.rqp.condition import Condition
-from services.rqp.jobs import end, job
+from services.rqp.jobs import start_job, stop_job
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
 from services.store.model import now
@@ -26,7 +26,7 @@ AGAIN_S = 0.5  # a store that did not answer is asked again after this long
 SAFE_PART = 2 / 3  # of the lease, counted from the question: what may be used of it
 
 
-class Sending(Protocol):
+class SendingAgent(Protocol):
     """What carries the messages of one queue. Made when the queue is owned; `close` is its end."""
 
     async def close(self, *, lost: bool) -> None:
@@ -36,28 +36,28 @@ class Sending(Protocol):
         """
 
 
-Make = Callable[[Queue, Condition], Sending]  # begins to send at once
+MakeAgent = Callable[[Queue, Condition], SendingAgent]  # begins to send at once
 
 
 class Outbox:
     """The queues whose `spec.remote` names this protocol."""
 
-    def __init__(self, service: RqpService, protocol: str, make: Make) -> None:
+    def __init__(self, service: RqpService, protocol: str, make: MakeAgent) -> None:
         self._service = service
         self._protocol = protocol
         self._make = make
         self._stale = asyncio.Event()
-        self._holdings: dict[str, Holding] = {}  # by the queue's id
+        self._holdings: dict[str, Ownership] = {}  # by the queue's id
         self._ending: dict[str, asyncio.Task[None]] = {}  # the last one of each queue that was let go
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._service.store.catalogue.watch(self._told)
-        self._task = job(self._follow, f"{self._protocol} queues", self._service.metrics)
+        self._task = start_job(self._follow, f"{self._protocol} queues", self._service.metrics)
 
     async def close(self) -> None:
         """In order: what is out may still be confirmed, then everything is given back. Cancelled, it is so at once."""
-        await end(self._task)
+        await stop_job(self._task)
         for qid in list(self._holdings):
             self._let_go(qid)
         ending = tuple(self._ending.values())
@@ -96,7 +96,7 @@ class Outbox:
         for qid, queue in wanted.items():
             if qid not in self._holdings:
                 before = self._ending.get(qid)
-                self._holdings[qid] = Holding(self._service, queue, self._protocol, self._make, before)
+                self._holdings[qid] = Ownership(self._service, queue, self._protocol, self._make, before)
 
     def _is_wanted(self, queue: Queue) -> bool:
         remote = queue.spec.remote
@@ -113,7 +113,7 @@ class Outbox:
             del self._ending[qid]
 
 
-class Holding:
+class Ownership:
     """One queue: waits until this process owns it, has its messages sent while it does, and waits again."""
 
     def __init__(
@@ -121,7 +121,7 @@ class Holding:
         service: RqpService,
         queue: Queue,
         protocol: str,
-        make: Make,
+        make: MakeAgent,
         before: asyncio.Task[None] | None,
     ) -> None:
         """before: the end of an earlier holding of this queue."""
@@ -133,14 +133,14 @@ class Holding:
         self._before = before
         self._owner = f"{service.name} {id(self):x}"  # two holdings of one process are not the same owner
         self._owned = service.owned.labels(service.metrics.edge, protocol)
-        self._task = job(self._run, f"{protocol} {queue.name!r}", service.metrics)
+        self._task = start_job(self._run, f"{protocol} {queue.name!r}", service.metrics)
 
     async def close(self) -> None:
         """Ends in order; cancelled, at once."""
         try:
-            await end(self._task)
+            await stop_job(self._task)
         except asyncio.CancelledError:
-            await end(self._task)  # again: see `_end`
+            await stop_job(self._task)  # again: see `_end`
 
     async def _run(self) -> None:
         if self._before is not None:
@@ -174,7 +174,7 @@ class Holding:
             self._owned.dec()
 
     @staticmethod
-    async def _end(sending: Sending, lost: bool) -> None:
+    async def _end(sending: SendingAgent, lost: bool) -> None:
         """Cancelled, it waits for nothing more."""
         try:
             await sending.close(lost=lost)

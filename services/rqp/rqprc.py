@@ -40,7 +40,7 @@ class RqprcFile:
         self._read_as: tuple[int, int, int] | None = None  # inode, octets, time of the last change
         self._trouble = ""
 
-    def look(self) -> bool:
+    def reload(self) -> bool:
         """Reads the file if it is not as it was; True if it says something else now."""
         try:
             found = self._path.stat()

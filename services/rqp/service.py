@@ -8,7 +8,7 @@ from typing import Protocol
 from services.kit.metrics import Metrics, Tally
 from services.kit.readiness import Readiness
 from services.rqp import measures
-from services.rqp.names import LookUp, Names
+from services.rqp.name_resolver import LookUp, NameResolver
 from services.rqp.settings import RqpSettings
 from services.store import Pipe, Queue, Store
 from services.store.background_tasks import Errands
@@ -44,7 +44,7 @@ class RqpService:
         self.tally = Tally(metrics)
         self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
         self.readiness = Readiness(store=store.fault_of)
-        self.names = Names(look_up, settings.lookup_s, metrics)
+        self.resolver = NameResolver(look_up, settings.lookup_s, metrics)
         self.registered = KnownPeers(store, metrics.local_errors.inc)
         self.agents: list[Agent] = []
         self.owned = metrics.gauge(measures.OWNED)
@@ -73,6 +73,6 @@ class RqpService:
         await asyncio.gather(*(agent.close() for agent in self.agents))
         await self.errands.close()
         await self.registered.close()
-        await self.names.close()
+        await self.resolver.close()
         await self.store.close()
         await self.tally.close()

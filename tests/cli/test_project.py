@@ -46,11 +46,11 @@ BREACHES = {
         "services.cli.terminal.text services.tmq.service services.pubsub.router protos.tmq.wire "
         "protos.ring.frames services.ring.asking"
     ),
-    "services/rqp/mca/carrier.py": "redis",
+    "services/rqp/mca/sending_agent.py": "redis",
     "services/kit/net/alarm.py": "services.kit.process",
     "services/console/contract/etags.py": "services.console.core.console",
     "services/ring/node/boxes/inbox.py": "services.ring.node.links",
-    "services/rqp/cast/sending/line.py": "services.rqp.cast.receiving",
+    "services/rqp/cast/sending/key_locks.py": "services.rqp.cast.receiving",
     "operator/penstock_operator/documents/rules.py": (
         "penstock_operator.queues.queues services.kit.stop services.cli.terminal.text "
         "services.tmq.settings protos.types redis"
@@ -63,7 +63,7 @@ BREACHES = {
     ),
     "services/sysv/kernel.py": "services.cli.terminal.text services.tmq.service protos.tmq redis",
     "services/cli/commands/config.py": "services.sysv.bridge",
-    "services/cli/commands/letters.py": "services.rqp.letters protos.rqp_cast",
+    "services/cli/commands/letters.py": "services.rqp.dead_letter_format protos.rqp_cast",
     "services/kit/dead_letter_formats.py": "protos.rqp_cast",
     "services/analytics/pieces.py": "redis services.store.pipeline.pipe services.kit.stop protos.types",
     "services/store/redis/blocking_connection.py": "pyspark services.analytics.schema",
@@ -83,13 +83,13 @@ ALLOWED = {
     ),
     "services/pubsub/router.py": "protos.types protos.pubsub protos.pubsub.lines services.kit services.store",
     "services/sysv/kernel.py": "services.store.model services.kit.config protos.rqp_cast",
-    "services/rqp/letters.py": "protos.rqp_cast services.kit.dead_letter_formats",
+    "services/rqp/dead_letter_format.py": "protos.rqp_cast services.kit.dead_letter_formats",
     "services/cli/commands/sysv.py": "services.sysv.process",
     "services/cli/commands/config.py": "services.sysv.settings",
     "services/ring/service.py": "services.kit.net",
     "services/ring/clients/session.py": "protos.types protos.ring.frames",
     "services/rqp/outbox.py": "services.kit.net protos.types",
-    "services/rqp/mca/carrier.py": "protos.rqp_mca.line",
+    "services/rqp/mca/sending_agent.py": "protos.rqp_mca.line",
     "services/rqp/rqprc.py": "protos.rqp_cast.rqprc",
     "operator/penstock_operator/documents/rules.py": "services.store services.store.model",
     "services/analytics/pieces.py": "pyspark.sql.types pyarrow.compute services.store.model",

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from services.kit.net.refusals import Refusal
-from services.rqp.mca.troubles import WHY
+from services.rqp.mca.failure_reports import FAILURE_TEXTS
 from tests.docs.session import Session
 from tests.docs.test_reasons import said_in, told_in
 from tests.sysv.namespace import own_machine
@@ -52,4 +52,4 @@ def test_each_reason_is_on_the_page() -> None:
     codec = said_in("protos/rqp_mca") | {"unknown_message", "bad_uint4", "bad_type"}
     assert codec | OF_QUEUES | {str(reason) for reason in Refusal} <= told_in(reasons)
     failures = TEXT.partition("## When nothing gets through")[2].partition("\n## ")[0]
-    assert {failure.value for failure in WHY} <= told_in(failures)
+    assert {failure.value for failure in FAILURE_TEXTS} <= told_in(failures)

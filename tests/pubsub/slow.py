@@ -30,7 +30,7 @@ async def numbers(client: Client, number: int) -> list[int]:
 
 
 def behind(edge: LiveEdge) -> int:
-    return len(edge.service.laggards)
+    return len(edge.service.slow_consumers)
 
 
 async def stuck(edge: LiveEdge) -> None:
@@ -50,7 +50,7 @@ class LateAnswers:
     def __init__(self, edge: LiveEdge) -> None:
         self._log = edge.service.log
         self._fanout = edge.service.fanout
-        self._laggards = edge.service.laggards
+        self._slow_consumers = edge.service.slow_consumers
         self._held: list[tuple[Placed, str | StoreError]] = []
         self._head = self._log.head
         self._log.head = self._hold  # type: ignore[method-assign]
@@ -73,4 +73,4 @@ class LateAnswers:
         self._log.head = self._head  # type: ignore[method-assign]
         for placed, place in self._held:
             placed(place)
-        return [whose for whose in self._laggards.behind if isinstance(whose, Subscription)]
+        return [whose for whose in self._slow_consumers.behind if isinstance(whose, Subscription)]

@@ -70,7 +70,7 @@ async def test_away_for_longer_than_the_log_goes_back_all_are_told(
     await sender.publish(b"t", b"seen")
     assert await subscribers[0].line() == await subscribers[1].line() == b"MESSAGE 1 seen\n"
     seen = await followed(edge)
-    assert edge.service.recent.after(seen) == []
+    assert edge.service.recent_entries.after(seen) == []
     await blind(cable, server, edge)
     await publish(sender, 0, 400, at_once=20)
     assert await trimmed(edge) - seen.serial > 300
@@ -82,7 +82,7 @@ async def test_away_for_longer_than_the_log_goes_back_all_are_told(
     assert edge.refusals()["slow_subscriber"] == len(subscribers)
     assert edge.value("penstock_subscriber_lost_messages_total") == lost * len(subscribers)
     # memory does not hide the hole from who comes from before it
-    assert edge.service.recent.after(seen) is None
+    assert edge.service.recent_entries.after(seen) is None
     await until(lambda: edge.routed == 0)
     await sender.subscribe(b"1", b"t")
     await sender.send(b"SEND t after\n")

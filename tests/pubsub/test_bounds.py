@@ -142,7 +142,7 @@ async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server,
         nonlocal delivered
         before, delivered = delivered, sum(connection.unsent() for connection in edge.connections())
         await asyncio.sleep(0.05)
-        return bool(edge.service.laggards) and before == delivered
+        return bool(edge.service.slow_consumers) and before == delivered
 
     await until(nothing_leaves)
     spent_s = time.process_time()
@@ -167,9 +167,9 @@ async def test_what_waits_for_the_table_of_bindings_is_bounded(server: Server, s
     number = 2000
     for client in clients:
         client.writer.write(block * number)
-    await until(lambda: edge.service.bridge.turns.bytes > 1 << 20)
+    await until(lambda: edge.service.bridge.waiting.bytes > 1 << 20)
     for _ in range(50):
-        assert edge.service.bridge.turns.bytes < (1 << 20) + len(clients) * (512 << 10)
+        assert edge.service.bridge.waiting.bytes < (1 << 20) + len(clients) * (512 << 10)
         await asyncio.sleep(0.01)
     for client in clients:
         assert (await client.line()).startswith(b"ERROR ")

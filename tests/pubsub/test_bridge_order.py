@@ -207,7 +207,7 @@ async def test_a_store_that_refuses_at_once_is_asked_line_by_line_to_the_end() -
         each.done(away)
     await until(lambda: all(answers))
     assert [[len(cast(Refusals, refusals)) for refusals in each] for each in answers] == [[1000]] * 20
-    assert not bridge.turns
+    assert not bridge.waiting
     await bridge.close()
 
 

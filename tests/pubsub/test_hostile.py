@@ -107,6 +107,6 @@ async def test_resets_in_every_state(edge: LiveEdge) -> None:
         while edge.connections() or edge.budget.total:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert edge.routed == 0
-    assert len(edge.service.laggards) == 0
+    assert len(edge.service.slow_consumers) == 0
     assert edge.service.backlogs.total == 0
     await check_served(edge)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from services.pubsub.backlogs import Backlogs, Turn
+from services.pubsub.backlogs import Backlogs, TurnLimits
 from services.pubsub.fanout import Fanout
-from services.pubsub.laggards import Laggards
-from services.pubsub.recent import Recent
+from services.pubsub.recent_entries import RecentEntries
+from services.pubsub.slow_consumers import SlowConsumers
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log.log import Entry, Place
 from tests.live import until
@@ -36,9 +36,9 @@ async def test_whoever_ends_while_another_is_read_for_gets_nothing_more(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the same round: one waits for the log, and the next, who could be served from memory, ends meanwhile."""
-    log, recent, backlogs = SlowLog(), Recent(), Backlogs(8 << 20, 128 << 20)
-    fanout = Fanout(backlogs, lambda subscriber, place: laggards.add(subscriber, place))
-    laggards = Laggards(log, fanout, recent, backlogs, lambda *_: None)  # type: ignore[arg-type]
+    log, recent, backlogs = SlowLog(), RecentEntries(), Backlogs(8 << 20, 128 << 20)
+    fanout = Fanout(backlogs, lambda subscriber, place: slow_consumers.add(subscriber, place))
+    slow_consumers = SlowConsumers(log, fanout, recent, backlogs, lambda *_: None)  # type: ignore[arg-type]
 
     def subscriber(identifier: bytes, since: Place) -> tuple[Subscriber, Subscription]:
         one = Subscriber(Paper(), True)  # type: ignore[arg-type]
@@ -50,23 +50,23 @@ async def test_whoever_ends_while_another_is_read_for_gets_nothing_more(
     late, wanted = subscriber(b"7", Place(1, 6))
     recent.add(ENTRIES[6:10], Place(1, 6))
     fanout.place = Place(1, 10)
-    laggards.add(slow, Place(1, 0))
+    slow_consumers.add(slow, Place(1, 0))
     with monkeypatch.context() as patch:
-        patch.setattr(backlogs, "turn", lambda: Turn(1, 0))  # more is due than one turn gives
-        laggards.add_late(wanted, Place(1, 6))
-    laggards.start()
+        patch.setattr(backlogs, "turn", lambda: TurnLimits(1, 0))  # more is due than one turn gives
+        slow_consumers.add_late(wanted, Place(1, 6))
+    slow_consumers.start()
     try:
         await log.asked.wait()
         if how == "unsubscribes":
             del late.by_identifier[b"7"]
-            laggards.unsubscribed(wanted)
+            slow_consumers.unsubscribed(wanted)
         else:
-            laggards.forget(late)
+            slow_consumers.forget(late)
         written: list[Any] = list(late.wire.written)  # type: ignore[attr-defined]
         log.may_answer.set()
-        await until(lambda: not len(laggards))
+        await until(lambda: not len(slow_consumers))
         fanout.deliver(ENTRIES[10:])
         assert late.wire.written == written  # type: ignore[attr-defined]
         assert len(fanout) == 0
     finally:
-        await laggards.close()
+        await slow_consumers.close()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from services.pubsub import readings
+from services.pubsub import read_cache
 from services.pubsub.backlogs import Backlogs
-from services.pubsub.catchup import TURN_RUNS, CatchUp, Overtaken
-from services.pubsub.readings import IDLE_S, Readings
-from services.pubsub.recent import Recent
+from services.pubsub.catchup import TURN_RUNS, CatchUp, Overrun
+from services.pubsub.read_cache import IDLE_S, ReadCache
+from services.pubsub.recent_entries import RecentEntries
 from services.pubsub.render import LongLine
 from services.pubsub.subscriber import Subscriber, Subscription
-from services.pubsub.table import STEP
+from services.pubsub.subscription_table import STEP
 from services.store.log.log import Entry, Place
 from tests.pubsub.paper import Paper, entry, subscribe
 
@@ -39,7 +39,7 @@ class Laggard:
 class TestWhatIsLost:
     @pytest.mark.parametrize("since", [0, 5])
     def test_is_what_the_first_subscription_has_not_got(self, since: int) -> None:
-        with pytest.raises(Overtaken):
+        with pytest.raises(Overrun):
             Laggard(since, 8).catch_up.take([entry(1, 7)], Place(1, 7))
 
     @pytest.mark.parametrize("trimmed_all", [False, True])
@@ -58,7 +58,7 @@ class TestWhatIsLost:
         assert laggard.catch_up.place == Place(1, 10)
 
     def test_is_told_too_if_nothing_is_left(self) -> None:
-        with pytest.raises(Overtaken):
+        with pytest.raises(Overrun):
             Laggard(3).catch_up.take([], Place(1, 8))
 
 
@@ -70,13 +70,13 @@ class TestWithinALine:
         laggard = Laggard(0)
         laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
         assert laggard.catch_up.is_within_a_line
-        with pytest.raises(Overtaken):
+        with pytest.raises(Overrun):
             laggard.catch_up.take([long_entry(2, 1)], Place(2, 1))
 
     def test_data_that_ends_before_it_does_too(self) -> None:
         laggard = Laggard(0)
         laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
-        with pytest.raises(Overtaken):
+        with pytest.raises(Overrun):
             laggard.catch_up.take([], Place(1, 0))
 
     def test_the_rest_comes_in_the_next_turns(self) -> None:
@@ -94,19 +94,19 @@ def long_entry(era: int, serial: int) -> Entry:
 class TestRecent:
     def test_knows_what_follows_the_end_of_an_era(self) -> None:
         """An era ends after 1 MiB: the first entry of the next one follows the last place of the one before."""
-        recent = Recent()
+        recent = RecentEntries()
         recent.add([entry(2, 6)], Place(1, 5))
         assert recent.after(Place(1, 5)) == [entry(2, 6)]
 
     def test_knows_nothing_of_what_lies_before(self) -> None:
-        recent = Recent()
+        recent = RecentEntries()
         recent.add([entry(2, 6)], Place(1, 5))
         assert recent.after(Place(1, 4)) is None
 
 
 class TestReadings:
     def test_are_kept_through_a_round_however_long(self) -> None:
-        kept, whose = Readings(), Laggard(0).catch_up
+        kept, whose = ReadCache(), Laggard(0).catch_up
         kept.keep(whose, [entry(1, 1)], 0.0)
         kept.next_round(IDLE_S * 50)
         assert kept.after(whose, IDLE_S * 50) == [entry(1, 1)]
@@ -114,7 +114,7 @@ class TestReadings:
         assert kept.octets
 
     def test_are_dropped_if_their_owner_had_his_look_and_no_room(self) -> None:
-        kept, whose = Readings(), Laggard(0).catch_up
+        kept, whose = ReadCache(), Laggard(0).catch_up
         kept.keep(whose, [entry(1, 1)], 0.0)
         for _ in range(5):
             kept.next_round(IDLE_S / 2)
@@ -124,8 +124,8 @@ class TestReadings:
         assert kept.after(whose, IDLE_S) == []
 
     def test_one_that_is_used_outlives_one_that_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(readings, "IDLE_S", 0.0)
-        kept, used, idle = Readings(), Laggard(0).catch_up, Laggard(0).catch_up
+        monkeypatch.setattr(read_cache, "IDLE_S", 0.0)
+        kept, used, idle = ReadCache(), Laggard(0).catch_up, Laggard(0).catch_up
         for whose in (used, idle):
             kept.keep(whose, [entry(1, 1)], 0.0)
         for _ in range(3):

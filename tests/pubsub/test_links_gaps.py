@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.pubsub import recent
+from services.pubsub import recent_entries
 from services.store.model.intervals import MAX_NUMBER
 from tests.live import until
 from tests.pubsub.cable import Cable
@@ -44,7 +44,7 @@ async def test_a_restored_store_gets_back_what_any_neighbour_still_has(
     new_server: NewServer, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.4, 4.5: though the first that it spoke to after that had trimmed most of it, and had it in no memory."""
-    monkeypatch.setattr(recent, "KEPT_BYTES", 0)
+    monkeypatch.setattr(recent_entries, "KEPT_BYTES", 0)
     forgetful = await start(await store(new_server), log=SMALL_LOG)
     keeper = await start(await store(new_server), neighbours=[forgetful.link_address])
     server = await store(new_server)

@@ -112,11 +112,11 @@ async def test_memory_does_not_bring_back_what_a_restored_log_lacks(
     await back.begin(tmp_path)
     await (await edge.client()).publish(b"u", b"lost")
     assert await subscriber.line() == b"MESSAGE 1 lost\n"
-    assert edge.service.recent.after(place)
+    assert edge.service.recent_entries.after(place)
     await back.restore()
     await (await edge.client()).publish(b"u", b"after")
     assert await subscriber.line() == b"MESSAGE 1 after\n"
-    in_memory = edge.service.recent.after(place)
+    in_memory = edge.service.recent_entries.after(place)
     assert in_memory is None or in_memory == await edge.service.log.read(place)
 
 

@@ -162,7 +162,7 @@ async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServ
             return len(await messages(one)) < 100
 
         await until(is_trimmed)
-        one.service.recent.clear()  # what is in memory still would be sent from there
+        one.service.recent_entries.clear()  # what is in memory still would be sent from there
         cable.plug_in()
         await hold_the_same(one, two, three)
     kept = await messages(two)

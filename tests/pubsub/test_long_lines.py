@@ -158,7 +158,7 @@ async def test_nothing_comes_behind_the_ok_to_quit(server: Server, start: Start)
     lines.remove(b"OK\n")  # of the PING
     assert end == b"OK\n"
     assert lines == [b"MESSAGE 1 %d %b\n" % (number, text) for number in range(40)]
-    assert not edge.service.laggards.behind
+    assert not edge.service.slow_consumers.behind
 
 
 async def test_a_line_whose_end_cannot_come_does_not_look_whole(
@@ -176,7 +176,7 @@ async def test_a_line_whose_end_cannot_come_does_not_look_whole(
     monkeypatch.undo()
     await (await edge.client()).publish(b"t", TEXT)
     await until(lambda: within_a_line(edge))
-    behind = next(iter(edge.service.laggards.behind.values()))
+    behind = next(iter(edge.service.slow_consumers.behind.values()))
     monkeypatch.setattr(behind, "may_go_on", lambda: False)  # the rest never comes
     connection = next(each for each in edge.connections() if each.unsent())
     client.read_on()
@@ -244,7 +244,7 @@ async def test_a_late_subscription_that_ends_in_the_middle_is_sent_to_the_end_of
     assert sorted(await client.lines(4)) == [b"MESSAGE 1 " + TEXT + b"\n", b"OK\n", b"OK\n", b"OK\n"]
     await sender.publish(b"t", b"not any more")
     await client.nothing_more()
-    assert not edge.service.laggards.behind
+    assert not edge.service.slow_consumers.behind
 
 
 async def test_long_identifiers_count_too(server: Server, start: Start) -> None:
@@ -265,7 +265,7 @@ async def test_long_identifiers_count_too(server: Server, start: Start) -> None:
 
 
 def within_a_line(edge: LiveEdge) -> bool:
-    return any(catch_up.is_within_a_line for catch_up in edge.service.laggards.behind.values())
+    return any(catch_up.is_within_a_line for catch_up in edge.service.slow_consumers.behind.values())
 
 
 async def test_what_waits_for_those_served_from_the_log_is_counted(server: Server, start: Start) -> None:
@@ -295,5 +295,5 @@ async def test_a_client_that_quits_in_the_middle_and_reads_nothing_is_closed(
             await client.send(goodbye)
         else:
             client.writer.write_eof()
-        await until(lambda: not edge.service.laggards.behind)
+        await until(lambda: not edge.service.slow_consumers.behind)
     assert edge.refusals()["write_timeout"] == 2

@@ -8,7 +8,7 @@ from typing import Any
 from protos.rqp_mca import Profile
 from services.kit.edge import Edge
 from services.rqp.edge import EDGE, RunningRqp, example, start
-from services.rqp.names import LookUp
+from services.rqp.name_resolver import LookUp
 from services.rqp.service import RqpService
 from services.rqp.settings import RqpSettings
 from services.store import Queue, QueueSpec
@@ -58,11 +58,11 @@ class LiveEdge(Live[RqpSettings]):
 
     @property
     def address(self) -> str:
-        host, port = self.places["mca"]
+        host, port = self.slots["mca"]
         return f"{host}:{port}"
 
     async def client(self, profile: Profile = Profile.PACKED) -> Client:
-        client = await Client.connect(self.places["mca"], profile)
+        client = await Client.connect(self.slots["mca"], profile)
         self.adopt(client.close)
         return client
 

@@ -12,7 +12,7 @@ from protos.pubsub import Have
 from services.kit.metrics import Metrics
 from services.kit.session import Peer
 from services.pubsub import measures
-from services.pubsub.links.traces import LinkTraces
+from services.pubsub.links.trace_propagation import LinkTraces
 from services.pubsub.service import PubsubService
 from services.pubsub.settings import LinkSettings
 from services.store import StoreError

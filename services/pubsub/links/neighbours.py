@@ -24,7 +24,7 @@ SAME_STORE_PAUSE_S = 60.0  # a name may come to mean another server
 MOST = 1000  # of the store's; those of the settings are never left out
 
 
-class Place(NamedTuple):
+class Endpoint(NamedTuple):
     """A server that is dialled."""
 
     host: str
@@ -34,14 +34,14 @@ class Place(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def place_of(address: str) -> Place:
+def place_of(address: str) -> Endpoint:
     """Of a Peer, whose port may be left out."""
     host, port = split_address(address)
-    return Place(host, LINK_PORT if port is None else port)
+    return Endpoint(host, LINK_PORT if port is None else port)
 
 
 @dataclass(slots=True)
-class Dialled:
+class Neighbour:
     """One that is named."""
 
     task: asyncio.Task[None] | None = None
@@ -61,8 +61,8 @@ class Neighbours:
         """addresses: of the settings."""
         self._hub = hub
         self._dialler = dialler
-        self._said = tuple(dict.fromkeys(Place(*parse_address(address)) for address in addresses))
-        self._dialled: dict[Place, Dialled] = {}
+        self._said = tuple(dict.fromkeys(Endpoint(*parse_address(address)) for address in addresses))
+        self._dialled: dict[Endpoint, Neighbour] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._left_out = 0  # as it was told
         self._is_closed = False
@@ -82,7 +82,7 @@ class Neighbours:
                 link.close()
         for place in wanted:
             if place not in self._dialled:
-                self._dialled[place] = dialled = Dialled()
+                self._dialled[place] = dialled = Neighbour()
                 linking = self._keep_linked(place, dialled)
                 dialled.task = asyncio.create_task(linking, name=f"link to {place}")
         self._tell_down()
@@ -90,7 +90,7 @@ class Neighbours:
     def _tell_down(self) -> None:
         self._hub.down.set(sum(dialled.is_down for dialled in self._dialled.values()))
 
-    def _give_up(self, place: Place) -> Dialled:
+    def _give_up(self, place: Endpoint) -> Neighbour:
         """It is not dialled any more; a link that there is goes on."""
         dialled = self._dialled.pop(place)
         assert dialled.task is not None
@@ -113,7 +113,7 @@ class Neighbours:
         self._tell_down()
         await asyncio.gather(*self._ending, return_exceptions=True)
 
-    async def _keep_linked(self, place: Place, dialled: Dialled) -> None:
+    async def _keep_linked(self, place: Endpoint, dialled: Neighbour) -> None:
         pause_s, said = FIRST_PAUSE_S, ""
         now = asyncio.get_running_loop().time
         while True:
@@ -131,7 +131,7 @@ class Neighbours:
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))
             pause_s = min(2 * pause_s, self._hub.settings.reconnect_s)
 
-    async def _link(self, place: Place, dialled: Dialled) -> tuple[str, LinkSession | None]:
+    async def _link(self, place: Endpoint, dialled: Neighbour) -> tuple[str, LinkSession | None]:
         """Until it has ended; why there was none, or ''."""
         try:
             await self._dialler.connect(*place, partial(self._session, dialled))
@@ -142,11 +142,11 @@ class Neighbours:
         why = "" if dialled.link.has_met else "the connection ended before it was said who is there"
         return why, dialled.link
 
-    def _session(self, dialled: Dialled, wire: Wire) -> Session:
+    def _session(self, dialled: Neighbour, wire: Wire) -> Session:
         dialled.link = link = LinkSession(self._hub, wire, partial(self._met, dialled))
         return link
 
-    def _met(self, dialled: Dialled) -> None:
+    def _met(self, dialled: Neighbour) -> None:
         assert dialled.link is not None
         dialled.is_ours = dialled.link.same_store
         self._tell_down()

@@ -11,10 +11,10 @@ from typing import assert_never
 from protos import pubsub
 from protos.types import PeerError
 from services.kit.session import Wire
+from services.pubsub.links.follower import Follower
 from services.pubsub.links.held import to_wire
 from services.pubsub.links.hub import LinkHub, LinkStale
-from services.pubsub.links.sending import ROOM_BYTES, Sender
-from services.pubsub.links.taking import Taker
+from services.pubsub.links.sender import ROOM_BYTES, Sender
 from services.store import StoreError
 from services.store.log import LogState
 
@@ -42,7 +42,7 @@ class LinkSession:
         self._parser = pubsub.LinkConnection(hub.settings.limits(), wire.loop_time())
         self._greeting: LogState | None = None  # what we said of ourselves, once we have
         self._peer: pubsub.Have | None = None
-        self._taker: Taker | None = None
+        self._taker: Follower | None = None
         self._sender: Sender | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._start(self._greet)
@@ -135,7 +135,7 @@ class LinkSession:
         fields = {"action": "link_up", "peer": str(self._wire.peer), "store": peer.store.decode()}
         log.info("linked with store %s", peer.store.decode(), extra=fields)
         holder = f"{self._hub.service.domain.pipe.session} {self._wire.conn}"
-        self._taker = Taker(self._hub, self._wire, peer, holder)
+        self._taker = Follower(self._hub, self._wire, peer, holder)
         self._start(self._taker.run)
 
     def _followed(self, wish: pubsub.Follow) -> None:

@@ -9,14 +9,14 @@ from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import PROTOCOL, Machines
 from services.rqp.cast.ports.ports import Ports
 from services.rqp.cast.receiving.questions import Questions
-from services.rqp.cast.sending.asker import Asker
-from services.rqp.cast.sending.attempt import Means
+from services.rqp.cast.sending.attempt import SendingContext
 from services.rqp.cast.sending.findreceiver import FindReceiver
-from services.rqp.cast.sending.sending import CastSending, Shared
-from services.rqp.cast.sending.stock import Ids
+from services.rqp.cast.sending.prefetch_buffer import Ids
+from services.rqp.cast.sending.question_sender import QuestionSender
+from services.rqp.cast.sending.sending_agent import CastSendingAgent, Shared
 from services.rqp.cast.settings import CastSettings
 from services.rqp.condition import Condition
-from services.rqp.jobs import end, job
+from services.rqp.jobs import start_job, stop_job
 from services.rqp.outbox import Outbox
 from services.rqp.service import RqpService
 from services.store import Queue, StoreError
@@ -30,12 +30,12 @@ class CastAgent:
         counts = Counts(service.metrics)
         self.machines = Machines(settings, service)
         self.questions: Questions | None = None
-        self.sending: Sending | None = None
+        self.sending: CastSender | None = None
         if settings.receives:
             shared = service.settings.workers > 1
             self.questions = Questions(service, settings, self.machines, counts, shared=shared)
         if settings.sends:
-            self.sending = Sending(service, settings, self.machines, counts)
+            self.sending = CastSender(service, settings, self.machines, counts)
 
     def start(self) -> None:
         self.machines.start()
@@ -65,7 +65,7 @@ class CastAgent:
         await self.machines.close()
 
 
-class Sending:
+class CastSender:
     """The sending agents of all queues that this process owns. It owns none before it has findreceiver_port."""
 
     def __init__(
@@ -74,19 +74,19 @@ class Sending:
         self._metrics = service.metrics
         self._service = service
         self.findreceiver = FindReceiver(settings, machines, counts, service.metrics)
-        self._asker = Asker(settings, machines)
+        self._asker = QuestionSender(settings, machines)
         self.ports = Ports(settings.host, settings.sender_range, settings.port_rest_s)
-        means = Means(settings, machines, counts, self._asker, self.findreceiver, self.ports)
+        means = SendingContext(settings, machines, counts, self._asker, self.findreceiver, self.ports)
         self._shared = Shared(service, means, Ids(service.store))
         self._outbox = Outbox(service, PROTOCOL, self._make)
         self._starting: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self.findreceiver.start()
-        self._starting = job(self._start, "rqp cast sending", self._metrics)
+        self._starting = start_job(self._start, "rqp cast sending", self._metrics)
 
     async def stop(self) -> None:
-        await end(self._starting)
+        await stop_job(self._starting)
         await self._outbox.close()
 
     async def close(self) -> None:
@@ -124,5 +124,5 @@ class Sending:
                     return "" if (await store.listing.stats(queue))["owned_by"] else name
         return ""
 
-    def _make(self, queue: Queue, condition: Condition) -> CastSending:
-        return CastSending(self._shared, queue, condition)
+    def _make(self, queue: Queue, condition: Condition) -> CastSendingAgent:
+        return CastSendingAgent(self._shared, queue, condition)

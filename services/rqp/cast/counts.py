@@ -6,7 +6,7 @@ from protos.rqp_cast.receiver import BURIED_AS
 from services.kit.metrics import Metrics
 from services.kit.net import Denials
 from services.rqp import measures
-from services.rqp.cast.ports.mistaken import NAMED
+from services.rqp.cast.ports.wrong_protocol import NAMED
 
 
 class Counts:

@@ -77,7 +77,7 @@ def _shown(ports: range) -> str:
     return f"{ports[0]}-{ports[-1]}"
 
 
-class Manners(BaseModel):
+class PeerOptions(BaseModel):
     """How messages are exchanged with a group of machines."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -95,7 +95,7 @@ class Manners(BaseModel):
     )
 
 
-class CastPeer(Manners):
+class CastPeer(PeerOptions):
     """A group of machines, as queue documents name it."""
 
     addresses: tuple[Machine, ...] = Field(
@@ -103,7 +103,7 @@ class CastPeer(Manners):
     )
 
 
-class CastSettings(Manners):
+class CastSettings(PeerOptions):
     """Both agents. The manners that stand here are those for machines of no group."""
 
     receives: bool = Field(default=True, description="[5] questions are answered")
@@ -194,7 +194,7 @@ class CastSettings(Manners):
     def sender_range(self) -> range:
         return ports_of(self.sender_ports)
 
-    def receiver(self, manners: Manners) -> ReceiverSettings:
+    def receiver(self, manners: PeerOptions) -> ReceiverSettings:
         """Of a session with a machine of these manners."""
         result = Result.SUCCESS if manners.duplicate_result == "success" else Result.FAILURE
         return ReceiverSettings(

@@ -12,7 +12,7 @@ from services.kit.session import Session, Wire
 from services.rqp.mca.directory import Endpoint
 
 
-class Hearer(Protocol):
+class ChannelListener(Protocol):
     """Whom a channel tells. Nothing is told of one that was closed, or has told its end."""
 
     def awaited(self, channel: Channel) -> int:
@@ -34,7 +34,7 @@ class Channel:
     __slots__ = ("_first", "_hearer", "_is_over", "_parser", "_task", "_wire", "endpoint")
 
     def __init__(
-        self, endpoint: Endpoint, dialler: Dialler, limits: Limits, hearer: Hearer, first: bytes
+        self, endpoint: Endpoint, dialler: Dialler, limits: Limits, hearer: ChannelListener, first: bytes
     ) -> None:
         """first: what is said as soon as somebody is there."""
         self.endpoint = endpoint

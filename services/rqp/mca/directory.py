@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from protos.rqp_mca import RQP_PORT, Profile
-from services.rqp.jobs import end, job
+from services.rqp.jobs import start_job, stop_job
 from services.rqp.mca.rqprc import read_machine
 from services.rqp.mca.settings import McaPeer, McaSettings, parse_address
 from services.rqp.rqprc import RqprcFile
@@ -52,12 +52,12 @@ class Directory:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        for changes in (self._service.registered, self._service.names):
+        for changes in (self._service.registered, self._service.resolver):
             changes.on_change.append(self._stale.set)
-        self._task = job(self._keep_looking, "MCA peers", self._service.metrics)
+        self._task = start_job(self._keep_looking, "MCA peers", self._service.metrics)
 
     async def close(self) -> None:
-        await end(self._task)
+        await stop_job(self._task)
 
     def endpoints(self, names: Iterable[str]) -> Endpoints:
         """Of these peers; of all, if none is named."""
@@ -88,7 +88,7 @@ class Directory:
     def _look(self) -> None:
         """What is known by now; names are looked up beside, each for itself."""
         if self._file is not None:
-            self._file.look()
+            self._file.reload()
         now = {name: tuple(self._endpoints_of(peer)) for name, peer in self._peers().items()}
         if now != self._found:
             self._found = now
@@ -113,5 +113,5 @@ class Directory:
     def _endpoints_of(self, peer: McaPeer) -> Iterator[Endpoint]:
         for address in peer.addresses:
             host, port = parse_address(address)
-            for each in self._service.names.known(host):
+            for each in self._service.resolver.known(host):
                 yield Endpoint(each, port, peer.profile, peer.window)

@@ -9,7 +9,7 @@ from protos.rqp_mca import Data, MessageType, Request, encode_data_confirm
 from services.kit.session import Inflow, Slot
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
-from services.rqp.mca.hops import Arrivals, Came, stamp
+from services.rqp.mca.trace_propagation import IncomingTraces, TracedPlaces, stamp
 from services.store import Queue, Source, StoreError
 from services.store.model import AccessDenied, OutcomeUnknown, QueueUnknown, Refusals
 
@@ -30,7 +30,7 @@ class Inserts:
         self._domain = ""  # that the last RELIABLE run went to
         self._has_refused = False  # a RELIABLE one
         hops, peer = talk.receiver.service.store.hops, talk.wire.peer
-        self._arrivals = None if hops is None else Arrivals(hops, peer.address, peer.port)
+        self._arrivals = None if hops is None else IncomingTraces(hops, peer.address, peer.port)
         self._confirm = b""  # MSG_DATA_CONFIRM in the connection's profile
 
     def comes_alone(self, event: Data) -> bool:
@@ -52,14 +52,14 @@ class Inserts:
         found = talk.receiver.find(event.queue_id)
         talk.receiver.service.errands.look(found, partial(self._found, slot, event, came))
 
-    def _found(self, slot: Slot, event: Data, came: Came, queue: Queue | StoreError) -> None:
+    def _found(self, slot: Slot, event: Data, came: TracedPlaces, queue: Queue | StoreError) -> None:
         if isinstance(queue, StoreError):
             self._refused(slot, event, None, queue)
         else:
             self._publish(slot, event, came, queue)
         self.inflow.free()
 
-    def _publish(self, slot: Slot, event: Data, came: Came, queue: Queue) -> None:
+    def _publish(self, slot: Slot, event: Data, came: TracedPlaces, queue: Queue) -> None:
         """`?`: nobody else may hold the queue when it is put in (2.3). In order: nothing behind a refused one (2.1)."""
         if self.talk.source.refusal(queue) is None:  # else nothing of this client keeps it from others
             self._assignments.named(queue)

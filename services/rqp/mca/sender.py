@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from services.kit.net import Dialler
 from services.rqp.condition import Condition
-from services.rqp.mca.carrier import Carrier
 from services.rqp.mca.directory import Directory
 from services.rqp.mca.receiver import PROTOCOL
+from services.rqp.mca.sending_agent import McaSendingAgent
 from services.rqp.outbox import Outbox
 from services.rqp.service import RqpService
 from services.store import Queue
@@ -33,6 +33,6 @@ class McaSender:
         await self._outbox.close()
         await self.directory.close()
 
-    def _carrier(self, queue: Queue, condition: Condition) -> Carrier:
+    def _carrier(self, queue: Queue, condition: Condition) -> McaSendingAgent:
         service = self.service
-        return Carrier(service, self.settings, self.directory, self.dialler, queue, condition)
+        return McaSendingAgent(service, self.settings, self.directory, self.dialler, queue, condition)

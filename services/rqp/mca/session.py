@@ -9,7 +9,7 @@ from services.kit.session import Inflow, InflowSession, Wire
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
 from services.rqp.mca.inserts import Inserts
-from services.rqp.mca.questions import Questions
+from services.rqp.mca.queue_requests import QueueRequests
 from services.rqp.mca.receiver import Receiver
 from services.store import StoreError
 
@@ -26,7 +26,7 @@ class McaSession(InflowSession[Request, McaConversation]):
         super().__init__(talk, Inflow(talk, talk.parser, self))
         self._assignments = Assignments(receiver, wire, talk.holder)
         self._inserts = Inserts(talk, self._inflow, self._assignments)
-        self._questions = Questions(talk, self._inflow, self._assignments)
+        self._questions = QueueRequests(talk, self._inflow, self._assignments)
         self._is_ending = False
 
     # what the kit tells

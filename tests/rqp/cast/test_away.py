@@ -13,8 +13,8 @@ import pytest
 from protos.rqp_cast import DataMsg, encode_data
 from services.kit.config.layers import SettingsError
 from services.rqp.cast.sending import attempt
-from services.rqp.cast.sending.attempt import Attempt, Fate
-from services.rqp.cast.sending.stock import Ids
+from services.rqp.cast.sending.attempt import Attempt, Outcome
+from services.rqp.cast.sending.prefetch_buffer import Ids
 from services.store import Delivery, Source
 from services.store.model.errors import StoreUnavailable
 from services.store.model.operations import Done
@@ -138,7 +138,7 @@ async def test_a_fault_of_ours_strands_no_message(
     run = Attempt.run
     stumbles = True
 
-    async def stumble(attempt: Attempt) -> Fate:
+    async def stumble(attempt: Attempt) -> Outcome:
         if stumbles:
             raise ZeroDivisionError
         return await run(attempt)

@@ -276,7 +276,7 @@ async def test_half_a_message_and_a_reset(machines: Machines, hands: HandSender)
     offer = await chosen(hands)
     sock: socket.socket = await hands.connect(offer.data_port)
     await asyncio.get_running_loop().sock_sendall(sock, wire(b"hello")[:15])
-    await until(lambda: any(s.buffered == 15 for s in agent(edge).questions.sessions.under_way))
+    await until(lambda: any(s.buffered == 15 for s in agent(edge).questions.sessions.active))
     reset_on_close(sock)
     sock.close()
     assert (await hands.end()).result is Result.FAILURE

@@ -90,17 +90,17 @@ async def test_it_is_looked_at_again_after_a_rest(exhausted: Exhausted) -> None:
 async def test_the_last_look_waits_for_nothing(exhausted: Exhausted) -> None:
     """4.2: the time is up."""
     for _ in range(2):
-        exhausted.confirmations.look()
+        exhausted.confirmations.read_pending()
     assert exhausted.heard == []
     assert len(exhausted.failures()) == 1, "it rests already"
     exhausted.recover()
-    exhausted.confirmations.look()
+    exhausted.confirmations.read_pending()
     assert exhausted.heard == [CONFIRMED]
 
 
 async def test_it_does_not_look_again_once_it_is_closed(exhausted: Exhausted) -> None:
     """1.2: the port may be another one's by then."""
-    exhausted.confirmations.look()
+    exhausted.confirmations.read_pending()
     exhausted.close()
     exhausted.recover()
     rest_over = asyncio.Event()

@@ -10,8 +10,8 @@ import pytest
 
 from protos.rqp_cast import Quality, Result, Sender, SenderAction
 from services.kit.net.sockets import reset_on_close
-from services.rqp.cast.ports.ports import Whom
-from services.rqp.cast.sending import stock
+from services.rqp.cast.ports.ports import PeerKey
+from services.rqp.cast.sending import prefetch_buffer
 from services.store import Delivery, Queue, Source, StoreError
 from services.store.pipeline.async_client import Asker
 from services.store.pipeline.claims import Claims
@@ -234,7 +234,7 @@ async def test_a_port_of_a_cancelled_attempt_rests(machines: Machines, receiver:
     sending = agent(edge).sending
     assert sending is not None
     assert sending.ports.has(1)
-    assert not sending.ports.has(1, Whom(THERE, 0))
+    assert not sending.ports.has(1, PeerKey(THERE, 0))
 
 
 async def test_what_is_out_may_be_confirmed_while_the_edge_drains(
@@ -312,8 +312,8 @@ async def test_so_many_messages_wait_for_their_time(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/rqp.md: of each queue; beyond that nothing more is leased."""
-    monkeypatch.setattr(stock, "MAX_WAITING", 2)
-    monkeypatch.setattr(stock, "WANTED", 1)
+    monkeypatch.setattr(prefetch_buffer, "MAX_WAITING", 2)
+    monkeypatch.setattr(prefetch_buffer, "WANTED", 1)
     edge = await machines.sender(first_backoff_s=600.0, max_backoff_s=600.0)
     queue = await remote(edge)
     await edge.put(queue, b"1", b"2", b"3", b"4")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from services.rqp.cast.sending.line import Line
+from services.rqp.cast.sending.key_locks import KeyLocks
 from tests.live import until
 
 
 class Attempts:
     def __init__(self) -> None:
-        self.line = Line()
+        self.line = KeyLocks()
         self.under_way: dict[str, asyncio.Event] = {}  # those whose turn has come; set: they end
 
     async def begin(self, name: str, *machines: str) -> asyncio.Task[None]:

@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from protos.rqp_cast import MAX_U32, Kept, Offer, ReceiverSettings, SenderSettings
 from services.rqp.cast.notes import Note
 from services.rqp.cast.ports import ports as ports_module
-from services.rqp.cast.ports.ports import ANYBODY, Port, Ports, Whom
-from services.rqp.cast.receiving.limits import ADDRESSES, Allowance
+from services.rqp.cast.ports.ports import ANY_PEER, PeerKey, Port, Ports
+from services.rqp.cast.receiving.rate_limit import ADDRESSES, RateLimit
 from services.rqp.cast.sending import declines
 from services.rqp.cast.sending.declines import Declines
-from services.rqp.cast.sending.stock import IDS_AT_ONCE, Ids
+from services.rqp.cast.sending.prefetch_buffer import IDS_AT_ONCE, Ids
 from services.rqp.cast.settings import CastSettings
 from services.store import Store
 from services.store.model.clock import Clock, now
@@ -81,7 +81,7 @@ async def test_ids_come_round_without_zero(server: Server) -> None:
 
 def test_an_address_may_ask_so_often() -> None:
     """3.2: its allowance at once, then as many a second; others have their own."""
-    allowance = Allowance(10)
+    allowance = RateLimit(10)
     assert [allowance.take("a", 0.0) for _ in range(11)] == [True] * 10 + [False]
     assert allowance.take("b", 0.0)
     assert [allowance.take("a", 0.1) for _ in range(2)] == [True, False]
@@ -90,7 +90,7 @@ def test_an_address_may_ask_so_often() -> None:
 
 def test_forged_addresses_cost_bounded_memory() -> None:
     """3.2."""
-    allowance = Allowance(10)
+    allowance = RateLimit(10)
     for number in range(3 * ADDRESSES):
         allowance.take(str(number), 0.0)
     assert len(allowance) == ADDRESSES
@@ -99,7 +99,7 @@ def test_forged_addresses_cost_bounded_memory() -> None:
 # ports
 
 
-PEER, OTHER = Whom("10.0.0.1", 7), Whom("10.0.0.2", 7)
+PEER, OTHER = PeerKey("10.0.0.1", 7), PeerKey("10.0.0.2", 7)
 AWAY = "192.0.2.1"  # no machine has it (RFC 5737)
 
 
@@ -121,21 +121,21 @@ class Machine:
             port.sock.close()
             port.mark.close()
 
-    def open(self, ports: Ports, whom: Whom) -> Port:
+    def open(self, ports: Ports, whom: PeerKey) -> Port:
         port = ports.open(whom)
         assert port is not None
         self._opened.append(port)
         return port
 
-    def open_all(self, ports: Ports, whom: Whom) -> list[Port]:
+    def open_all(self, ports: Ports, whom: PeerKey) -> list[Port]:
         """None, or both."""
         if not ports.has(1, whom):
             return []
         return [self.open(ports, whom) for _ in range(2)]
 
 
-@pytest.mark.parametrize("whom", [PEER, ANYBODY])
-async def test_a_port_that_rests_is_not_used_for_the_same_one(whom: Whom) -> None:
+@pytest.mark.parametrize("whom", [PEER, ANY_PEER])
+async def test_a_port_that_rests_is_not_used_for_the_same_one(whom: PeerKey) -> None:
     """1.2: not by another process of this machine either, and not to be connected to; then it is free again."""
     with Machine(rest_s=0.3) as machine:
         port = machine.open(machine.one, whom)
@@ -152,15 +152,15 @@ async def test_a_port_that_rests_is_not_used_for_the_same_one(whom: Whom) -> Non
 async def test_whoever_waits_gets_a_port_that_has_rested() -> None:
     """1.2."""
     with Machine(rest_s=0.1) as machine:
-        first, _ = machine.open_all(machine.one, ANYBODY)
+        first, _ = machine.open_all(machine.one, ANY_PEER)
         first.close(rests=True)
         again = await machine.one.opened(60.0)
         again.close(rests=False)
         assert again.number == first.number
 
 
-@pytest.mark.parametrize("whom", [OTHER, Whom(PEER.peer, 8)])
-async def test_a_port_that_rests_serves_others(whom: Whom) -> None:
+@pytest.mark.parametrize("whom", [OTHER, PeerKey(PEER.peer, 8)])
+async def test_a_port_that_rests_serves_others(whom: PeerKey) -> None:
     """1.2: other peers, and the same one for other keys; in every process."""
     with Machine() as machine:
         for port in machine.open_all(machine.one, PEER):
@@ -178,17 +178,17 @@ async def test_a_port_that_rests_serves_others(whom: Whom) -> None:
 async def test_a_port_is_opened_before_it_is_known_for_whom() -> None:
     """1.2: it cannot be for one that it rests for; in every process."""
     with Machine() as machine:
-        first, second = machine.open_all(machine.one, ANYBODY)
+        first, second = machine.open_all(machine.one, ANY_PEER)
         assert first.assign(PEER)
         assert first.assign(PEER), "it is"
         first.close(rests=True)
-        again = machine.open(machine.one, ANYBODY)
+        again = machine.open(machine.one, ANY_PEER)
         assert again.number == first.number
         assert not again.assign(PEER)
         assert again.assign(OTHER)
         second.close(rests=False)
         again.close(rests=True)
-        found = {port.number: port for port in machine.open_all(machine.two, ANYBODY)}
+        found = {port.number: port for port in machine.open_all(machine.two, ANY_PEER)}
         assert not found[first.number].assign(PEER)
         assert not found[first.number].assign(OTHER)
         assert found[second.number].assign(PEER)
@@ -226,7 +226,7 @@ async def test_so_many_ports_may_rest_and_no_more(monkeypatch: pytest.MonkeyPatc
         for whom in (PEER, OTHER):
             for port in machine.open_all(machine.one, whom):
                 port.close(rests=True)
-        assert machine.one.open(Whom("10.0.0.3", 7)) is None
+        assert machine.one.open(PeerKey("10.0.0.3", 7)) is None
         machine.one.close()
         assert machine.open(machine.one, PEER)
 

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.rqp.cast.ports import places as places_module
-from services.rqp.cast.ports.places import Places
-from services.rqp.cast.ports.ports import Port, Ports, Whom
+from services.rqp.cast.ports import session_slots
+from services.rqp.cast.ports.ports import PeerKey, Port, Ports
+from services.rqp.cast.ports.session_slots import SessionSlots
 from services.rqp.cast.settings import CastSettings
 from services.store.pipeline.claims import Claims
 from tests.live import PATIENCE_S, until
@@ -18,7 +18,7 @@ from tests.rqp.cast.hands import HandSender
 from tests.rqp.cast.machines import Machines
 from tests.rqp.cast.net import HERE, THERE, agent, ended, is_reserved, keyed, port_range, unanswered
 
-ONE, OTHER, THIRD = Whom("10.0.0.1", 1), Whom("10.0.0.2", 2), Whom("10.0.0.3", 3)
+ONE, OTHER, THIRD = PeerKey("10.0.0.1", 1), PeerKey("10.0.0.2", 2), PeerKey("10.0.0.3", 3)
 LONG_S = 600.0
 
 
@@ -28,18 +28,18 @@ class Bench:
     def __init__(self) -> None:
         numbers = CastSettings(receiver_ports=port_range(2)).receiver_range
         self.ports, self.elsewhere = Ports(HERE, numbers, LONG_S), Ports(HERE, numbers, LONG_S)
-        self.places = Places(1, self.ports)
+        self.slots = SessionSlots(1, self.ports)
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
-    async def two(self, whom: Whom, wait_s: float = PATIENCE_S) -> tuple[Port, Port] | None:
-        return await self.places.ports(whom, self.now() + wait_s)
+    async def two(self, whom: PeerKey, wait_s: float = PATIENCE_S) -> tuple[Port, Port] | None:
+        return await self.slots.ports(whom, self.now() + wait_s)
 
-    async def waits(self, whom: Whom) -> asyncio.Task[tuple[Port, Port] | None]:
-        waiting = self.places.waiting
+    async def waits(self, whom: PeerKey) -> asyncio.Task[tuple[Port, Port] | None]:
+        waiting = self.slots.waiting
         task = asyncio.create_task(self.two(whom))
-        await until(lambda: self.places.waiting == waiting + 1)
+        await until(lambda: self.slots.waiting == waiting + 1)
         return task
 
 
@@ -112,7 +112,7 @@ async def test_a_port_without_a_second_one_goes_back(bench: Bench, monkeypatch: 
     """Whatever the system said of the second."""
     opened: list[Port | None] = []
 
-    def fail_second(ports: Ports, whom: Whom) -> Port | None:
+    def fail_second(ports: Ports, whom: PeerKey) -> Port | None:
         opened.append(open_one(ports, whom) if not opened else None)
         if len(opened) == 2:
             raise OSError(errno.EIO, "a fault of the machine")
@@ -142,7 +142,7 @@ async def test_what_another_process_frees_is_had_in_turn(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, wait_s: float
 ) -> None:
     """Not by whoever looks first: one that has just come, or one whose time is up."""
-    monkeypatch.setattr(places_module, "RETRY_S", LONG_S)
+    monkeypatch.setattr(session_slots, "RETRY_S", LONG_S)
     theirs = [bench.elsewhere.open(OTHER) for _ in range(2)]
     first = await bench.waits(ONE)
     second = asyncio.create_task(bench.two(THIRD, wait_s))
@@ -179,7 +179,7 @@ async def test_a_question_comes_behind_those_that_wait(
         return await release(*args)  # type: ignore[arg-type]
 
     offer = await hands.asked(7)
-    places = agent(edge).questions.sessions.places
+    places = agent(edge).questions.sessions.slots
     with HandSender(machines.net, "127.0.0.5") as first, HandSender(machines.net, "127.0.0.6") as second:
         first.ask(8)
         await until(lambda: places.waiting == 1)
@@ -205,7 +205,7 @@ async def test_a_queue_is_not_reserved_while_ports_are_waited_for(
     other = Ports(THERE, CastSettings(receiver_ports=numbers).receiver_range, 1.0)
     theirs = [other.open() for _ in range(2)]
     hands.ask()
-    await until(lambda: agent(edge).questions.sessions.places.waiting == 1)
+    await until(lambda: agent(edge).questions.sessions.slots.waiting == 1)
     assert not await is_reserved(edge, queue)
     for port in theirs:
         assert port is not None
@@ -219,7 +219,7 @@ async def test_keys_that_no_queue_has_wait_for_no_ports(machines: Machines, hand
     await keyed(edge)
     await keyed(edge, "other", key=8)
     offer = await hands.asked(7)
-    waits = agent(edge).questions.sessions.places
+    waits = agent(edge).questions.sessions.slots
     with HandSender(machines.net, "127.0.0.5") as other:
         other.ask(8)
         await until(lambda: waits.waiting == 1)

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from protos.rqp_cast import Quality, Result, encode_accept_receiver
-from services.rqp.cast.ports import places
-from services.rqp.cast.ports.ports import Whom
+from services.rqp.cast.ports import session_slots
+from services.rqp.cast.ports.ports import PeerKey
 from services.rqp.cast.receiving import questions
 from services.store.catalogue import numbers
 from tests.live import until
@@ -112,7 +112,7 @@ async def test_all_ports_are_used_up(machines: Machines, hands: HandSender) -> N
     hands.ask()  # now they rest
     await until(lambda: unanswered(edge, "ports_used_up") == 2)
     ports = agent(edge).questions.sessions.ports
-    await until(lambda: ports.has(2, Whom(HERE, 7)))
+    await until(lambda: ports.has(2, PeerKey(HERE, 7)))
     assert (await hands.asked()).key == 7
 
 
@@ -185,7 +185,7 @@ async def test_a_port_takes_one_connection(machines: Machines, hands: HandSender
     await hands.approve(offer)
     first = await hands.connect(offer.data_port)
     await asyncio.get_running_loop().sock_sendall(first, b"\x7f")
-    await until(lambda: any(session.buffered for session in agent(edge).questions.sessions.under_way))
+    await until(lambda: any(session.buffered for session in agent(edge).questions.sessions.active))
     with pytest.raises(ConnectionRefusedError):
         await hands.connect(offer.data_port)
     first.close()
@@ -213,7 +213,7 @@ async def test_a_question_waits_for_a_place(machines: Machines, hands: HandSende
     offer = await hands.asked(0)
     for key in (1, 2):
         hands.ask(key)
-        await until(lambda key=key: agent(edge).questions.sessions.places.waiting == key)
+        await until(lambda key=key: agent(edge).questions.sessions.slots.waiting == key)
     for key in (1, 2):
         await hands.say(offer.accept_port, b"")
         offer = await hands.answer()
@@ -229,7 +229,7 @@ async def test_a_question_waits_for_ports(machines: Machines, hands: HandSender)
     offer = await hands.asked()
     with HandSender(machines.net, "127.0.0.5") as other:
         other.ask(8)
-        await until(lambda: agent(edge).questions.sessions.places.waiting == 1)
+        await until(lambda: agent(edge).questions.sessions.slots.waiting == 1)
         await hands.say(offer.accept_port, b"")
         assert (await other.answer()).key == 8
 
@@ -238,11 +238,11 @@ async def test_so_many_questions_wait_for_a_place(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.2: of one address, and of all; they keep nobody from being asked who has room."""
-    monkeypatch.setattr(places, "MAX_WAITING_OF_ADDRESS", 2)
-    monkeypatch.setattr(places, "MAX_WAITING", 3)
+    monkeypatch.setattr(session_slots, "MAX_WAITING_OF_ADDRESS", 2)
+    monkeypatch.setattr(session_slots, "MAX_WAITING", 3)
     monkeypatch.setattr(questions, "MAX_JUDGED", 1)
     edge = await machines.receiver(max_sessions_per_address=1, t_wait1_s=60.0)
-    found = agent(edge).questions.sessions.places
+    found = agent(edge).questions.sessions.slots
     for key in range(8):
         await keyed(edge, f"queue {key}", key=key)
     await hands.asked(0)

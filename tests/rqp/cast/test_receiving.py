@@ -334,10 +334,10 @@ async def test_sessions_end_before_the_edge_does(machines: Machines, hands: Hand
     offer = await hands.asked()
     draining = asyncio.create_task(edge.service.stop_taking())
     await asyncio.sleep(0)
-    assert len(agent(edge).questions.sessions.under_way) == 1
+    assert len(agent(edge).questions.sessions.active) == 1
     await hands.approve(offer)
     await hands.data(offer, b"hello")
     assert (await hands.end()).result is Result.SUCCESS
     await draining
     assert await edge.bodies(queue) == [b"hello"]
-    assert agent(edge).questions.sessions.under_way == []
+    assert agent(edge).questions.sessions.active == []

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from services.rqp.cast.receiving.claim_connections import ClaimConnections
 from services.rqp.cast.receiving.insertion import Reservation
-from services.rqp.cast.receiving.lanes import Lanes
 from services.store.pipeline.claims import Asked, Claims
 from tests.live import until
 from tests.rqp.cast.hands import HandSender
@@ -55,7 +55,7 @@ async def test_what_is_freed_while_it_is_renewed_is_not_renewed_again(
 ) -> None:
     edge = await machines.receiver()
     queue = await keyed(edge)
-    lanes = Lanes(edge.service)
+    lanes = ClaimConnections(edge.service)
     reservation = Reservation(lanes, queue, "ours", TTL_S, "127.0.0.1")
     await reservation.make(Asked("127.0.0.1", 0, "ours"))
     held = Held(monkeypatch)

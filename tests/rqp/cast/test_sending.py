@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from protos.rqp_cast import Quality, Result
-from services.rqp.cast.sending.stock import WANTED
+from services.rqp.cast.sending.prefetch_buffer import WANTED
 from services.store.model import records
 from tests.live import PATIENCE_S, until
 from tests.rqp.cast.hands import HandReceiver

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.rqp.mca.line import Line
+from services.rqp.mca.leased_messages import LeasedMessages
 from services.store import Delivery, QueueSpec
 from services.store.model import records
 from services.store.model.queues import Queue
@@ -21,7 +21,7 @@ REMOTE = Remote.model_validate({"protocol": "rqp-mca", "queueId": 7})
 
 @pytest.fixture(autouse=True)
 def looked_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.rqp.mca.feed.EXPIRY_S", 0.05)
+    monkeypatch.setattr("services.rqp.mca.prefetch.EXPIRY_S", 0.05)
 
 
 async def test_what_nobody_takes_expires(server: Server, start: Start) -> None:
@@ -71,7 +71,7 @@ def delivery(at_ms: int, *bodies: bytes, **attributes: bool) -> Delivery:
 
 def test_the_oldest_are_taken_out_from_a_place_on() -> None:
     """Also out of the middle of what one take gave; what stays keeps its order, its octets and its kinds."""
-    line = Line(REMOTE)
+    line = LeasedMessages(REMOTE)
     line.append(delivery(1000, b"a", b"bb", b"ccc"))
     line.append(delivery(1000, b"dddd", certain=False))
     line.append(delivery(2000, b"e"))

@@ -124,7 +124,7 @@ async def test_a_look_up_without_an_answer_is_told_and_waited_for(
     server: Server, start: Start, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once for each name: those that hang would use up what the system has for look-ups."""
-    monkeypatch.setattr("services.rqp.names.SLOW_S", 0.05)
+    monkeypatch.setattr("services.rqp.name_resolver.SLOW_S", 0.05)
     dns = Hanging(**{"hangs.example": ["127.0.0.1"]})
     peers = {"late": {"addresses": [f"hangs.example:{peer.port}"]}}
     edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.01)

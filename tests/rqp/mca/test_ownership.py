@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from protos.rqp_mca import QueueConfirm
-from services.rqp.mca import feed
-from services.rqp.mca.feed import Feed
+from services.rqp.mca import prefetch
+from services.rqp.mca.prefetch import Prefetch
 from services.store import Queue
 from services.store.pipeline.async_client import Asker
 from services.store.pipeline.claims import Claims
@@ -90,7 +90,7 @@ async def test_what_the_one_before_had_taken_is_sent_first(
         "outbox": outbox,
         "store": store,
     }
-    bodies = [b"%03d" % number for number in range(2 * feed.LEAST_AHEAD)]
+    bodies = [b"%03d" % number for number in range(2 * prefetch.LEAST_AHEAD)]
     edge = await start(server, mca=PATIENT, outbox=outbox, store=store)
     async with EdgeProgram(server.url, tmp_path, settings) as doomed:
         await edge.service.stop_taking()  # only the program is left to own it
@@ -116,18 +116,18 @@ async def test_no_more_is_taken_ahead_than_its_octets_allow(
     server: Server, start: Start, peer: McaPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/rqp.md: 4 MiB, here less: however few messages that are."""
-    monkeypatch.setattr(feed, "MAX_BYTES", 64 << 10)
+    monkeypatch.setattr(prefetch, "MAX_BYTES", 64 << 10)
     held: list[int] = []
-    take = Feed.take
+    take = Prefetch.take
 
-    async def noting(self: Feed, want: int) -> Any:
+    async def noting(self: Prefetch, want: int) -> Any:
         held.append(self.line.bytes)
         return await take(self, want)
 
-    monkeypatch.setattr(Feed, "take", noting)
+    monkeypatch.setattr(Prefetch, "take", noting)
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT})
     queue = await edge.remote("away")
-    bodies = [b"%03d" % number + bytes(16 << 10) for number in range(2 * feed.LEAST_AHEAD)]
+    bodies = [b"%03d" % number + bytes(16 << 10) for number in range(2 * prefetch.LEAST_AHEAD)]
     await edge.put(queue, *bodies)
     call = await peer.reserved()
     for body in bodies:

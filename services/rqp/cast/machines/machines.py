@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from protos.rqp_cast import REQUEST_PORT, Host, is_address, parse_rqprc
 from services.kit.config import SettingsError
-from services.rqp.cast.machines.many import address_of_many
-from services.rqp.cast.settings import CastPeer, CastSettings, Manners
-from services.rqp.jobs import end, job
+from services.rqp.cast.machines.broadcast_addresses import address_of_many
+from services.rqp.cast.settings import CastPeer, CastSettings, PeerOptions
+from services.rqp.jobs import start_job, stop_job
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
 from services.store.model import PeerSpec
@@ -29,7 +29,7 @@ class Machines:
         self._settings = settings
         self._metrics = service.metrics
         self._file = RqprcFile(settings.rqprc, REQUEST_PORT) if settings.rqprc is not None else None
-        self._names = service.names
+        self._names = service.resolver
         self._registered = service.registered
         self._look_s = service.settings.lookup_s
         self._groups: dict[str, CastPeer] = {}
@@ -43,10 +43,10 @@ class Machines:
     def start(self) -> None:
         """Names are looked up now and then: who they are must be known before they ask or answer."""
         self._registered.on_change.append(self._regroup)
-        self._task = job(self._keep_looking, "rqp cast names", self._metrics)
+        self._task = start_job(self._keep_looking, "rqp cast names", self._metrics)
 
     async def close(self) -> None:
-        await end(self._task)
+        await stop_job(self._task)
 
     def to_ask(self, peers: Iterable[str] = ()) -> list[Host]:
         """The machines of these groups; without any, all that there are, the file's included."""
@@ -77,7 +77,7 @@ class Machines:
         """Whether it is one of the addresses of any machine (1.1)."""
         return any(address in self.known(host) for host in self._all())
 
-    def manners(self, address: str) -> Manners:
+    def manners(self, address: str) -> PeerOptions:
         """How messages are exchanged with whoever has this address."""
         for name, hosts in self._hosts.items():
             if any(address in self.known(host) for host in hosts):
@@ -86,7 +86,7 @@ class Machines:
 
     def _all(self) -> Iterator[Host]:
         if self._file is not None:
-            self._file.look()  # costs some microseconds: it is never older than the question
+            self._file.reload()  # costs some microseconds: it is never older than the question
             yield from self._file.hosts
         for hosts in self._hosts.values():
             yield from hosts

@@ -22,14 +22,14 @@ MAX_RESTS = 1024  # of all ports; each costs a descriptor
 NOT_NOW = EXHAUSTED | {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}
 
 
-class Whom(NamedTuple):
+class PeerKey(NamedTuple):
     """Whose messages come to a port: those of a peer for a key."""
 
     peer: str
     key: int
 
 
-ANYBODY = Whom("", 0)  # not known yet: see `Port.assign`
+ANY_PEER = PeerKey("", 0)  # not known yet: see `Port.assign`
 
 
 class Port:
@@ -38,7 +38,7 @@ class Port:
     __slots__ = ("_is_listening", "_ports", "mark", "number", "sock", "whom")
 
     def __init__(
-        self, ports: Ports, number: int, whom: Whom, sock: socket.socket, mark: socket.socket
+        self, ports: Ports, number: int, whom: PeerKey, sock: socket.socket, mark: socket.socket
     ) -> None:
         self._ports = ports
         self.number = number
@@ -47,7 +47,7 @@ class Port:
         self.mark = mark
         self._is_listening = True
 
-    def assign(self, whom: Whom) -> bool:
+    def assign(self, whom: PeerKey) -> bool:
         """It is known now whose messages come. False if it rests for this one; then it stays as it was."""
         return whom == self.whom or self._ports.assign(self, whom)
 
@@ -69,12 +69,12 @@ class Ports:
         self._host = host
         self._rest_s = rest_s
         self._idle = dict.fromkeys(numbers)  # not open here; the one that was used longest ago first
-        self._resting: dict[int, dict[Whom, Port]] = {}
+        self._resting: dict[int, dict[PeerKey, Port]] = {}
         self._timers: dict[Port, asyncio.TimerHandle] = {}
         self._waiting: deque[asyncio.Future[None]] = deque()
         self.on_free: Callable[[], None] = lambda: None  # told each time that one may be had again
 
-    def has(self, count: int, whom: Whom = ANYBODY) -> bool:
+    def has(self, count: int, whom: PeerKey = ANY_PEER) -> bool:
         """Whether so many are neither open nor at rest for this one, as far as this process knows."""
         for number in self._idle:
             count -= not self._rests(number, whom)
@@ -82,7 +82,7 @@ class Ports:
                 return True
         return False
 
-    def open(self, whom: Whom = ANYBODY) -> Port | None:
+    def open(self, whom: PeerKey = ANY_PEER) -> Port | None:
         """A port that listens; None while all of the range are open, rest for this one, or cannot be had."""
         if len(self._timers) >= MAX_RESTS:
             return None
@@ -94,7 +94,7 @@ class Ports:
             self._idle[number] = None  # others come first the next time
         return None
 
-    def assign(self, port: Port, whom: Whom) -> bool:
+    def assign(self, port: Port, whom: PeerKey) -> bool:
         if self._rests(port.number, whom) or (mark := self._marked(port.number, whom)) is None:
             return False
         port.mark.close()
@@ -102,7 +102,7 @@ class Ports:
         return True
 
     async def opened(
-        self, retry_s: float, whom: Whom = ANYBODY, on_wait: Callable[[], None] = lambda: None
+        self, retry_s: float, whom: PeerKey = ANY_PEER, on_wait: Callable[[], None] = lambda: None
     ) -> Port:
         """As `open`, once there is one; ports that other processes have are tried again after `retry_s`.
 
@@ -157,15 +157,15 @@ class Ports:
                 count -= 1
         self.on_free()
 
-    def _rests(self, number: int, whom: Whom) -> bool:
+    def _rests(self, number: int, whom: PeerKey) -> bool:
         return whom in self._resting.get(number, ())
 
-    def _candidates(self, whom: Whom) -> Iterable[int]:
+    def _candidates(self, whom: PeerKey) -> Iterable[int]:
         """Those that rest for nobody first: what is late at another one is closed, but it disturbs."""
         found = [number for number in self._idle if not self._rests(number, whom)]
         return sorted(found, key=lambda number: bool(self._resting.get(number)))
 
-    def _opened(self, number: int, whom: Whom) -> Port | None:
+    def _opened(self, number: int, whom: PeerKey) -> Port | None:
         if (mark := self._marked(number, whom)) is None:
             return None
         try:
@@ -176,7 +176,7 @@ class Ports:
                 return None
             raise
 
-    def _marked(self, number: int, whom: Whom) -> socket.socket | None:
+    def _marked(self, number: int, whom: PeerKey) -> socket.socket | None:
         """None if it rests for this one, in another process of this machine."""
         try:
             return _mark(f"penstock cast {self._host} {number} {whom.peer} {whom.key}")

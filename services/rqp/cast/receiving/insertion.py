@@ -8,10 +8,10 @@ import logging
 
 from protos.rqp_cast import BuryReceived, Insert, Insertion, encode_record, fingerprint, identity
 from services.rqp.cast.counts import Counts
-from services.rqp.cast.hops import hop_of
 from services.rqp.cast.machines.machines import PROTOCOL
-from services.rqp.cast.receiving.lanes import Lanes
+from services.rqp.cast.receiving.claim_connections import ClaimConnections
 from services.rqp.cast.settings import CastSettings
+from services.rqp.cast.trace_propagation import hop_of
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Client, Pipe, Queue, Source, StoreError
 from services.store.model import (
@@ -44,7 +44,7 @@ _REFUSED_AS: dict[type[StoreError], Insertion] = {
 class Reservation:
     """A queue that is reserved for one session: renewed by itself, until `free`."""
 
-    def __init__(self, lanes: Lanes, queue: Queue, holder: str, ttl_s: float, asker: str) -> None:
+    def __init__(self, lanes: ClaimConnections, queue: Queue, holder: str, ttl_s: float, asker: str) -> None:
         self.queue = queue
         self._asker = asker
         self._lane = lanes.of(queue)  # one for all: nothing that was asked before comes behind the end
@@ -116,7 +116,7 @@ class Inserter:
 
     def __init__(self, service: RqpService, settings: CastSettings, counts: Counts) -> None:
         self._service = service
-        self._lanes = Lanes(service)
+        self._lanes = ClaimConnections(service)
         self._reservation_s = settings.reservation_s
         self._doubtful: set[str] = set()  # ids of queues that refused a message lately
         self._number = 0

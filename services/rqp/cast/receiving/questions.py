@@ -14,7 +14,7 @@ from protos.types import PeerError
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import Machines
 from services.rqp.cast.ports.datagrams import bound, received
-from services.rqp.cast.receiving.limits import Allowance
+from services.rqp.cast.receiving.rate_limit import RateLimit
 from services.rqp.cast.receiving.sessions import Sessions
 from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
@@ -45,7 +45,7 @@ class Questions:
         self._machines = machines
         self._counts = counts
         self.sessions = Sessions(service, settings, machines, counts)
-        self._allowance = Allowance(settings.questions_per_second)
+        self._allowance = RateLimit(settings.questions_per_second)
         self._late_s = settings.t_wait1_s
         self._sock = bound(settings.host, settings.request_port, shared)
         self._stamps = Stamps()
@@ -97,7 +97,7 @@ class Questions:
 
     def _came(self, data: bytes, source: str, age_s: float) -> None:
         loop_s = asyncio.get_running_loop().time()
-        if len(self._judged) - self.sessions.places.waiting >= MAX_JUDGED or not self._allowance.take(
+        if len(self._judged) - self.sessions.slots.waiting >= MAX_JUDGED or not self._allowance.take(
             source, loop_s
         ):
             self._counts.unanswered(TOO_MANY_QUESTIONS)

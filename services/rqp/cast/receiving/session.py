@@ -29,11 +29,11 @@ from protos.rqp_cast import (
 )
 from protos.types import PeerError
 from services.rqp.cast.counts import Counts
-from services.rqp.cast.ports import wires
-from services.rqp.cast.ports.mistaken import NamingReader
+from services.rqp.cast.ports import connections
 from services.rqp.cast.ports.ports import Port
+from services.rqp.cast.ports.wrong_protocol import DiagnosingReader
 from services.rqp.cast.receiving.insertion import Inserter, Reservation
-from services.rqp.cast.settings import CastSettings, Manners
+from services.rqp.cast.settings import CastSettings, PeerOptions
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ UNREAD = ("message_too_large", "timed_out")  # how messages are damaged before a
 READ_OUT_BYTES = 16 << 20  # of what still comes of them; the largest message of ours
 
 
-class Over(Exception):
+class SessionEnded(Exception):
     """The machine has ended the session, with these actions."""
 
     def __init__(self, actions: list[ReceiverAction]) -> None:
@@ -57,7 +57,7 @@ class Session:
     def __init__(
         self,
         settings: CastSettings,
-        manners: Manners,
+        manners: PeerOptions,
         inserter: Inserter,
         counts: Counts,
         reserved: Reservation,
@@ -107,33 +107,33 @@ class Session:
         try:
             await self._step(self._offer())
             await self._step(self._be_chosen())
-            self._open = await self._step(wires.accepted(self._data_port, self.source, self._stranger))
-            received = wires.received_first
+            self._open = await self._step(connections.accepted(self._data_port, self.source, self._stranger))
+            received = connections.received_first
             while True:
-                data, received = await self._step(received(self._open)), wires.received
+                data, received = await self._step(received(self._open)), connections.received
                 if not data:
-                    raise Over(self._lost("data_lost"))
+                    raise SessionEnded(self._lost("data_lost"))
                 if actions := self._machine.receive(data, self._now()):
                     return actions
-        except Over as over:
+        except SessionEnded as over:
             return over.actions
 
     async def _step(self, work: Awaitable[T]) -> T:
-        """Raises Over where the time is up, the connection breaks, or brings what is no message."""
+        """Raises SessionEnded where the time is up, the connection breaks, or brings what is no message."""
         deadline = self._machine.deadline()
         try:
             async with asyncio.timeout_at(deadline) as waiting:
                 return await work
         except TimeoutError as error:  # of the session, or the kernel's own
             if not waiting.expired() or deadline is None:
-                raise Over(self._lost("connection_lost")) from error
+                raise SessionEnded(self._lost("connection_lost")) from error
             self._end = f"timed_out_{self._machine.state.value}"
-            raise Over(self._machine.on_time(max(self._now(), deadline))) from error
+            raise SessionEnded(self._machine.on_time(max(self._now(), deadline))) from error
         except PeerError as error:
             self._counts.fault(error.reason, self.source, error.detail)
-            raise Over(self._lost("fault")) from error
+            raise SessionEnded(self._lost("fault")) from error
         except OSError as error:
-            raise Over(self._lost("connection_lost")) from error
+            raise SessionEnded(self._lost("connection_lost")) from error
 
     def _lost(self, end: str) -> list[ReceiverAction]:
         self._end = end
@@ -149,19 +149,19 @@ class Session:
             return encode_accept_sender(AcceptSenderMsg(self._address(ours), *ports))
 
         port, timeout_s = settings.findreceiver_port, settings.connect_timeout_s
-        await wires.say(settings.host, self.source, port, timeout_s, message)
+        await connections.say(settings.host, self.source, port, timeout_s, message)
 
     async def _be_chosen(self) -> None:
         """ACCEPT_RECEIVER_MSG (3.3)."""
-        with await wires.accepted(self._accept_port, self.source, self._stranger) as sock:
-            reader = NamingReader(accept_receiver_reader(self._manners.omit_address))
+        with await connections.accepted(self._accept_port, self.source, self._stranger) as sock:
+            reader = DiagnosingReader(accept_receiver_reader(self._manners.omit_address))
             try:
-                message = await wires.message_of(sock, reader)
-            except wires.NothingSaid:  # another one was chosen
-                raise Over(self._lost("declined")) from None
+                message = await connections.message_of(sock, reader)
+            except connections.EmptyConnection:  # another one was chosen
+                raise SessionEnded(self._lost("declined")) from None
             self._counts.excess.inc(reader.excess)
         if late := self._machine.approved(message, self._now()):
-            raise Over(late)
+            raise SessionEnded(late)
 
     # what the machine says
 
@@ -210,7 +210,7 @@ class Session:
         port, timeout_s = confirm.endtransmission_port, settings.connect_timeout_s
         try:
             async with asyncio.timeout(settings.connect_timeout_s):
-                await wires.say(settings.host, self.source, port, timeout_s, message)
+                await connections.say(settings.host, self.source, port, timeout_s, message)
         except OSError as error:
             self._counts.unconfirmed.inc()
             fields = {"action": "cast_unconfirmed", "peer": self.source, "id": confirm.id}
@@ -225,7 +225,7 @@ class Session:
         with contextlib.suppress(OSError):
             async with asyncio.timeout(self._settings.connect_timeout_s):
                 while self._machine.excess - before < READ_OUT_BYTES:
-                    if not (data := await wires.received(sock)):
+                    if not (data := await connections.received(sock)):
                         return
                     self._machine.receive(data, self._now())
 

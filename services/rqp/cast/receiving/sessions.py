@@ -11,11 +11,11 @@ from protos.rqp_cast import Unanswered
 from services.kit.net import Denials
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import PROTOCOL, Machines
-from services.rqp.cast.ports.places import TOO_MANY_SESSIONS, Places
-from services.rqp.cast.ports.ports import Port, Ports, Whom
+from services.rqp.cast.ports.ports import PeerKey, Port, Ports
+from services.rqp.cast.ports.session_slots import TOO_MANY_SESSIONS, SessionSlots
 from services.rqp.cast.receiving.insertion import Inserter, Reservation
 from services.rqp.cast.receiving.session import Session
-from services.rqp.cast.settings import CastSettings, Manners
+from services.rqp.cast.settings import CastSettings, PeerOptions
 from services.rqp.service import RqpService
 from services.store import Client, Queue, StoreError
 from services.store.model import QueueReserved, QueueServed, QueueUnknown, now
@@ -45,7 +45,7 @@ class Sessions:
         self._counts = counts
         self._store = service.store
         self.ports = Ports(settings.host, settings.receiver_range, settings.port_rest_s)
-        self.places = Places(settings.max_sessions_per_address, self.ports)
+        self.slots = SessionSlots(settings.max_sessions_per_address, self.ports)
         self._denials = Denials(service.metrics)
         self._inserter = Inserter(service, settings, counts)
         self._sessions: dict[asyncio.Task[None], Session] = {}
@@ -56,7 +56,7 @@ class Sessions:
         return list(self._sessions)
 
     @property
-    def under_way(self) -> list[Session]:
+    def active(self) -> list[Session]:
         return list(self._sessions.values())
 
     async def close(self) -> None:
@@ -78,18 +78,18 @@ class Sessions:
             return Unanswered.RESERVED.value
         if queue is None and self._store.catalogue.numbers.lacks(PROTOCOL, key):
             return Unanswered.UNKNOWN_KEY.value
-        return self.places.refusal(Whom(source, key))
+        return self.slots.refusal(PeerKey(source, key))
 
     async def begin(self, key: int, source: str, came: float) -> str | None:
         """None if a session has begun, else why not. Once for each question; it came then, by `clock.now`."""
-        if not await self.places.take(source, self._until(came)):
+        if not await self.slots.take(source, self._until(came)):
             return TOO_MANY_SESSIONS
         unanswered: Unanswered | None = Unanswered.UNAVAILABLE
         try:
             unanswered = await self._begin(key, source, came)
         finally:
             if unanswered is not None:
-                self.places.leave(source)
+                self.slots.leave(source)
         return None if unanswered is None else unanswered.value
 
     def _until(self, came: float) -> float:
@@ -107,7 +107,7 @@ class Sessions:
                 return queue
             if not await self._is_free_soon(queue, source, came):
                 return Unanswered.RESERVED
-            ports = await self.places.ports(Whom(source, key), self._until(came))
+            ports = await self.slots.ports(PeerKey(source, key), self._until(came))
             if ports is None:
                 return Unanswered.PORTS_USED_UP
             if queue.qid not in self._busy:
@@ -195,9 +195,9 @@ class Sessions:
             log.exception("a session failed", extra={"action": "cast_session_failed", "peer": session.source})
             self._service.metrics.local_errors.inc()
         finally:
-            self.places.leave(session.source)
+            self.slots.leave(session.source)
 
-    def _manners(self, queue: Queue, source: str) -> Manners:
+    def _manners(self, queue: Queue, source: str) -> PeerOptions:
         """The group's; a queue may say for itself that a duplicate is well received (5.4)."""
         manners = self._machines.manners(source)
         if queue.spec.bindings.rqp_cast.duplicate_result == "success":

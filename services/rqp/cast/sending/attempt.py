@@ -35,15 +35,15 @@ from protos.rqp_cast import (
 )
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import Machines
-from services.rqp.cast.ports import wires
-from services.rqp.cast.ports.ports import ANYBODY, Port, Ports, Whom
-from services.rqp.cast.sending.asker import Asked, Asker
+from services.rqp.cast.ports import connections
+from services.rqp.cast.ports.ports import ANY_PEER, PeerKey, Port, Ports
 from services.rqp.cast.sending.confirmations import Confirmations
 from services.rqp.cast.sending.findreceiver import FindReceiver
+from services.rqp.cast.sending.question_sender import AskedAddresses, QuestionSender
 from services.rqp.cast.settings import CastSettings
 from services.store.model import now
 
-Fate = Remove | PutBack | MoveToEnd | Bury | Hold
+Outcome = Remove | PutBack | MoveToEnd | Bury | Hold
 FATES = (Remove, PutBack, MoveToEnd, Bury, Hold)
 PORTS_AGAIN_S = 1.0
 # octets have left
@@ -51,19 +51,19 @@ _OUT = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION, SenderState.BROK
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class SendingContext:
     """What all attempts of a process work with."""
 
     settings: CastSettings
     machines: Machines
     counts: Counts
-    asker: Asker
+    asker: QuestionSender
     findreceiver: FindReceiver
     ports: Ports  # endtransmission_ports
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Transmission:
     """What is sent: `record` is `u32 message_size, data`; `address` is of the agent that gave the id."""
 
     outgoing: Outgoing
@@ -78,9 +78,9 @@ class Attempt:
 
     def __init__(
         self,
-        means: Means,
+        means: SendingContext,
         machine: Sender,
-        load: Load,
+        load: Transmission,
         keep: Callable[[Kept], Awaitable[bool]],
         on_wait: Callable[[], None],
     ) -> None:
@@ -93,12 +93,12 @@ class Attempt:
         self._on_wait = on_wait
         self.receiver = ""  # the address of the one whose answer was taken; "" while there is none
         self._inbox: asyncio.Queue[list[SenderAction]] = asyncio.Queue()
-        self._asked: Asked = set()
+        self._asked: AskedAddresses = set()
         self._port: Port | None = None
         self._is_told = False  # the port: an ACCEPT_RECEIVER_MSG may have arrived
         self._confirmations: Confirmations | None = None
         self._sending: asyncio.Task[None] | None = None
-        self._fate: Fate | None = None
+        self._fate: Outcome | None = None
         self._fault: Exception | None = None  # of ours, while the message was being sent
 
     @property
@@ -106,7 +106,7 @@ class Attempt:
         """Octets of the message have left, so that its end may still be learnt."""
         return self._machine.state in _OUT and self._fate is None
 
-    async def run(self) -> Fate:
+    async def run(self) -> Outcome:
         """What is to be done with the message."""
         if self._load.outgoing.is_certain:
             # Before the question: an answer must not find all ports used up. Nobody is heard on it before 3.3.
@@ -137,7 +137,7 @@ class Attempt:
     def _timed_out(self, deadline: float | None) -> list[SenderAction]:
         """What has happened before is told before, also where it still waits to be read (4.2)."""
         if self._confirmations is not None:
-            self._confirmations.look()
+            self._confirmations.read_pending()
         with contextlib.suppress(asyncio.QueueEmpty):
             return self._inbox.get_nowait()
         return self._machine.on_time(max(now(), deadline or 0.0))
@@ -192,7 +192,7 @@ class Attempt:
         self._listen(offer)
         try:
             async with asyncio.timeout(_left(deadline)):
-                await wires.say(
+                await connections.say(
                     settings.host,
                     offer.source,
                     offer.accept_port,
@@ -214,10 +214,10 @@ class Attempt:
         message = AcceptReceiverMsg(self._address(offer, ours), port, outgoing.id, outgoing.quality)
         return encode_accept_receiver(message)
 
-    def _whom(self) -> Whom:
+    def _whom(self) -> PeerKey:
         """Who will confirm it, where that is known (4.2)."""
         receiver = self._load.outgoing.kept.receiver
-        return ANYBODY if receiver is None else _confirming(receiver)
+        return ANY_PEER if receiver is None else _confirming(receiver)
 
     def _has_port_for(self, source: str) -> bool:
         """Ours, or another one if ours rests for this receiver (1.2). Also if none is needed."""
@@ -248,14 +248,14 @@ class Attempt:
         settings = self._settings
         try:
             place = (offer.source, offer.data_port)
-            sock = await wires.connected_patiently(settings.host, *place, settings.connect_timeout_s)
+            sock = await connections.connected_patiently(settings.host, *place, settings.connect_timeout_s)
             with sock:
                 self._post(self._machine.begun(now()))
                 if self._machine.state is not SenderState.SENDING:  # it was over, now or before
                     return
                 address = self._address(offer, sock.getsockname()[0])
                 data = encode_data(DataMsg(address, self._load.key, self._load.record))
-                await wires.sent(sock, data, lambda: self._post(self._machine.sent(now())))
+                await connections.sent(sock, data, lambda: self._post(self._machine.sent(now())))
         except OSError:
             self._post(self._machine.failed(now()))
         except Exception as fault:  # noqa: BLE001 - `run` raises it
@@ -280,9 +280,9 @@ class Attempt:
             self._port = None
 
 
-def _confirming(receiver: str) -> Whom:
+def _confirming(receiver: str) -> PeerKey:
     """A confirmation names no key."""
-    return Whom(receiver, 0)
+    return PeerKey(receiver, 0)
 
 
 def _left(deadline: float | None) -> float | None:

@@ -14,8 +14,8 @@ from protos.rqp_cast import EndTransmissionMsg, Unheard, end_transmission_reader
 from protos.types import PeerError
 from services.kit.net import BATCH, EXHAUSTED, REST_S
 from services.rqp.cast.counts import Counts
-from services.rqp.cast.ports.mistaken import NamingReader
 from services.rqp.cast.ports.ports import Port
+from services.rqp.cast.ports.wrong_protocol import DiagnosingReader
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Confirmations:
         self._omit_address = omit_address
         self._counts = counts
         self._ended = ended
-        self._readers: dict[socket.socket, NamingReader[EndTransmissionMsg]] = {}
+        self._readers: dict[socket.socket, DiagnosingReader[EndTransmissionMsg]] = {}
         self._rest: asyncio.TimerHandle | None = None  # the system has nothing left for one more connection
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class Confirmations:
         for sock in list(self._readers):
             self._drop(sock)
 
-    def look(self) -> None:
+    def read_pending(self) -> None:
         """Reads what has come by now, as far as the system has room for it."""
         self._accept()
         for sock in list(self._readers):
@@ -87,7 +87,7 @@ class Confirmations:
             self._counts.fault("no_message")
             self._drop(next(iter(self._readers)))
         sock.setblocking(False)
-        self._readers[sock] = NamingReader(end_transmission_reader(self._omit_address))
+        self._readers[sock] = DiagnosingReader(end_transmission_reader(self._omit_address))
         self._loop.add_reader(sock, self._read, sock)
         self._read(sock)
 

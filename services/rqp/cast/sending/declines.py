@@ -7,7 +7,7 @@ import contextlib
 
 from protos.rqp_cast import Offer
 from services.rqp.cast.machines.machines import Machines
-from services.rqp.cast.ports import wires
+from services.rqp.cast.ports import connections
 from services.rqp.cast.settings import CastSettings
 
 MAX_DECLINED = 64  # at once; whoever gave one more waits for T_WAIT2
@@ -36,4 +36,4 @@ class Declines:
         settings = self._settings
         place = (offer.source, offer.accept_port)
         with contextlib.suppress(OSError):  # nobody waits there any more
-            (await wires.connected(settings.host, *place, settings.connect_timeout_s)).close()
+            (await connections.connected(settings.host, *place, settings.connect_timeout_s)).close()

@@ -16,11 +16,11 @@ from services.kit.metrics import Metrics
 from services.kit.net import Acceptor, listening
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import Machines
-from services.rqp.cast.ports import wires
-from services.rqp.cast.ports.mistaken import NamingReader
+from services.rqp.cast.ports import connections
+from services.rqp.cast.ports.wrong_protocol import DiagnosingReader
 from services.rqp.cast.sending.declines import Declines
 from services.rqp.cast.settings import CastSettings
-from services.rqp.jobs import end, job
+from services.rqp.jobs import start_job, stop_job
 
 log = logging.getLogger(__name__)
 
@@ -56,10 +56,10 @@ class FindReceiver:
 
     def start(self) -> None:
         if not self._try():
-            self._opening = job(self._open, "findreceiver_port", self._metrics)
+            self._opening = start_job(self._open, "findreceiver_port", self._metrics)
 
     async def close(self) -> None:
-        await end(self._opening)
+        await stop_job(self._opening)
         if self._acceptor is not None:
             self._acceptor.close()
             self._acceptor = None
@@ -123,11 +123,11 @@ class FindReceiver:
     async def _read(self, sock: socket.socket, address: str) -> None:
         """One ACCEPT_SENDER_MSG, and whom it is for."""
         manners = self._machines.manners(address)
-        reader = NamingReader(accept_sender_reader(manners.omit_address))
+        reader = DiagnosingReader(accept_sender_reader(manners.omit_address))
         try:
             with sock:
                 async with asyncio.timeout(self._settings.t_wait1_s):
-                    message = await wires.message_of(sock, reader)
+                    message = await connections.message_of(sock, reader)
         except PeerError as error:
             self._counts.fault(error.reason, address, error.detail)
             return

@@ -11,7 +11,7 @@ from services.rqp.mca.receiver import PROTOCOL
 from services.rqp.service import RqpService
 
 NAMED = 3  # peers in one text
-WHY = {
+FAILURE_TEXTS = {
     Failure.NO_RECEIVER: "no peer has queue {}",
     Failure.NOT_RESERVED: "no peer that has queue {} reserves it",
     Failure.DATA_TIMEOUT: "the peer that reserved queue {} does not confirm",
@@ -21,7 +21,7 @@ WHY = {
 }
 
 
-class Troubles:
+class FailureReports:
     """Of one transmission queue. Peers that broke the protocol are told of until they are asked anew."""
 
     def __init__(self, service: RqpService, number: int, condition: Condition) -> None:
@@ -58,4 +58,4 @@ class Troubles:
     def _why(self, failure: Failure, peers: Collection[Peer]) -> str:
         broken = [f"{peer}: {what}" for peer, what in self._broken.items() if peer in peers]
         more = [f"and {len(broken) - NAMED} more"] if len(broken) > NAMED else []
-        return "; ".join((WHY[failure].format(self._number), *broken[:NAMED], *more))
+        return "; ".join((FAILURE_TEXTS[failure].format(self._number), *broken[:NAMED], *more))

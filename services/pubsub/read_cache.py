@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from services.pubsub.catchup import CatchUp
-from services.pubsub.recent import ENTRY_BYTES
+from services.pubsub.recent_entries import ENTRY_BYTES
 from services.store.log import Entry
 
 KEPT_BYTES = 16 << 20  # for all of them together; beyond it some read again what they have not used
@@ -23,7 +23,7 @@ class _Kept:
     round: int  # and in which round
 
 
-class Readings:
+class ReadCache:
     """Of each who is behind at most one reading, or the part of it that there was room for."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 ADDRESSES = 10_000  # remembered at once; whoever was silent longest is forgotten first
 
 
-class Allowance:
+class RateLimit:
     """So many a second for each address, and as many at once."""
 
     def __init__(self, per_second: int) -> None:

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import Protocol
 
-from services.rqp.jobs import end, job
-from services.rqp.mca.line import Line
+from services.rqp.jobs import start_job, stop_job
+from services.rqp.mca.leased_messages import LeasedMessages
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
 from services.store.model import Remote, records
@@ -26,7 +26,7 @@ SWEEPS = 3  # until the dead have surely been swept: processes take turns
 TOO_LARGE = "too_large_for_peers"  # of dead letters: the limit was lowered after they were put in
 
 
-class Machine(Protocol):
+class PrefetchClient(Protocol):
     """Who is fed."""
 
     def put(self, is_certain: bool, count: int) -> None:
@@ -42,11 +42,11 @@ class Machine(Protocol):
         """What was put in at that time of the store's or before, and is not out, goes back."""
 
 
-class Feed:
+class Prefetch:
     """`line` is what is leased and not done."""
 
-    def __init__(self, service: RqpService, queue: Queue, remote: Remote, machine: Machine) -> None:
-        self.line = Line(remote)
+    def __init__(self, service: RqpService, queue: Queue, remote: Remote, machine: PrefetchClient) -> None:
+        self.line = LeasedMessages(remote)
         self._service = service
         self._queue = queue
         self._max_message_bytes = remote.max_message_bytes
@@ -54,8 +54,8 @@ class Feed:
         self._room = asyncio.Event()
         self._source = Source(OURSELVES)
         self._patience_s = 0.0  # for a take that is under way when all is to end
-        self._task = job(self._fill, f"messages of {queue.name!r}", service.metrics)
-        self._expiry = job(self._keep_expiring, f"expiry of {queue.name!r}", service.metrics)
+        self._task = start_job(self._fill, f"messages of {queue.name!r}", service.metrics)
+        self._expiry = start_job(self._keep_expiring, f"expiry of {queue.name!r}", service.metrics)
 
     def has_room(self) -> None:
         """Perhaps: messages are done, or the peer reads."""
@@ -68,8 +68,8 @@ class Feed:
         next owner's first, that one would have what comes later before what comes first.
         """
         self._patience_s = 0.0 if lost else TAKE_S
-        await end(self._expiry)
-        await end(self._task)
+        await stop_job(self._expiry)
+        await stop_job(self._task)
 
     async def _fill(self) -> None:
         wake = self._service.store.wakes(self._queue.domain).event(self._queue)

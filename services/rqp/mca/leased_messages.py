@@ -15,7 +15,7 @@ def kind_of(is_certain: bool) -> MessageType:
     return MessageType.RELIABLE if is_certain else MessageType.UNRELIABLE
 
 
-class Line:
+class LeasedMessages:
     """The machine counts messages, the store leases stretches of them: this holds both together."""
 
     __slots__ = ("_certain", "_deliveries", "_records", "_remote", "bytes")

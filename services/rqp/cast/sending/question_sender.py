@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 from protos.rqp_cast import Host, QuestionMsg, encode_question
 from services.kit.config import SettingsError
+from services.rqp.cast.machines.broadcast_addresses import DISCARD_PORT
 from services.rqp.cast.machines.machines import Machines
-from services.rqp.cast.machines.many import DISCARD_PORT
-from services.rqp.cast.ports.wires import ANY
+from services.rqp.cast.ports.connections import ANY
 from services.rqp.cast.settings import CastSettings
 
 log = logging.getLogger(__name__)
@@ -21,10 +21,10 @@ log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 ANYWHERE = "192.0.2.1"  # stands for the world: no machine has it (RFC 5737)
 
-Asked = set[tuple[str, int]]  # addresses and their request_ports
+AskedAddresses = set[tuple[str, int]]  # addresses and their request_ports
 
 
-class Asker:
+class QuestionSender:
     """Sends what is asked. Names are looked up beside: one that is slow keeps nobody else from being asked."""
 
     def __init__(self, settings: CastSettings, machines: Machines) -> None:
@@ -53,14 +53,14 @@ class Asker:
                 return self._ours(address)
         return LOOPBACK  # without any network there is nobody else to ask
 
-    def ask(self, key: int, peers: Iterable[str], only: str | None) -> Asked:
+    def ask(self, key: int, peers: Iterable[str], only: str | None) -> AskedAddresses:
         """Asks all machines of these groups, or all there are; `only` this receiver if it is among them (3.1).
 
         The answer grows when names are looked up that were not known.
         """
         hosts = self._machines.to_ask(peers)
         bound = [host for host in hosts if only in self._machines.known(host)]
-        asked: Asked = set()
+        asked: AskedAddresses = set()
         for host in bound or hosts:
             known = self._machines.known(host)
             wanted = (only,) if bound and only is not None else known
@@ -75,7 +75,7 @@ class Asker:
         await asyncio.gather(*self._looking, return_exceptions=True)
         self._sock.close()
 
-    def _look_up(self, key: int, host: Host, asked: Asked) -> None:
+    def _look_up(self, key: int, host: Host, asked: AskedAddresses) -> None:
         """What its name means now may be more than what it meant."""
         if host.name in self._machines.known(host):
             return
@@ -83,10 +83,10 @@ class Asker:
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
 
-    async def _ask_found(self, key: int, host: Host, asked: Asked) -> None:
+    async def _ask_found(self, key: int, host: Host, asked: AskedAddresses) -> None:
         self._send(key, await self._machines.addresses(host), host, asked)
 
-    def _send(self, key: int, addresses: Iterable[str], host: Host, asked: Asked) -> None:
+    def _send(self, key: int, addresses: Iterable[str], host: Host, asked: AskedAddresses) -> None:
         for address in addresses:
             place = (address, host.request_port)
             if place not in asked:

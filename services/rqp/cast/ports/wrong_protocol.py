@@ -20,7 +20,7 @@ def check_proxy(first: bytes) -> None:
         raise PeerError(Refusal.PROXY_HEADER.value, proxy_fault(version))
 
 
-class NamingReader(Generic[MessageT]):
+class DiagnosingReader(Generic[MessageT]):
     """Reads the one message of a connection, and raises PeerError that names a PROXY header or TLS in its place.
 
     A message begins with an address, so one may look like a ClientHello: only that is TLS which is no message, or is

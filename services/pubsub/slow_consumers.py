@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable
 
 from services.pubsub.backlogs import Backlogs
-from services.pubsub.catchup import CatchUp, Overtaken
+from services.pubsub.catchup import CatchUp, Overrun
 from services.pubsub.fanout import Fanout
-from services.pubsub.readings import Readings
-from services.pubsub.recent import Recent
+from services.pubsub.read_cache import ReadCache
+from services.pubsub.recent_entries import RecentEntries
 from services.pubsub.render import LongLine
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store import StoreError, StoreUnavailable
@@ -23,14 +23,14 @@ MORE_S = 50e-6  # for each who is behind: those that are stuck cost little, howe
 AGAIN_S = 0.5  # after the log could not be read
 
 
-class Laggards:
+class SlowConsumers:
     """`overtaken` is told of those that the log has been trimmed under, and ends them."""
 
     def __init__(
         self,
         source: Log,
         fanout: Fanout,
-        recent: Recent,
+        recent: RecentEntries,
         backlogs: Backlogs,
         overtaken: Callable[[Subscriber], None],
     ) -> None:
@@ -38,8 +38,8 @@ class Laggards:
         self.on_served: Callable[[Subscriber], None] = lambda _: None  # told after each turn of a subscriber
         self._log = source
         self._fanout = fanout
-        self._recent = recent
-        self.readings = Readings()
+        self._recent_entries = recent
+        self.read_cache = ReadCache()
         self._backlogs = backlogs
         self._long_line = LongLine()
         self._overtaken = overtaken
@@ -75,7 +75,7 @@ class Laggards:
         catch_up = self.behind[subscription] = CatchUp(
             subscription.subscriber, subscription, since, self._backlogs, self._long_line
         )
-        entries, until = self._recent.after(since), self._fanout.place
+        entries, until = self._recent_entries.after(since), self._fanout.place
         if entries is not None and until is not None and catch_up.may_go_on():
             self._step(catch_up, subscription, entries, until)
         self._some.set()
@@ -128,7 +128,7 @@ class Laggards:
                 self._long_line.forget()
                 self._some.clear()
                 await self._some.wait()
-            self.readings.next_round(now())
+            self.read_cache.next_round(now())
             moved = False
             for whose, catch_up in list(self.behind.items()):
                 if await self._serve_safely(catch_up, whose, now()):
@@ -169,7 +169,7 @@ class Laggards:
             entries = await self._log.read(catch_up.place, until)
             if self.behind.get(whose) is not catch_up:
                 return False  # it has gone meanwhile
-            self.readings.keep(catch_up, entries, asyncio.get_running_loop().time())
+            self.read_cache.keep(catch_up, entries, asyncio.get_running_loop().time())
             if not catch_up.may_go_on():
                 return True  # meanwhile another part of the connection has begun a line
         return self._step(catch_up, whose, entries, until)
@@ -178,7 +178,7 @@ class Laggards:
         """Entries that follow its place; None if they have to be read."""
         if catch_up.place >= until:
             return []
-        return self.readings.after(catch_up, now) or self._recent.after(catch_up.place)
+        return self.read_cache.after(catch_up, now) or self._recent_entries.after(catch_up.place)
 
     def _step(
         self, catch_up: CatchUp, whose: Subscriber | Subscription, entries: list[Entry], until: Place
@@ -193,7 +193,7 @@ class Laggards:
     ) -> bool:
         try:
             moved = catch_up.take(entries, until)
-        except Overtaken:
+        except Overrun:
             self._overtaken(catch_up.subscriber)
             return True
         self.delivered += catch_up.delivered
@@ -226,7 +226,7 @@ class Laggards:
         if catch_up is None:
             return False
         catch_up.is_ended = True
-        self.readings.drop(catch_up)
+        self.read_cache.drop(catch_up)
         if catch_up.is_over:
             del self._ending[catch_up.subscriber]
         return True

@@ -9,7 +9,7 @@ from services.store.log import START, Place
 STEP = 1_000  # subscriptions that are put in at a time; others are served in between
 
 
-class Table:
+class SubscriptionTable:
     """`fill` until it says True; then `wanted`."""
 
     def __init__(self, subscriptions: list[Subscription]) -> None:

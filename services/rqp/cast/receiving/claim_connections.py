@@ -14,7 +14,7 @@ from services.store.redis import Connector, Link
 LANES = 4  # for each domain
 
 
-class Lane:
+class ClaimConnection:
     """Claims of one domain, over a connection of its own."""
 
     def __init__(self, connector: Connector, domain: Domain) -> None:
@@ -33,19 +33,19 @@ class Lane:
             self.waiting -= 1
 
 
-class Lanes:
+class ClaimConnections:
     """Those of a process."""
 
     def __init__(self, service: RqpService) -> None:
         self._service = service
-        self._lanes: defaultdict[str, list[Lane]] = defaultdict(list)
+        self._lanes: defaultdict[str, list[ClaimConnection]] = defaultdict(list)
 
     def of(self, queue: Queue) -> Claims:
         """The one that has least to do."""
         lanes = self._lanes[queue.domain]
         least = min(lanes, key=lambda lane: lane.waiting, default=None)
         if least is None or (least.waiting and len(lanes) < LANES):
-            least = Lane(self._service.store.connector, self._service.domain(queue))
+            least = ClaimConnection(self._service.store.connector, self._service.domain(queue))
             lanes.append(least)
         return least.claims
 

@@ -20,11 +20,11 @@ from protos.rqp_cast import (
     SenderState,
     Why,
 )
-from services.rqp.cast.hops import hop_of
 from services.rqp.cast.machines.machines import PROTOCOL
-from services.rqp.cast.sending.attempt import Attempt, Fate, Load, Means
-from services.rqp.cast.sending.line import Line
-from services.rqp.cast.sending.stock import Ids, Message, Stock
+from services.rqp.cast.sending.attempt import Attempt, Outcome, SendingContext, Transmission
+from services.rqp.cast.sending.key_locks import KeyLocks
+from services.rqp.cast.sending.prefetch_buffer import Ids, Message, PrefetchBuffer
+from services.rqp.cast.trace_propagation import hop_of
 from services.rqp.condition import Condition
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source, StoreError
@@ -46,12 +46,12 @@ class Shared:
     """What the sending agents of all queues of a process share."""
 
     service: RqpService
-    means: Means
+    means: SendingContext
     ids: Ids
-    line: Line = field(default_factory=Line)
+    line: KeyLocks = field(default_factory=KeyLocks)
 
 
-class CastSending:
+class CastSendingAgent:
     """Begins at once; `close` is its end."""
 
     def __init__(self, shared: Shared, queue: Queue, condition: Condition) -> None:
@@ -66,7 +66,7 @@ class CastSending:
         self._source = Source(OURSELVES)
         self._ports = shared.means.settings.sender_ports
         self._machine = Sender(self._key, shared.means.settings.sender())
-        self._stock = Stock(shared.service, queue, shared.ids, shared.means.asker.address)
+        self._stock = PrefetchBuffer(shared.service, queue, shared.ids, shared.means.asker.address)
         self._stock.on_empty = self._emptied
         self._attempt: Attempt | None = None
         self._current: Message | None = None  # what is being sent, until its fate is carried out
@@ -143,7 +143,7 @@ class CastSending:
             await asyncio.sleep(max(deadline - now(), 0.0))
             self._machine.on_time(max(now(), deadline))
 
-    async def _try(self, message: Message) -> Fate:
+    async def _try(self, message: Message) -> Outcome:
         async def keep(kept: Kept) -> bool:
             try:
                 await self._stock.keep(message, kept)
@@ -154,7 +154,7 @@ class CastSending:
             return True
 
         address = message.note.address if message.note is not None else ""
-        load = Load(message.outgoing, self._key, address, message.record, self._peers)
+        load = Transmission(message.outgoing, self._key, address, message.record, self._peers)
         self._attempt = Attempt(self._shared.means, self._machine, load, keep, self._waits)
         try:
             return await self._attempt.run()
@@ -164,7 +164,7 @@ class CastSending:
 
     # what becomes of it
 
-    async def _carry_out(self, message: Message, fate: Fate) -> None:
+    async def _carry_out(self, message: Message, fate: Outcome) -> None:
         """Raises StoreError; a message that is not ours any more is somebody else's to send."""
         try:
             await self._settle(message, fate)
@@ -172,7 +172,7 @@ class CastSending:
             log.info("a message is another's now", extra={"action": "lease_lost", "queue": self._queue.name})
         self._judge(message, fate)
 
-    async def _settle(self, message: Message, fate: Fate) -> None:
+    async def _settle(self, message: Message, fate: Outcome) -> None:
         pipe, delivery = self._pipe, message.delivery
         match fate:
             case Remove():
@@ -207,7 +207,7 @@ class CastSending:
             log.warning("a message that was sent may be sent again: %s", error, extra=fields)
             self._shared.service.repeated.labels(self._shared.service.metrics.edge, PROTOCOL).inc()
 
-    def _judge(self, message: Message, fate: Fate) -> None:
+    def _judge(self, message: Message, fate: Outcome) -> None:
         """The counters, and what is told of the queue."""
         service = self._shared.service
         edge = service.metrics.edge
@@ -266,7 +266,7 @@ class CastSending:
                 return f"the receiver {self._receiver} says FAILURE"
 
 
-def _tell(leaving: Leaving, fate: Fate, receiver: str) -> None:
+def _tell(leaving: Leaving, fate: Outcome, receiver: str) -> None:
     why = HELD if isinstance(fate, Hold) else fate.why.value
     is_well = not isinstance(fate, Hold) and fate.why in (Why.CONFIRMED, Why.SENT)
     is_over = isinstance(fate, Remove | Bury | Hold)

@@ -14,7 +14,7 @@ class _Turn:
     came: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Line:
+class KeyLocks:
     """By key, in the order in which they came. Those that ask different machines go side by side."""
 
     def __init__(self) -> None:

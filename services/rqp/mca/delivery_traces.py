@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 
 from protos.rqp_mca import Data, Peer
 from services.rqp.mca.channel import Channel
-from services.rqp.mca.hops import Passage
-from services.rqp.mca.line import Line
+from services.rqp.mca.leased_messages import LeasedMessages
+from services.rqp.mca.trace_propagation import MessageSequence
 from services.store import Delivery, Queue
 from services.store.model import Hop
 from services.store.tracing import Hops, Leaving
@@ -21,18 +21,18 @@ CONFIRMED, SENT = "confirmed", "sent"  # outcomes: of a RELIABLE one, of an UNRE
 UNKNOWN = "unknown"  # the queue was let go while it was out
 
 
-class Departures:
+class DeliveryTraces:
     @classmethod
-    def of(cls, hops: Hops | None, queue: Queue, line: Line) -> Departures | None:
+    def of(cls, hops: Hops | None, queue: Queue, line: LeasedMessages) -> DeliveryTraces | None:
         """None where nothing is traced."""
         return None if hops is None else cls(hops, queue, line)
 
-    def __init__(self, hops: Hops, queue: Queue, line: Line) -> None:
+    def __init__(self, hops: Hops, queue: Queue, line: LeasedMessages) -> None:
         self._hops = hops
         self._queue = queue
         self._line = line
         self._channel: Channel | None = None  # that was last sent something on
-        self._passage: Passage | None = None  # of it; None where nobody knows its end of ours
+        self._passage: MessageSequence | None = None  # of it; None where nobody knows its end of ours
         self._out: deque[tuple[int, Peer, Leaving]] = (
             deque()
         )  # in order, each with how many had to be done before it
@@ -59,7 +59,7 @@ class Departures:
         """Which of the next `count` on it are traced by their numbers alone."""
         if channel is not self._channel:
             self._channel, local = channel, channel.local
-            self._passage = None if local is None else Passage(*local)
+            self._passage = None if local is None else MessageSequence(*local)
         return range(0) if self._passage is None else self._passage.passed(self._hops, count)
 
     def _traced_anyway(self, start: int, count: int, hop: Callable[[int], Hop | None]) -> dict[int, Leaving]:

@@ -16,10 +16,10 @@ from services.store import Queue
 from services.store.model import Hop, hop, trace_context
 from services.store.tracing import Hops
 
-Came = list[tuple[int, Hop]]  # places in a run
+TracedPlaces = list[tuple[int, Hop]]  # places in a run
 
 
-class Passage:
+class MessageSequence:
     """The MSG_DATAs of one connection, in whichever direction one looks at them."""
 
     __slots__ = ("_first", "_name", "_next", "_offset")
@@ -42,18 +42,18 @@ class Passage:
         return hop(PROTOCOL, self._name, told, hashlib.sha256(record).digest())
 
 
-class Arrivals:
+class IncomingTraces:
     """What comes in on one connection."""
 
     __slots__ = ("_hops", "_passage")
 
     def __init__(self, hops: Hops, address: str, port: int) -> None:
         self._hops = hops
-        self._passage = Passage(address, port)
+        self._passage = MessageSequence(address, port)
 
-    def came(self, event: Data) -> Came:
+    def came(self, event: Data) -> TracedPlaces:
         """Those of a run whose traces go on here, by their places; to be asked once for each run, in order."""
-        found: Came = []
+        found: TracedPlaces = []
         traced = self._passage.passed(self._hops, len(event.records))
         for place in traced:
             if not self._hops.admits():
@@ -63,7 +63,7 @@ class Arrivals:
         return found
 
 
-def stamp(queue: Queue, event: Data, came: Came) -> list[int]:
+def stamp(queue: Queue, event: Data, came: TracedPlaces) -> list[int]:
     """Puts their contexts into the run; where those stand that have one now."""
     carried: list[int] = []
     for place, each in came:

@@ -20,7 +20,7 @@ from services.store.model import QueueUnknown
 AVAILABLE, REQUEST = "available_request", "queue_request"  # labels of the counters
 
 
-class Questions:
+class QueueRequests:
     """One connection's. Each waits for what came before it: what the queue is may depend on that."""
 
     __slots__ = ("_assignments", "_inflow", "_talk")

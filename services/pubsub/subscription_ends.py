@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.pubsub.fanout import Fanout
-from services.pubsub.laggards import Laggards
+from services.pubsub.slow_consumers import SlowConsumers
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log import Place
 
@@ -19,12 +19,12 @@ class _Ending:
     done: Delivered
 
 
-class Endings:
+class SubscriptionEnds:
     """At most one a subscriber. A subscriber that does not read is bounded as any other slow one (3.6)."""
 
-    def __init__(self, fanout: Fanout, laggards: Laggards) -> None:
+    def __init__(self, fanout: Fanout, slow_consumers: SlowConsumers) -> None:
         self._fanout = fanout
-        self._laggards = laggards
+        self._slow_consumers = slow_consumers
         self._endings: dict[Subscriber, _Ending] = {}
 
     def begin(self, subscriber: Subscriber, ends: list[Subscription], until: Place, done: Delivered) -> None:
@@ -32,7 +32,7 @@ class Endings:
         for subscription in ends:
             subscription.until = until
             self._fanout.end(subscription)
-            self._laggards.end(subscription)
+            self._slow_consumers.end(subscription)
         self._endings[subscriber] = _Ending(ends, done)
         self.look_at(subscriber)
 
@@ -59,5 +59,5 @@ class Endings:
         since, until = subscription.since, subscription.until
         if since is None or until is None or since >= until:
             return True  # nothing lies between
-        place = self._laggards.place_of(subscription) or self._fanout.place
+        place = self._slow_consumers.place_of(subscription) or self._fanout.place
         return place is not None and place >= until

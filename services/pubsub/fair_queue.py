@@ -16,7 +16,7 @@ PART_COST = 512  # octets that a waiting part takes beside its lines
 
 
 @dataclass(slots=True)
-class Run:
+class SendRun:
     """What one client sent in one go; its parts are answered one by one."""
 
     source: Source
@@ -38,32 +38,32 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SendPart:
     """Lines of a run."""
 
-    run: Run
+    run: SendRun
     first: int
     count: int
     block: bytes
 
-    def cut(self, lines: int) -> tuple[Part, Part | None]:
+    def cut(self, lines: int) -> tuple[SendPart, SendPart | None]:
         """The first so many lines, and the rest."""
         if self.count <= lines:
             return self, None
         end = 0
         for _ in range(lines):
             end = self.block.index(b"\n", end) + 1
-        rest = Part(self.run, self.first + lines, self.count - lines, self.block[end:])
-        return Part(self.run, self.first, lines, self.block[:end]), rest
+        rest = SendPart(self.run, self.first + lines, self.count - lines, self.block[end:])
+        return SendPart(self.run, self.first, lines, self.block[:end]), rest
 
 
-class Turns:
+class FairQueue:
     """What waits, of all clients. True if there is anything."""
 
     def __init__(self) -> None:
         self.lines = 0
         self.bytes = 0  # memory, roughly
-        self._by_source: dict[Source, deque[Part]] = {}
+        self._by_source: dict[Source, deque[SendPart]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_source)
@@ -71,13 +71,13 @@ class Turns:
     def has(self, source: Source) -> bool:
         return source in self._by_source
 
-    def append(self, part: Part) -> None:
+    def append(self, part: SendPart) -> None:
         self._by_source.setdefault(part.run.source, deque()).append(part)
         self._count(part, 1)
 
-    def put_back(self, parts: list[Part]) -> None:
+    def put_back(self, parts: list[SendPart]) -> None:
         """In their order, before all that waits."""
-        by_source: dict[Source, deque[Part]] = {}
+        by_source: dict[Source, deque[SendPart]] = {}
         for part in parts:
             by_source.setdefault(part.run.source, deque()).append(part)
             self._count(part, 1)
@@ -85,7 +85,7 @@ class Turns:
             by_source.setdefault(source, deque()).extend(waiting)
         self._by_source = by_source
 
-    def take(self, lines: int) -> Part:
+    def take(self, lines: int) -> SendPart:
         """At most so many lines of whoever's turn it is."""
         source, parts = next(iter(self._by_source.items()))
         whole = parts.popleft()
@@ -99,12 +99,12 @@ class Turns:
             self._by_source[source] = parts  # behind all others
         return part
 
-    def take_all(self) -> list[Part]:
+    def take_all(self) -> list[SendPart]:
         everything = [part for parts in self._by_source.values() for part in parts]
         self._by_source.clear()
         self.lines = self.bytes = 0
         return everything
 
-    def _count(self, part: Part, sign: int) -> None:
+    def _count(self, part: SendPart, sign: int) -> None:
         self.lines += sign * part.count
         self.bytes += sign * (len(part.block) + PART_COST)

@@ -30,7 +30,7 @@ T = TypeVar("T")
 Item = pubsub.Entries | pubsub.Gap | pubsub.Beat
 
 
-class Taker:
+class Follower:
     """One link's; `run` is its task. `is_following`: the neighbour has been asked, and may send."""
 
     def __init__(self, hub: LinkHub, wire: Wire, peer: pubsub.Have, holder: str) -> None:

@@ -13,7 +13,7 @@ ENTRY_BYTES = 700  # what an entry takes beside its block
 _place = attrgetter("place")
 
 
-class Recent:
+class RecentEntries:
     def __init__(self) -> None:
         self._batches: deque[tuple[Place, list[Entry], int]] = deque()  # where it begins, what, octets
         self._bytes = 0

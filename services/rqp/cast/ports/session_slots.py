@@ -1,4 +1,4 @@
-"""Places for sessions: two ports each, and so many of one address (rqp_cast.md 1.2, 3.2).
+"""SessionSlots for sessions: two ports each, and so many of one address (rqp_cast.md 1.2, 3.2).
 
 Whoever finds none waits for one, in its turn: a machine that has more to send at once than it has places keeps its
 order, and loses no time. How many wait, and how long, is bounded.
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from protos.rqp_cast import Unanswered
-from services.rqp.cast.ports.ports import Port, Ports, Whom
+from services.rqp.cast.ports.ports import PeerKey, Port, Ports
 
 MAX_WAITING = 64  # questions that wait for a place
 MAX_WAITING_OF_ADDRESS = 32  # of them, so that one machine leaves room for others
@@ -28,7 +28,7 @@ class _Waiter:
     had: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Places:
+class SessionSlots:
     """Times are of the loop's clock."""
 
     def __init__(self, per_address: int, ports: Ports) -> None:
@@ -44,7 +44,7 @@ class Places:
     def waiting(self) -> int:
         return len(self._line)
 
-    def refusal(self, whom: Whom) -> str | None:
+    def refusal(self, whom: PeerKey) -> str | None:
         """Why there is no place now, and nobody else may wait for one; None if `take` is to be tried."""
         if self._may_wait(whom.peer):
             return None
@@ -68,7 +68,7 @@ class Places:
             del self._taken[source]  # who has none is not remembered
         self._changed()
 
-    async def ports(self, whom: Whom, until: float) -> tuple[Port, Port] | None:
+    async def ports(self, whom: PeerKey, until: float) -> tuple[Port, Port] | None:
         """Both of a session, which are to be closed; None if there are none."""
         found: list[Port] = []
 
@@ -143,7 +143,7 @@ class Places:
         ours = sum(waiter.peer == source for waiter in self._line)
         return self.waiting < MAX_WAITING and ours < MAX_WAITING_OF_ADDRESS
 
-    def _two(self, whom: Whom) -> tuple[Port, ...]:
+    def _two(self, whom: PeerKey) -> tuple[Port, ...]:
         """Or none."""
         if not self._ports.has(2, whom) or (first := self._ports.open(whom)) is None:
             return ()

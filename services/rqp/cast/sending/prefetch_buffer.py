@@ -62,7 +62,7 @@ class Message:
         return None if self.note is None else self.note.kept.not_before
 
 
-class Stock:
+class PrefetchBuffer:
     """Of one queue that this process owns."""
 
     def __init__(self, service: RqpService, queue: Queue, ids: Ids, address: Callable[[], str]) -> None:

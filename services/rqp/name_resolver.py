@@ -1,4 +1,4 @@
-"""Names of machines and the addresses behind them, looked up again and again: machines come and go."""
+"""NameResolver of machines and the addresses behind them, looked up again and again: machines come and go."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 
 from services.kit.dns import look_up as look_up_addresses
 from services.kit.metrics import Metrics
-from services.rqp.jobs import end, job
+from services.rqp.jobs import start_job, stop_job
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ async def look_up(name: str) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for _, address in found))
 
 
-class Names:
+class NameResolver:
     """Answers are good for `keep_s`. A name that cannot be looked up keeps the addresses that it had.
 
     Look-ups go on side by side, one of each name: one that hangs holds up nobody but who waits for this very name. It
@@ -58,13 +58,13 @@ class Names:
 
     async def close(self) -> None:
         for task in list(self._under_way.values()):
-            await end(task)
+            await stop_job(task)
 
     def _renewal(self, name: str) -> asyncio.Task[None] | None:
         """The look-up that is under way, begun if it is time for one; else None."""
         under_way = self._under_way.get(name)
         if under_way is None and self._now() >= self._good_until.get(name, 0.0):
-            under_way = job(partial(self._renew, name), f"look-up of {name}", self._metrics)
+            under_way = start_job(partial(self._renew, name), f"look-up of {name}", self._metrics)
             self._under_way[name] = under_way
             under_way.add_done_callback(lambda _: self._under_way.pop(name))
         return under_way

@@ -117,7 +117,7 @@ class Sender:
     def _in_memory(self, place: Place) -> Held:
         """What will be sent from there, be it trimmed or not."""
         found: dict[Origin, list[Span]] = {}
-        for entry in self._hub.service.recent.after(place) or ():
+        for entry in self._hub.service.recent_entries.after(place) or ():
             store, _, incarnation = entry.origin.partition(b" ")
             found.setdefault((store, incarnation), []).append((entry.first, _last(entry)))
         return {origin: Intervals.of(spans) for origin, spans in found.items()}
@@ -133,7 +133,7 @@ class Sender:
         service = self._hub.service
         assert self.place is not None
         while (until := service.fanout.place) is not None and self.place < until:
-            entries = service.recent.after(self.place)
+            entries = service.recent_entries.after(self.place)
             if entries is None:
                 entries = await service.log.read(self.place, until)
             if not entries or before(entries[0]).serial != self.place.serial:

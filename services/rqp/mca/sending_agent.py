@@ -32,13 +32,13 @@ from protos.types import PeerError
 from services.kit.net import Alarm, Dialler
 from services.rqp.condition import Condition
 from services.rqp.mca.channel import Channel
-from services.rqp.mca.departures import CONFIRMED, SENT, UNKNOWN, Departures
+from services.rqp.mca.delivery_traces import CONFIRMED, SENT, UNKNOWN, DeliveryTraces
 from services.rqp.mca.directory import Directory, Endpoints
-from services.rqp.mca.feed import Feed
-from services.rqp.mca.line import kind_of
+from services.rqp.mca.failure_reports import FailureReports
+from services.rqp.mca.leased_messages import kind_of
+from services.rqp.mca.prefetch import Prefetch
 from services.rqp.mca.receiver import PROTOCOL
 from services.rqp.mca.settings import McaSettings
-from services.rqp.mca.troubles import Troubles
 from services.rqp.service import RqpService
 from services.store import OURSELVES, Delivery, Queue, Source
 
@@ -48,7 +48,7 @@ GRACE_S = 0.001  # the loop counts in milliseconds; a delay of 0 would run befor
 NO_RECEIVER = "no_receiver"  # of dead letters (3.1)
 
 
-class Carrier:
+class McaSendingAgent:
     """Sends as soon as it is made. `close` is its end."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Carrier:
         self._queue = queue
         self._condition = condition
         self._remote = remote
-        self._troubles = Troubles(service, remote.number, condition)
+        self._troubles = FailureReports(service, remote.number, condition)
         self._machine = Sender(remote.number, settings.times())
         self._source = Source(OURSELVES)
         self._channels: dict[Peer, Channel] = {}
@@ -79,8 +79,8 @@ class Carrier:
         self._nothing_out = asyncio.Event()
         self._is_over = False
         self._sent = service.sent.labels(service.metrics.edge, PROTOCOL)
-        self._feed = Feed(service, queue, remote, self)
-        self._departures = Departures.of(service.store.hops, queue, self._feed.line)
+        self._feed = Prefetch(service, queue, remote, self)
+        self._departures = DeliveryTraces.of(service.store.hops, queue, self._feed.line)
         directory.follow(self._peers_changed)
         self._peers_changed()
 

@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 
 from protos.types import PeerError
 from services.kit.dns import connect, writable
-from services.rqp.cast.ports.mistaken import check_proxy
 from services.rqp.cast.ports.ports import Port
+from services.rqp.cast.ports.wrong_protocol import check_proxy
 
 READ_BYTES = 256 << 10
 ANY = "0.0.0.0"
@@ -27,7 +27,7 @@ MessageT_co = TypeVar("MessageT_co", covariant=True)
 MessageT = TypeVar("MessageT")
 
 
-class NothingSaid(PeerError):
+class EmptyConnection(PeerError):
     """`truncated`, and without an octet."""
 
 
@@ -106,13 +106,13 @@ async def received_first(sock: socket.socket) -> bytes:
 
 
 async def message_of(sock: socket.socket, reader: Reader[MessageT]) -> MessageT:
-    """The one message of a connection. NothingSaid if it ends before it begins."""
+    """The one message of a connection. EmptyConnection if it ends before it begins."""
     is_silent = True
     while True:
         data = await received(sock)
         if not data:
             if is_silent:
-                raise NothingSaid("truncated")
+                raise EmptyConnection("truncated")
             reader.receive_eof()
             raise ConnectionError("nothing more comes")
         is_silent = False
