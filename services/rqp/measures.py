@@ -1,4 +1,4 @@
-"""What RQP counts (docs/metrics.md)."""
+"""Metrics of the RQP edge (docs/metrics.md)."""
 
 from __future__ import annotations
 
@@ -11,39 +11,42 @@ REASON = Label("reason", "reasons, some 10")
 
 OWNED = gauge(
     "penstock_rqp_owned_queues",
-    "Transmission queues of this process",
+    "Transmission queues owned by this process",
     PROTOCOL,
-    more="summed over all edges of a store, those that there are",
+    more="summed over all edges of a store: the queues that are being sent",
 )
 STUCK = gauge(
-    "penstock_rqp_stuck_queues", "Of them, those whose condition is bad", PROTOCOL, more="alarm on it"
+    "penstock_rqp_stuck_queues",
+    "Owned transmission queues whose messages are not delivered",
+    PROTOCOL,
+    more="alert on it",
 )
 SENT = counter(
     "penstock_rqp_sent_messages_total",
-    "Messages that got through to a peer",
+    "Messages delivered to a peer",
     PROTOCOL,
-    more="confirmed, or UNRELIABLE and sent",
+    more="confirmed, or sent if UNRELIABLE",
 )
 FAILURES = counter(
     "penstock_rqp_send_failures_total",
-    "Attempts that did not get through, by reason",
+    "Failed attempts to send, by reason",
     PROTOCOL,
     Label("reason", "reasons, some 20"),
-    more="the words of a queue's [condition](rqp.md#when-nothing-gets-through)",
+    more="the reasons of a queue's [condition](rqp.md#when-messages-are-not-delivered)",
 )
 UNCONFIRMED = counter(
     "penstock_rqp_unconfirmed_messages_total",
-    "Sent, not confirmed, and sent again: they may arrive twice",
+    "Messages resent without a confirmation: they may arrive twice",
     PROTOCOL,
 )
 LOST = counter(
     "penstock_rqp_lost_messages_total",
-    "UNRELIABLE ones neither put into a queue nor into its dead letters",
+    "UNRELIABLE messages put neither into a queue nor into its dead letters",
     PROTOCOL,
 )
 CAST_UNANSWERED = counter(
     "penstock_rqp_cast_unanswered_total",
-    "Questions that got no answer, by reason",
+    "Questions not answered, by reason",
     REASON,
     more="those of [3.2](../protos/rqp_cast.md)",
 )
@@ -57,33 +60,35 @@ CAST_SESSIONS = counter(
 )
 CAST_UNHEARD = counter(
     "penstock_rqp_cast_unheard_total",
-    "Connections that were closed, as nobody waited for them",
+    "Connections closed because no session or attempt expected them",
     REASON,
     more="`not_listed`, `not_asked`, `other_receiver`, `foreign_source`, `other_id`, `not_awaited` (1.1, 4.2), "
     "`foreign_peer` (1.2), `too_many_connections`",
 )
 CAST_FAULTS = counter(
     "penstock_rqp_cast_faults_total",
-    "What came and was no message, by reason",
+    "Malformed input, by reason",
     REASON,
     more="those of 2.1, and `no_message`: silence, or a broken connection",
 )
 CAST_UNBURIED = counter(
-    "penstock_rqp_cast_unburied_total", "Damaged or unwanted messages that no dead letters took", REASON
+    "penstock_rqp_cast_unburied_total",
+    "Damaged or refused messages lost because they could not be dead-lettered",
+    REASON,
 )
 CAST_EXCESS = counter(
     "penstock_rqp_cast_excess_bytes_total",
-    "Octets behind the end of a message",
-    more="and of those too large or too late",
+    "Octets after the end of a message",
+    more="and of messages too large or too late",
 )
 CAST_CLASHES = counter(
     "penstock_rqp_cast_id_clashes_total",
-    "Ids that came again with other content: an alarm",
+    "Ids received again with other content: alert on it",
     more="[2.3](../protos/rqp_cast.md)",
 )
 CAST_HELD = counter(
     "penstock_rqp_cast_held_messages_total",
-    "Too old to be repeated, and put with the dead letters: an alarm",
+    "Messages dead-lettered because they are too old to be resent: alert on it",
     more="as `held` (4.2)",
 )
 CAST_UNCONFIRMED = counter(

@@ -7,7 +7,7 @@ from typing import Any
 
 from protos.rqp_mca import Profile
 from services.kit.edge import Edge
-from services.rqp.edge import EDGE, RunningRqp, example, start
+from services.rqp.edge import EDGE, example, start
 from services.rqp.name_resolver import LookUp
 from services.rqp.service import RqpService
 from services.rqp.settings import RqpSettings
@@ -53,16 +53,16 @@ class LiveEdge(Live[RqpSettings]):
 
     @property
     def service(self) -> RqpService:
-        assert isinstance(self.running, RunningRqp)
-        return self.running.service
+        assert isinstance(self.running, RqpService)
+        return self.running
 
     @property
     def address(self) -> str:
-        host, port = self.slots["mca"]
+        host, port = self.places["mca"]
         return f"{host}:{port}"
 
     async def client(self, profile: Profile = Profile.PACKED) -> Client:
-        client = await Client.connect(self.slots["mca"], profile)
+        client = await Client.connect(self.places["mca"], profile)
         self.adopt(client.close)
         return client
 

@@ -1,4 +1,4 @@
-"""What both ends know of a certain message: who gave it its id, and the id (rqp_cast.md 2.3)."""
+"""Derive trace ids of certain messages from the id and the agent that gave it (rqp_cast.md 2.3)."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from services.store.model import Hop, hop
 
 
 def hop_of(agent: str, identifier: int) -> Hop:
-    """agent: its address. Behind an address translation the two ends do not see the same one."""
+    """Return the hop of a message. agent: its address; behind address translation both ends see different ones."""
     return hop(PROTOCOL, identity(agent, identifier))

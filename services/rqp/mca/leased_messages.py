@@ -1,4 +1,4 @@
-"""The messages of one transmission queue that are on their way: leased, in order, the oldest first."""
+"""The leased messages of one transmission queue, in order, the oldest first."""
 
 from __future__ import annotations
 
@@ -12,33 +12,36 @@ from services.store.model import Remote, records
 
 
 def kind_of(is_certain: bool) -> MessageType:
+    """Return the protocol's type of a message that must or need not be confirmed."""
     return MessageType.RELIABLE if is_certain else MessageType.UNRELIABLE
 
 
 class LeasedMessages:
-    """The machine counts messages, the store leases stretches of them: this holds both together."""
+    """Maps the state machine's message indexes to the store's deliveries, each of which may hold several messages."""
 
     __slots__ = ("_certain", "_deliveries", "_records", "_remote", "bytes")
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
         self._deliveries: deque[Delivery] = deque()
-        self._records: deque[bytes] = deque()  # u32 length and body each: as they go out (rqp_mca.md 1.1)
-        self._certain: deque[bool] = deque()  # whether each is RELIABLE: it may say so for itself (3)
+        self._records: deque[bytes] = deque()  # u32 length and body each, as sent (rqp_mca.md 1.1)
+        self._certain: deque[bool] = (
+            deque()
+        )  # whether each is RELIABLE: an attribute may override the queue (3)
         self.bytes = 0
 
     def __len__(self) -> int:
         return len(self._records)
 
     def append(self, delivery: Delivery) -> None:
-        """Attributes stay behind: the protocol has no place for them."""
+        """Add messages at the end, without their attributes: the protocol has no field for them."""
         bodies, certain = self._contents(delivery)
         self._deliveries.append(delivery)
         self._records.extend(bodies)
         self._certain.extend(certain)
 
     def _put_before(self, deliveries: list[Delivery]) -> None:
-        """What was removed is in front again."""
+        """Put removed messages back in front."""
         for delivery in reversed(deliveries):
             bodies, certain = self._contents(delivery)
             self._deliveries.appendleft(delivery)
@@ -46,23 +49,22 @@ class LeasedMessages:
             self._certain.extendleft(reversed(certain))
 
     def _contents(self, delivery: Delivery) -> tuple[list[bytes], list[bool]]:
-        """Records without attributes, and whether each is RELIABLE; their octets are counted."""
+        """Return records without attributes, and whether each is RELIABLE; count their octets."""
         plain = records.plain(delivery.blob, delivery.count)
         self.bytes += len(plain)
         if plain is delivery.blob:
             certain = [self._remote.reliable] * delivery.count
         else:
-            told = (records.decode(record).attributes for record in delivery.records())
-            certain = list(map(self._remote.is_certain, told))
+            attributes = (records.decode(record).attributes for record in delivery.records())
+            certain = list(map(self._remote.is_certain, attributes))
         return records.split(plain, delivery.count), certain
 
     def records(self, start: int, count: int) -> list[bytes]:
-        """`count` of them from place `start` on."""
+        """Return `count` records from index `start` on."""
         return list(islice(self._records, start, start + count))
 
-    def stretches(self, start: int, count: int) -> Iterator[tuple[int, Delivery]]:
-        """What the messages from place `start` on were leased as, and how many of those stand before each; the first
-        may have begun before them."""
+    def deliveries(self, start: int, count: int) -> Iterator[tuple[int, Delivery]]:
+        """Yield the deliveries of these messages, each with its offset from `start`, negative if it began before."""
         first = -start
         for delivery in self._deliveries:
             if first >= count:
@@ -71,15 +73,16 @@ class LeasedMessages:
                 yield first, delivery
             first += delivery.count
 
-    def is_certain(self, place: int) -> bool:
-        return self._certain[place]
+    def is_certain(self, index: int) -> bool:
+        """Return whether a message is RELIABLE."""
+        return self._certain[index]
 
     def runs(self, start: int) -> list[tuple[bool, int]]:
-        """From place `start` on, how many certain or uncertain ones stand together."""
+        """Return runs of one kind from index `start` on: (is RELIABLE, number of messages)."""
         return [(kind, len(list(run))) for kind, run in groupby(islice(self._certain, start, None))]
 
     def remove(self, count: int) -> list[Delivery]:
-        """The first `count`; they are somebody else's to settle."""
+        """Remove and return the first `count` messages; the caller settles them."""
         for _ in range(count):
             self.bytes -= len(self._records.popleft())
             self._certain.popleft()
@@ -96,7 +99,7 @@ class LeasedMessages:
         return removed
 
     def take_older(self, start: int, before_ms: int) -> list[Delivery]:
-        """From place `start` on, what was put in at that time or before, up to the first that was not: taken out."""
+        """Remove and return messages from index `start` on that were put in at that time or before."""
         if not self._deliveries or self._deliveries[0].enqueued_ms > before_ms:
             return []  # the oldest are first
         kept = self.remove(start)
@@ -107,7 +110,7 @@ class LeasedMessages:
         return old
 
     def keep(self, count: int) -> list[Delivery]:
-        """All but the first `count`, taken out."""
+        """Remove and return all but the first `count`."""
         kept, rest = self.remove(count), list(self._deliveries)
         for each in (self._deliveries, self._records, self._certain):
             each.clear()

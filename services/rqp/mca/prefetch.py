@@ -1,4 +1,4 @@
-"""Leases messages of a transmission queue ahead of need, and keeps them in line."""
+"""Lease messages of a transmission queue ahead of need, in order."""
 
 from __future__ import annotations
 
@@ -15,57 +15,57 @@ from services.store.pipeline import Answer
 
 log = logging.getLogger(__name__)
 
-LEAST_AHEAD = 64  # messages; what the store gives in one call costs it about as much as one
+LEAST_AHEAD = 64  # messages; one call to the store costs about the same for one as for many
 MOST_AHEAD = 1_000
-MAX_BYTES = 4 << 20  # of bodies in line
+MAX_BYTES = 4 << 20  # of leased bodies
 AGAIN_S = 0.5
-EXPIRY_S = 1.0  # how often it is looked for what is over its time to live
-CLOCK_ERROR_MS = 100  # what went back too early would only be given out again
+EXPIRY_S = 1.0  # how often to look for expired messages
+CLOCK_ERROR_MS = 100  # a message returned too early would only be leased again
 TAKE_S = 5.0
-SWEEPS = 3  # until the dead have surely been swept: processes take turns
+SWEEPS = 3  # until leases of dead processes have surely been swept: processes take turns
 TOO_LARGE = "too_large_for_peers"  # of dead letters: the limit was lowered after they were put in
 
 
 class PrefetchClient(Protocol):
-    """Who is fed."""
+    """What sends the leased messages."""
 
     def put(self, is_certain: bool, count: int) -> None:
-        """So many more are in line, all of one kind."""
+        """Send `count` more leased messages, all of one kind."""
 
     def is_blocked(self) -> bool:
-        """What was sent is not read: no more for now."""
+        """Return whether a peer does not read what it was sent, so that no more should be leased."""
 
     def ahead(self) -> int:
-        """How many messages it can make use of."""
+        """Return how many leased messages it can use."""
 
     def expire(self, before_ms: int) -> None:
-        """What was put in at that time of the store's or before, and is not out, goes back."""
+        """Give back messages put in at that time of the store's clock or before, except those in flight."""
 
 
 class Prefetch:
-    """`line` is what is leased and not done."""
+    """`leased`: messages leased and not yet settled."""
 
-    def __init__(self, service: RqpService, queue: Queue, remote: Remote, machine: PrefetchClient) -> None:
-        self.line = LeasedMessages(remote)
+    def __init__(self, service: RqpService, queue: Queue, remote: Remote, client: PrefetchClient) -> None:
+        self.leased = LeasedMessages(remote)
         self._service = service
         self._queue = queue
         self._max_message_bytes = remote.max_message_bytes
-        self._machine = machine
+        self._client = client
         self._room = asyncio.Event()
         self._source = Source(OURSELVES)
-        self._patience_s = 0.0  # for a take that is under way when all is to end
+        self._patience_s = 0.0  # how long to wait for a running take when the prefetch stops
         self._task = start_job(self._fill, f"messages of {queue.name!r}", service.metrics)
         self._expiry = start_job(self._keep_expiring, f"expiry of {queue.name!r}", service.metrics)
 
     def has_room(self) -> None:
-        """Perhaps: messages are done, or the peer reads."""
+        """Check for room again: messages were settled, or a peer reads again."""
         self._room.set()
 
     async def stop(self, *, lost: bool) -> None:
-        """Nothing is taken any more; what still comes goes back.
+        """Stop leasing; messages that still arrive are given back.
 
-        A take that is under way is waited for, unless the queue is another's already: if it came to be done after the
-        next owner's first, that one would have what comes later before what comes first.
+        Waits for a running take unless the ownership is lost: if it were executed after the next owner's first take,
+        that owner would get later messages before earlier ones.
         """
         self._patience_s = 0.0 if lost else TAKE_S
         await stop_job(self._expiry)
@@ -84,7 +84,7 @@ class Prefetch:
             try:
                 got, more = await self.take(want)
             except StoreError as error:
-                log.debug("nothing taken: %s", error, extra={"action": "rqp_take_failed"})
+                log.debug("no messages leased, will retry: %s", error, extra={"action": "rqp_take_failed"})
                 await asyncio.sleep(AGAIN_S)
                 continue
             self._put(got)
@@ -92,9 +92,9 @@ class Prefetch:
                 await wake.wait()
 
     async def _until_nothing_is_leased(self) -> None:
-        """What an earlier owner had taken stands before everything else: it is back once that one has been swept.
+        """Wait for messages that an earlier owner had leased: they come first, and are back once it was swept.
 
-        Somebody may take messages out of the queue who is no owner at all: he is waited for no longer than that.
+        Clients that are no owners may hold leases, too, so the wait is bounded by the time a sweep takes.
         """
         loop = asyncio.get_running_loop()
         waits = self._service.settings.store
@@ -102,55 +102,56 @@ class Prefetch:
             self._queue.spec.visibility_timeout / 1000 + waits.session_timeout_s + SWEEPS * waits.sweep_s
         )
         end = loop.time() + swept_s
-        while not self.line and loop.time() < end:
+        while not self.leased and loop.time() < end:
             try:
                 if (await self._service.store.listing.stats(self._queue))["in_flight"] == 0:
                     return
             except StoreError as error:
-                log.debug("not known what is leased: %s", error, extra={"action": "rqp_stats_failed"})
+                text = "cannot tell whether messages are leased, will retry: %s"
+                log.debug(text, error, extra={"action": "rqp_stats_failed"})
             await asyncio.sleep(min(AGAIN_S, waits.sweep_s))
 
     async def _keep_expiring(self) -> None:
-        """What is leased and not sent expires as if it were not leased: the store buries it once it is back."""
+        """Give back expired messages that are not in flight; the store then dead-letters them."""
         clock = self._service.pipe(self._queue).clock
         while True:
             await asyncio.sleep(EXPIRY_S)
             ttl_ms = self._queue.spec.message_ttl
-            if ttl_ms and self.line:
-                self._machine.expire(round(clock.now_ms()) - ttl_ms - CLOCK_ERROR_MS)
+            if ttl_ms and self.leased:
+                self._client.expire(round(clock.now_ms()) - ttl_ms - CLOCK_ERROR_MS)
 
     def _wanted(self) -> int:
-        """0 while there is enough: half of it is worth a question."""
-        ahead = min(max(self._machine.ahead(), LEAST_AHEAD), MOST_AHEAD)
-        if self._machine.is_blocked() or self.line.bytes >= MAX_BYTES or 2 * len(self.line) > ahead:
+        """Return how many messages to lease; 0 while more than half of the target is leased."""
+        ahead = min(max(self._client.ahead(), LEAST_AHEAD), MOST_AHEAD)
+        if self._client.is_blocked() or self.leased.bytes >= MAX_BYTES or 2 * len(self.leased) > ahead:
             return 0
-        return ahead - len(self.line)
+        return ahead - len(self.leased)
 
     def _put(self, got: list[Delivery]) -> None:
-        before = len(self.line)
+        before = len(self.leased)
         for delivery in got:
             self._admit(delivery)
-        for is_certain, count in self.line.runs(before):
-            self._machine.put(is_certain, count)
+        for is_certain, count in self.leased.runs(before):
+            self._client.put(is_certain, count)
 
     def _admit(self, delivery: Delivery) -> None:
-        """What no peer would take must not stand first for ever. Only bodies count: nothing else is sent (3.1)."""
-        if delivery.body_bytes <= self._max_message_bytes:  # of all of them, attributes and all
-            self.line.append(delivery)
+        """Keep messages; reject those too large for any peer, by their bodies alone: attributes are not sent (3.1)."""
+        if delivery.body_bytes <= self._max_message_bytes:  # all of them together, with attributes
+            self.leased.append(delivery)
             return
         while True:
             fits = _fitting(delivery, self._max_message_bytes)
             head, rest = delivery.cut(fits)
             if head.count:
-                self.line.append(head)
+                self.leased.append(head)
             if not rest.count:
                 return
             large, delivery = rest.cut(1)
-            error = f"{records.body_length(large.blob)} octets, peers take {self._max_message_bytes}"
+            error = f"{records.body_length(large.blob)} octets; peers accept {self._max_message_bytes}"
             self._service.pipe(self._queue).messages.reject(Source(OURSELVES), [large], TOO_LARGE, error)
 
     async def take(self, want: int) -> tuple[list[Delivery], bool]:
-        """A lease whatever the queue's mode is: the machine says when messages are done. Raises StoreError."""
+        """Lease messages, whatever the queue's mode. Return them and whether there may be more. Raises StoreError."""
         pipe = self._service.pipe(self._queue)
 
         def unwanted(taken: tuple[list[Delivery], bool]) -> None:
@@ -174,7 +175,7 @@ class Prefetch:
 
 
 def _fitting(delivery: Delivery, octets: int) -> int:
-    """How many messages, from the first on, are not larger, attributes aside."""
+    """Return how many messages, from the first on, have bodies of at most so many octets."""
     for index, record in enumerate(delivery.records()):
         if records.body_length(record) > octets:
             return index

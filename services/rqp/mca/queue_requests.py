@@ -1,4 +1,4 @@
-"""MSG_QUEUE_AVAILABLE_REQUEST and MSG_QUEUE_REQUEST: asked of the store, answered with yes or not at all (2.2, 2.3)."""
+"""Answer MSG_QUEUE_AVAILABLE_REQUEST and MSG_QUEUE_REQUEST: with a confirmation or not at all (rqp_mca.md 2.2, 2.3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AVAILABLE, REQUEST = "available_request", "queue_request"  # labels of the count
 
 
 class QueueRequests:
-    """One connection's. Each waits for what came before it: what the queue is may depend on that."""
+    """The requests of one connection. Each waits for earlier messages: the queue's state may depend on them."""
 
     __slots__ = ("_assignments", "_inflow", "_talk")
 
@@ -31,9 +31,11 @@ class QueueRequests:
         self._assignments = assignments
 
     def available(self, event: AvailableRequest) -> None:
+        """Confirm the queue if it is available to this connection."""
         self._ask(event.queue_id, AVAILABLE)
 
     def request(self, event: QueueRequest) -> None:
+        """Assign the queue to this connection and confirm it, if it is available."""
         self._ask(event.queue_id, REQUEST)
 
     def _ask(self, number: int, operation: str) -> None:
@@ -44,19 +46,19 @@ class QueueRequests:
         talk.receiver.service.errands.ask(work, partial(self._answered, slot, number, operation))
 
     async def _work(self, number: int, operation: str) -> None:
-        """Raises StoreError. A queue that is remembered may have gone: then the number may be another's by now."""
+        """Raise StoreError if the queue is not available. A cached queue may be deleted, and its number moved."""
         receiver = self._talk.receiver
         known = receiver.known(number)
         if known is not None:
             try:
-                await self._look(known, operation)
+                await self._work_on(known, operation)
             except QueueUnknown:
                 receiver.forget()
             else:
                 return
-        await self._look(await receiver.find(number), operation)
+        await self._work_on(await receiver.find(number), operation)
 
-    async def _look(self, queue: Queue, operation: str) -> None:
+    async def _work_on(self, queue: Queue, operation: str) -> None:
         queue.admit(self._talk.source.client)
         self._assignments.named(queue)
         if operation == REQUEST:
@@ -67,7 +69,7 @@ class QueueRequests:
     def _answered(self, slot: Slot, number: int, operation: str, outcome: StoreError | None) -> None:
         talk = self._talk
         profile = talk.parser.profile
-        assert profile is not None  # the question was spoken in one
+        assert profile is not None  # known since the first message
         if outcome is not None:
             talk.decline(slot, outcome, operation)
         else:

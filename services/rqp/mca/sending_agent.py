@@ -1,7 +1,7 @@
-"""One transmission queue while this process owns it: a sending MCA's machine with its messages and connections.
+"""Send the messages of one transmission queue while this process owns it (rqp_mca.md 3).
 
-The machine decides, this carries out (rqp_mca.md 3): messages are leased ahead of need, settled when the machine says
-that they are done, and go back to their places when the queue is let go.
+The state machine `Sender` decides; the agent carries out its actions. Messages are leased ahead of need, settled once
+they are delivered, and returned to their places when the ownership ends.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from services.store import OURSELVES, Delivery, Queue, Source
 
 log = logging.getLogger(__name__)
 
-GRACE_S = 0.001  # the loop counts in milliseconds; a delay of 0 would run before the next poll for input
+GRACE_S = 0.001  # resolution of the loop's timers; a delay of 0 would run before the next poll for input
 NO_RECEIVER = "no_receiver"  # of dead letters (3.1)
 
 
 class McaSendingAgent:
-    """Sends as soon as it is made. `close` is its end."""
+    """The sending agent of one queue: sends from its creation until `close`."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class McaSendingAgent:
         condition: Condition,
     ) -> None:
         remote = queue.spec.remote
-        assert remote is not None  # else it were no transmission queue
+        assert remote is not None  # it is a transmission queue
         self._service = service
         self._settings = settings
         self._directory = directory
@@ -69,8 +69,8 @@ class McaSendingAgent:
         self._queue = queue
         self._condition = condition
         self._remote = remote
-        self._troubles = FailureReports(service, remote.number, condition)
-        self._machine = Sender(remote.number, settings.times())
+        self._failures = FailureReports(service, remote.number, condition)
+        self._machine = Sender(remote.number, settings.sender())
         self._source = Source(OURSELVES)
         self._channels: dict[Peer, Channel] = {}
         self._endpoints: Endpoints = {}
@@ -79,19 +79,19 @@ class McaSendingAgent:
         self._nothing_out = asyncio.Event()
         self._is_over = False
         self._sent = service.sent.labels(service.metrics.edge, PROTOCOL)
-        self._feed = Prefetch(service, queue, remote, self)
-        self._departures = DeliveryTraces.of(service.store.hops, queue, self._feed.line)
-        directory.follow(self._peers_changed)
+        self._prefetch = Prefetch(service, queue, remote, self)
+        self._leased = self._prefetch.leased
+        hops = service.store.hops
+        self._traces = None if hops is None else DeliveryTraces(hops, queue, self._leased)
+        directory.subscribe(self._peers_changed)
         self._peers_changed()
 
-    # the end
-
     async def close(self, *, lost: bool) -> None:
-        """What is out may still be confirmed, unless the queue is somebody else's (3.6). All else goes back."""
-        self._directory.follow_no_more(self._peers_changed)
-        await self._feed.stop(lost=lost)
+        """Wait for confirmations of messages in flight, unless the ownership is lost (3.6); give back all others."""
+        self._directory.unsubscribe(self._peers_changed)
+        await self._prefetch.stop(lost=lost)
         if not lost:
-            self._give_back(self._feed.line.keep(self._machine.unconfirmed))
+            self._give_back(self._leased.keep(self._machine.unconfirmed))
             self._act(self._machine.withdraw())
             await self._wait_for_confirms()
         self._is_over = True
@@ -102,74 +102,80 @@ class McaSendingAgent:
             else:
                 channel.close()
         self._channels.clear()
-        if self._departures is not None:
-            self._departures.failed(UNKNOWN)
+        if self._traces is not None:
+            self._traces.failed(UNKNOWN)
         self._machine.abandon()
-        self._give_back(self._feed.line.keep(0))
+        self._give_back(self._leased.keep(0))
 
     async def _wait_for_confirms(self) -> None:
-        """Until nothing is out any more: confirmed, or it failed. The machine's own time-out bounds it."""
+        """Wait until no message is in flight; the machine's own timeout bounds it."""
         while self._machine.state is State.AWAITING_MESSAGE and self._machine.unconfirmed:
             self._nothing_out.clear()
             await self._nothing_out.wait()
 
     def _give_back(self, deliveries: list[Delivery]) -> None:
-        """To their old places; a sending agent's attempts are no deliveries (3.1)."""
+        """Return messages to their places; attempts to send do not count as deliveries (3.1)."""
         if deliveries:
             self._service.pipe(self._queue).messages.give_back(deliveries)
 
-    # messages
+    # callbacks from the prefetch
 
     def put(self, is_certain: bool, count: int) -> None:
+        """Send leased messages: `count` more, all of one kind."""
         self._act(self._machine.put(kind_of(is_certain), count, self._loop.time()))
 
     def is_blocked(self) -> bool:
+        """Return whether a peer does not read what it was sent."""
         return any(channel.is_blocked() for channel in self._channels.values())
 
     def ahead(self) -> int:
-        """How many messages to have at hand: twice what may be out, so that the store is not waited for."""
+        """Return how many messages to lease: twice the largest window, so that sending never waits for the store."""
         return 2 * max((endpoint.window for endpoint in self._endpoints.values()), default=1)
 
     def expire(self, before_ms: int) -> None:
-        """What is out may still be confirmed, and stays (3.6)."""
-        old = self._feed.line.take_older(self._machine.unconfirmed, before_ms)
+        """Give back messages put in at that time or before, except those in flight (3.6)."""
+        old = self._leased.take_older(self._machine.unconfirmed, before_ms)
         if old:
             self._act(self._machine.expire(sum(delivery.count for delivery in old)))
             self._give_back(old)
-            self._feed.has_room()
+            self._prefetch.has_room()
 
-    # what happens
+    # callbacks from the directory, channels and timers
 
     def _peers_changed(self) -> None:
         self._endpoints = self._directory.endpoints(self._remote.peers)
         windows = {key: endpoint.window for key, endpoint in self._endpoints.items()}
         self._act(self._machine.peers_changed(windows, self._loop.time()))
-        self._feed.has_room()
+        self._prefetch.has_room()
 
     def awaited(self, channel: Channel) -> int:
+        """Return how many messages sent on the channel are unconfirmed."""
         return self._machine.unconfirmed if channel.endpoint.key == self._machine.receiver else 0
 
     def received(self, channel: Channel, confirm: Confirm, awaited: int) -> None:
+        """Pass a confirmation to the state machine."""
         self._act(self._machine.received(channel.endpoint.key, confirm, self._loop.time(), awaited))
 
     def lost(self, channel: Channel, trouble: str | PeerError) -> None:
+        """Pass the loss of a connection to the state machine."""
         fields = {"action": "mca_connection_lost", "queue": self._queue.name, "peer": channel.endpoint.key}
-        log.debug("no connection any more: %s", trouble, extra=fields)
+        log.debug("connection to the peer lost: %s", trouble, extra=fields)
         key = channel.endpoint.key
         if self._channels.get(key) is channel:
             del self._channels[key]
             failure = Failure.CONNECTION_LOST
             if isinstance(trouble, PeerError):
                 failure = Failure.PROTOCOL_ERROR
-                self._troubles.broke(key, trouble)
+                self._failures.broke(key, trouble)
             self._act(self._machine.lost(key, self._loop.time(), failure))
-            self._feed.has_room()  # it may have been the one that did not read
+            self._prefetch.has_room()  # it may have been the one that did not read
 
     def has_room(self) -> None:
-        self._feed.has_room()
+        """Lease more: a peer reads again."""
+        self._prefetch.has_room()
 
     def _due(self) -> None:
-        """What has come meanwhile is read first: perhaps not the peer was late but our loop."""
+        """Handle a timeout, but read pending input first: the delay may be this process's own."""
         due = self._machine.deadline()
         if due is None:
             return
@@ -183,7 +189,7 @@ class McaSendingAgent:
         if not self._is_over:
             self._act(self._machine.on_time(self._loop.time()))
 
-    # what is to be done
+    # the machine's actions
 
     def _act(self, actions: list[Action]) -> None:
         for action in actions:
@@ -211,10 +217,10 @@ class McaSendingAgent:
             case Close(peer):
                 if (closed := self._channels.pop(peer, None)) is not None:
                     closed.close()
-                    self._feed.has_room()
+                    self._prefetch.has_room()
 
     def _ask(self, peer: Peer) -> None:
-        self._troubles.asked(peer)
+        self._failures.asked(peer)
         endpoint = self._endpoints[peer]
         first = encode_available_request(endpoint.profile, self._remote.number)
         limits = self._settings.limits()
@@ -222,31 +228,30 @@ class McaSendingAgent:
 
     def _send(self, peer: Peer, start: int, count: int) -> None:
         channel = self._channels[peer]
-        line = self._feed.line
-        kind = kind_of(line.is_certain(start))  # of all that are sent together
-        run = Data(self._remote.number, kind, line.records(start, count))
-        if self._departures is not None:
-            self._departures.sent(channel, start, run)
+        kind = kind_of(self._leased.is_certain(start))  # the same for the whole run
+        run = Data(self._remote.number, kind, self._leased.records(start, count))
+        if self._traces is not None:
+            self._traces.sent(channel, start, run)
         channel.write(encode_message(channel.endpoint.profile, run))
 
     def _done(self, count: int) -> None:
         self._sent.inc(count)
-        if self._departures is not None:
-            self._departures.done(count, CONFIRMED if self._feed.line.is_certain(0) else SENT)
-        deliveries = self._feed.line.remove(count)
+        if self._traces is not None:
+            self._traces.done(count, CONFIRMED if self._leased.is_certain(0) else SENT)
+        deliveries = self._leased.remove(count)
         self._service.pipe(self._queue).messages.settle(self._source, deliveries)
-        self._condition.say("")
-        self._feed.has_room()
+        self._condition.set("")
+        self._prefetch.has_room()
 
     def _bury(self, failure: Failure) -> None:
-        deliveries = self._feed.line.remove(1)
-        if self._departures is not None:
-            self._departures.given_up(deliveries, failure.value)
-        error = self._troubles.bury(failure, self._endpoints)
+        deliveries = self._leased.remove(1)
+        if self._traces is not None:
+            self._traces.given_up(deliveries, failure.value)
+        error = self._failures.count(failure, self._endpoints)
         self._service.pipe(self._queue).messages.reject(self._source, deliveries, NO_RECEIVER, error)
-        self._feed.has_room()
+        self._prefetch.has_room()
 
     def _report(self, failure: Failure, unconfirmed: int) -> None:
-        if self._departures is not None:
-            self._departures.failed(failure.value)
-        self._troubles.report(failure, unconfirmed, self._endpoints)
+        if self._traces is not None:
+            self._traces.failed(failure.value)
+        self._failures.report(failure, unconfirmed, self._endpoints)

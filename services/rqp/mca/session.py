@@ -1,4 +1,4 @@
-"""One connection to a receiving MCA as the kit sees it: events go to the parts that handle them (rqp_mca.md 2)."""
+"""A connection to the receiving MCA: dispatch its messages to the parts that handle them (rqp_mca.md 2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from services.rqp.mca.queue_requests import QueueRequests
 from services.rqp.mca.receiver import Receiver
 from services.store import StoreError
 
-RUN_PART = 32  # this many messages of a run are as much work as one alone
+RUN_PART = 32  # messages of a run that count as one unit of work
 
 
 class McaSession(InflowSession[Request, McaConversation]):
@@ -29,18 +29,19 @@ class McaSession(InflowSession[Request, McaConversation]):
         self._questions = QueueRequests(talk, self._inflow, self._assignments)
         self._is_ending = False
 
-    # what the kit tells
+    # callbacks from the kit
 
     def lost(self, reset: bool) -> None:
-        """Its assignments end with it (2.3)."""
+        """End the connection's assignments (2.3)."""
         talk = self._talk
         talk.gone = True
         self._inflow.lost()
         self._free()
 
-    # what the input tells
+    # callbacks from the input
 
     def handle(self, event: Request) -> None:
+        """Dispatch one request."""
         match event:
             case Data():
                 self._inserts.insert(event)
@@ -52,14 +53,15 @@ class McaSession(InflowSession[Request, McaConversation]):
                 assert_never(event)
 
     def work(self, event: Request) -> int:
+        """Return how much work a request is, in units of one message."""
         return 1 + len(event.records) // RUN_PART if isinstance(event, Data) else 1
 
     def comes_alone(self, event: Request) -> bool:
-        """MSG_DATAs alone may overlap: what a queue is may depend on those before."""
+        """Return whether a request must wait for those before it: only MSG_DATAs may overlap."""
         return self._inserts.comes_alone(event) if isinstance(event, Data) else True
 
     def end_if_done(self) -> None:
-        """After a FIN whole messages are carried out and confirmed, then assignments freed, then it is closed (2.4)."""
+        """After a FIN: once whole messages are confirmed, free the assignments, then close (2.4)."""
         talk, inflow = self._talk, self._inflow
         if talk.gone or self._is_ending or not (talk.closing or talk.drained or inflow.eof_parsed):
             return
@@ -72,7 +74,7 @@ class McaSession(InflowSession[Request, McaConversation]):
         self._free()
 
     def _free(self) -> None:
-        """Frees the assignments, then closes. Without any it is closed at once."""
+        """Free the assignments, then close."""
         assignments = self._assignments
         assignments.is_over = True
         if assignments:

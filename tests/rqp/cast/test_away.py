@@ -148,7 +148,7 @@ async def test_a_fault_of_ours_strands_no_message(
     with HandReceiver(net) as receiver:
         await edge.put(queue, b"hello")
 
-        told = "local_error: a fault of ours, see the log: ZeroDivisionError()"
+        told = "local_error: internal error, see the log: ZeroDivisionError()"
         await until(lambda: edge.has_condition(queue, told))
         assert edge.value("penstock_local_errors_total")
         await until(lambda: edge.bodies(queue))

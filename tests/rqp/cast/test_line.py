@@ -10,7 +10,7 @@ from tests.live import until
 
 class Attempts:
     def __init__(self) -> None:
-        self.line = KeyLocks()
+        self.locks = KeyLocks()
         self.under_way: dict[str, asyncio.Event] = {}  # those whose turn has come; set: they end
 
     async def begin(self, name: str, *machines: str) -> asyncio.Task[None]:
@@ -19,7 +19,7 @@ class Attempts:
         return task
 
     async def _attempt(self, name: str, machines: frozenset[str]) -> None:
-        async with self.line.turn(7, machines):
+        async with self.locks.hold(7, machines):
             self.under_way[name] = asyncio.Event()
             await self.under_way[name].wait()
 

@@ -207,7 +207,7 @@ async def test_attributes_count_towards_no_limit(server: Server, start: Start, p
         await take_one(call, body)
     await until(lambda: edge.is_empty(queue))
     told = [(letter.body, letter.reason, letter.error) for letter in await edge.dead(queue)]
-    assert told == [(bodies[2], "too_large_for_peers", "101 octets, peers take 100")] * 2
+    assert told == [(bodies[2], "too_large_for_peers", "101 octets; peers accept 100")] * 2
 
 
 async def test_unreliable_messages_go_on_after_a_lost_connection(

@@ -121,7 +121,7 @@ async def test_no_more_is_taken_ahead_than_its_octets_allow(
     take = Prefetch.take
 
     async def noting(self: Prefetch, want: int) -> Any:
-        held.append(self.line.bytes)
+        held.append(self.leased.bytes)
         return await take(self, want)
 
     monkeypatch.setattr(Prefetch, "take", noting)

@@ -1,4 +1,4 @@
-"""Addresses that are not of one machine, to which RQP/cast sends no question (rqp_cast.md 1.1)."""
+"""Recognize broadcast, multicast and wildcard addresses: RQP/cast asks single machines (rqp_cast.md 1.1)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import socket
 
 from services.store.model import NOT_ONE_MACHINE
 
-DISCARD_PORT = 9  # nothing is sent there: only the way to an address is asked for
+DISCARD_PORT = 9  # nothing is sent to it: connecting a UDP socket only looks up the route
 INSTEAD = "list each machine by its own address"
 
 
-def address_of_many(address: str) -> str:
-    """Return what an IPv4 address is, and what to do, if it is not of one machine; else ''.
+def broadcast_problem(address: str) -> str:
+    """Return what is wrong with an IPv4 address that does not belong to one machine, and what to do; else ''.
 
-    Whether it is the broadcast address of a network, the kernel knows: it depends on the interfaces there are now.
+    The kernel knows which addresses are a network's broadcast address: that depends on the current interfaces.
     """
     if re.match(NOT_ONE_MACHINE, address):
         return f"{address} is a broadcast, multicast or wildcard address: {INSTEAD}"

@@ -1,6 +1,6 @@
-"""Connections that carry one message each: opened, read, written (rqp_cast.md 1.2). All sockets are non-blocking.
+"""Open, read and write connections that carry one message each, over non-blocking sockets (rqp_cast.md 1.2).
 
-What fails raises OSError, and what is no message PeerError; a wait is bounded by whoever waits.
+Functions raise OSError if the connection fails and PeerError for malformed input. Callers bound the waits.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from services.rqp.cast.ports.wrong_protocol import check_proxy
 
 READ_BYTES = 256 << 10
 ANY = "0.0.0.0"
-REFUSED_AGAIN_S = (0.005, 0.02, 0.1, 0.3)  # the last one again and again
-BIND_ADDRESS_NO_PORT = (
-    24  # linux/in.h: the port is chosen by connect(), and so may serve several destinations
-)
+REFUSED_AGAIN_S = (0.005, 0.02, 0.1, 0.3)  # then always the last
+BIND_ADDRESS_NO_PORT = 24  # linux/in.h: connect() chooses the port, which may then serve several destinations
 
 MessageT_co = TypeVar("MessageT_co", covariant=True)
 MessageT = TypeVar("MessageT")
 
 
 class EmptyConnection(PeerError):
-    """`truncated`, and without an octet."""
+    """The connection ended before its first octet; its reason is `truncated`."""
 
 
 class Reader(Protocol[MessageT_co]):
-    """Makes a message of octets, however they were cut. PeerError for what is none."""
+    """An incremental parser of one message. Raises PeerError."""
 
-    def receive(self, data: bytes) -> MessageT_co | None: ...
+    def receive(self, data: bytes) -> MessageT_co | None:
+        """Return the message once `data` completes it."""
 
-    def receive_eof(self) -> None: ...
+    def receive_eof(self) -> None:
+        """Raise PeerError if the message is incomplete."""
 
 
 async def connected(host: str, address: str, port: int, timeout_s: float) -> socket.socket:
-    """A connection from `host` to `address`. ConnectionError if there is none within `timeout_s`."""
+    """Connect from `host` to `address`. Raises ConnectionError after `timeout_s`."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -63,7 +63,7 @@ async def _connect(sock: socket.socket, place: tuple[str, int], timeout_s: float
 
 
 async def connected_patiently(host: str, address: str, port: int, timeout_s: float) -> socket.socket:
-    """The same to a port that may be about to listen: being refused is not the end before `timeout_s` is."""
+    """Connect to a port that may not listen yet: retry for `timeout_s` while the connection is refused."""
     loop = asyncio.get_running_loop()
     end, attempt = loop.time() + timeout_s, 0
     while True:
@@ -78,7 +78,7 @@ async def connected_patiently(host: str, address: str, port: int, timeout_s: flo
 
 
 async def accepted(port: Port, address: str, on_stranger: Callable[[], None]) -> socket.socket:
-    """The one connection that comes from `address`; others are closed. Nobody else is let in afterwards."""
+    """Accept one connection from `address`, then stop listening; close connections from other addresses."""
     loop = asyncio.get_running_loop()
     while True:
         sock, place = await loop.sock_accept(port.sock)
@@ -91,7 +91,7 @@ async def accepted(port: Port, address: str, on_stranger: Callable[[], None]) ->
 
 
 async def received(sock: socket.socket) -> bytes:
-    """What has come; b"" at the end."""
+    """Return the next octets; b"" at the end."""
     try:
         return sock.recv(READ_BYTES)
     except BlockingIOError:
@@ -99,14 +99,14 @@ async def received(sock: socket.socket) -> bytes:
 
 
 async def received_first(sock: socket.socket) -> bytes:
-    """What comes first. PeerError for the header of a load balancer."""
+    """Return the first octets. Raises PeerError for a PROXY protocol header."""
     data = await received(sock)
     check_proxy(data)
     return data
 
 
 async def message_of(sock: socket.socket, reader: Reader[MessageT]) -> MessageT:
-    """The one message of a connection. EmptyConnection if it ends before it begins."""
+    """Read the one message of a connection. Raises EmptyConnection if it ends without an octet."""
     is_silent = True
     while True:
         data = await received(sock)
@@ -114,14 +114,14 @@ async def message_of(sock: socket.socket, reader: Reader[MessageT]) -> MessageT:
             if is_silent:
                 raise EmptyConnection("truncated")
             reader.receive_eof()
-            raise ConnectionError("nothing more comes")
+            raise ConnectionError("the connection ended early")
         is_silent = False
         if (message := reader.receive(data)) is not None:
             return message
 
 
 async def sent(sock: socket.socket, data: bytes, on_last: Callable[[], None]) -> None:
-    """All of `data`; `on_last` is called in the step in which the kernel took the last octet, and only then."""
+    """Send all of `data`. `on_last` is called once the kernel has taken the last octet, before any other task runs."""
     left = memoryview(data)
     while True:
         with contextlib.suppress(BlockingIOError):
@@ -132,8 +132,10 @@ async def sent(sock: socket.socket, data: bytes, on_last: Callable[[], None]) ->
         await writable(sock)
 
 
-async def say(host: str, address: str, port: int, timeout_s: float, message: Callable[[str], bytes]) -> None:
-    """Connects, sends what `message` makes of the address of ours that it leaves from, closes."""
+async def send_message(
+    host: str, address: str, port: int, timeout_s: float, message: Callable[[str], bytes]
+) -> None:
+    """Connect, send one message, close. message: returns it for the connection's local address."""
     sock = await connected(host, address, port, timeout_s)
     with sock:
         await sent(sock, message(sock.getsockname()[0]), lambda: None)

@@ -1,4 +1,4 @@
-"""What comes to a port of RQP/cast from a program that takes it for another service's: named, not only refused."""
+"""Recognize a PROXY header or TLS on a port of RQP/cast, so that the refusal names it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from protos.rqp_cast import MessageReader
 from protos.types import PeerError
 from services.kit.net import Refusal, begins_tls, proxy_fault, proxy_version
 
-TLS_FAULT = "the connection begins as TLS does, which RQP/cast does not take: switch TLS off in what connects"
-NAMED = frozenset({Refusal.PROXY_HEADER.value, Refusal.TLS_AT_A_PLAIN_PORT.value})
+TLS_FAULT = "the connection begins with TLS, which RQP/cast does not support: switch TLS off in the client"
+WRONG_PROTOCOL = frozenset({Refusal.PROXY_HEADER.value, Refusal.TLS_AT_A_PLAIN_PORT.value})
 
 MessageT = TypeVar("MessageT")
 
 
 def check_proxy(first: bytes) -> None:
-    """Raise PeerError if the first octets of a connection are a PROXY protocol header."""
+    """Raise PeerError if a connection begins with a PROXY protocol header."""
     if (version := proxy_version(first)) is not None:
         raise PeerError(Refusal.PROXY_HEADER.value, proxy_fault(version))
 
 
 class DiagnosingReader(Generic[MessageT]):
-    """Reads the one message of a connection, and raises PeerError that names a PROXY header or TLS in its place.
+    """Reads the one message of a connection. Raises a specific PeerError for a PROXY header or TLS in its place.
 
-    A message begins with an address, so one may look like a ClientHello: only that is TLS which is no message, or is
-    longer than one.
+    A message begins with an address and may look like a ClientHello, so it counts as TLS only if it is malformed or
+    followed by more octets.
     """
 
     __slots__ = ("_first", "_reader")
@@ -35,7 +35,7 @@ class DiagnosingReader(Generic[MessageT]):
 
     @property
     def excess(self) -> int:
-        """Octets behind the message."""
+        """Octets after the message."""
         return self._reader.excess
 
     def receive(self, data: bytes) -> MessageT | None:
@@ -53,7 +53,7 @@ class DiagnosingReader(Generic[MessageT]):
         return message
 
     def receive_eof(self) -> None:
-        """The peer's FIN."""
+        """Raise PeerError if the connection ends within the message."""
         self._reader.receive_eof()
 
     def _check_tls(self) -> None:

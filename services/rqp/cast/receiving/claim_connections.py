@@ -1,4 +1,4 @@
-"""Several connections for what sessions claim: on one alone each would wait for the disk behind the others."""
+"""Connections to the store for reservations: on a single one, each would wait for the disk behind the others."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from services.store import Queue
 from services.store.pipeline import Claims, Domain
 from services.store.redis import Connector, Link
 
-LANES = 4  # for each domain
+CONNECTIONS = 4  # for each domain
 
 
 class ClaimConnection:
-    """Claims of one domain, over a connection of its own."""
+    """The claims of one domain, over a connection of their own."""
 
     def __init__(self, connector: Connector, domain: Domain) -> None:
         self.link = Link(connector, domain.keys.epoch)
-        self.waiting = 0  # questions that have no answer yet
+        self.waiting = 0  # calls without an answer yet
         self.claims = Claims(domain.keys, self.link, domain.tallies, self._function)
         self._domain = domain
 
@@ -34,21 +34,22 @@ class ClaimConnection:
 
 
 class ClaimConnections:
-    """Those of a process."""
+    """All such connections of a process, opened on demand."""
 
     def __init__(self, service: RqpService) -> None:
         self._service = service
-        self._lanes: defaultdict[str, list[ClaimConnection]] = defaultdict(list)
+        self._connections: defaultdict[str, list[ClaimConnection]] = defaultdict(list)
 
     def of(self, queue: Queue) -> Claims:
-        """The one that has least to do."""
-        lanes = self._lanes[queue.domain]
-        least = min(lanes, key=lambda lane: lane.waiting, default=None)
-        if least is None or (least.waiting and len(lanes) < LANES):
+        """Return the claims of the queue's domain over its least busy connection."""
+        connections = self._connections[queue.domain]
+        least = min(connections, key=lambda each: each.waiting, default=None)
+        if least is None or (least.waiting and len(connections) < CONNECTIONS):
             least = ClaimConnection(self._service.store.connector, self._service.domain(queue))
-            lanes.append(least)
+            connections.append(least)
         return least.claims
 
     async def close(self) -> None:
-        lanes = [lane for lanes in self._lanes.values() for lane in lanes]
-        await asyncio.gather(*(lane.link.close() for lane in lanes))
+        """Close all connections."""
+        connections = [each for found in self._connections.values() for each in found]
+        await asyncio.gather(*(each.link.close() for each in connections))

@@ -1,11 +1,12 @@
-"""What a transmission queue has given out to be sent: ready, or waiting for its time (rqp_cast.md 4).
+"""Lease the messages of a transmission queue ahead of need: ready to send, or waiting for a retry (rqp_cast.md 4).
 
-All of it is leased. What is kept with a message is its note in the store: it survives whoever sends, and returns.
+The state of a message is kept as its note in the store, where it survives the process and a return to the queue.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 from collections import deque
@@ -20,13 +21,13 @@ from services.store.model import now, records
 from services.store.pipeline import answered
 from services.store.processes import POLL_S
 
-WANTED = 32  # messages taken at once
-MAX_WAITING = 256  # whose time has not come; beyond it nothing more is taken
+WANTED = 32  # messages leased at once
+MAX_WAITING = 256  # messages that wait for a retry; beyond it no more are leased
 IDS_AT_ONCE = 256
 
 
 class Ids:
-    """Numbers of messages, unique in the store, never 0 (2.3). Those that a process does not use are lost."""
+    """Message ids, unique in the store, never 0 (2.3). Ids that a process does not use are lost."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,7 +35,7 @@ class Ids:
         self._lock = asyncio.Lock()
 
     async def next(self) -> int:
-        """Raises StoreError."""
+        """Return a new id. Raises StoreError."""
         async with self._lock:
             if not self._left:
                 first = await self._store.registry.next_ids(IDS_AT_ONCE)
@@ -44,7 +45,7 @@ class Ids:
 
 @dataclass(slots=True)
 class Message:
-    """One message of the queue. An uncertain one has no note, as nothing is kept with it."""
+    """One leased message. An uncertain one has no note."""
 
     delivery: Delivery
     record: bytes  # u32 message_size, data
@@ -53,21 +54,30 @@ class Message:
 
     @property
     def outgoing(self) -> Outgoing:
+        """The message as the state machine sees it."""
         if self.note is None:
             return Outgoing(Quality.LOW_QUALITY, ZERO_ID)
         return Outgoing(Quality.HIGH_QUALITY, self.note.id, self.note.kept)
 
     @property
     def not_before(self) -> float | None:
+        """When to retry, by `clock.now`; None: now."""
         return None if self.note is None else self.note.kept.not_before
 
 
 class PrefetchBuffer:
-    """Of one queue that this process owns."""
+    """The leased messages of one queue that this process owns."""
 
-    def __init__(self, service: RqpService, queue: Queue, ids: Ids, address: Callable[[], str]) -> None:
-        """address: the stable one of this agent."""
-        self.on_empty: Callable[[], None] = lambda: None  # there is nothing to send
+    def __init__(
+        self,
+        service: RqpService,
+        queue: Queue,
+        ids: Ids,
+        address: Callable[[], str],
+        on_empty: Callable[[], None],
+    ) -> None:
+        """address: returns the stable address of this agent. on_empty: called when there is nothing to send."""
+        self._on_empty = on_empty
         self._queue = queue
         self._pipe = service.pipe(queue)
         self._source = Source(OURSELVES)
@@ -79,12 +89,12 @@ class PrefetchBuffer:
         self._ready: deque[Message] = deque()
         self._waiting: list[tuple[float, int, Message]] = []  # a heap: (not before, number, message)
         self._numbers = itertools.count()
-        self._under_way = 0  # takes and returns that the store has not answered
-        self._quiet = asyncio.Event()  # none are
+        self._pending = 0  # takes and returns that the store has not answered
+        self._quiet = asyncio.Event()  # there are none
         self._quiet.set()
 
     async def next(self) -> Message:
-        """The next message whose turn it is, waited for. Raises StoreError."""
+        """Wait for the next message that is due, and return it. Raises StoreError."""
         while True:
             if self._waiting and self._waiting[0][0] <= now():
                 return heapq.heappop(self._waiting)[2]
@@ -96,11 +106,11 @@ class PrefetchBuffer:
             self._news.clear()
             if not await self._take():
                 if not self._waiting:
-                    self.on_empty()
+                    self._on_empty()
                 await self._wait()
 
     async def keep(self, message: Message, kept: Kept) -> None:
-        """Durably, with a certain message. Raises StoreError."""
+        """Store the state of a certain message in its note. Raises StoreError."""
         assert message.note is not None
         note = Note(message.note.id, message.note.address, kept)
         if note.kept != message.note.kept:
@@ -108,7 +118,7 @@ class PrefetchBuffer:
             message.note = note
 
     async def put_back(self, message: Message) -> None:
-        """To its place, and what was taken ahead with it to theirs: it is the next again (4.1). Raises StoreError."""
+        """Return a message, and all that are ready, to their places: it comes first again (4.1). Raises StoreError."""
         deliveries = [message.delivery, *(each.delivery for each in self._ready)]
         self._ready.clear()
         await answered(
@@ -116,7 +126,7 @@ class PrefetchBuffer:
         )
 
     def release(self) -> None:
-        """Everything that is not being sent goes back to its place."""
+        """Return all messages that are not being sent to their places."""
         messages = (*self._ready, *(message for *_, message in self._waiting))
         deliveries = [message.delivery for message in messages]
         self._ready.clear()
@@ -124,7 +134,7 @@ class PrefetchBuffer:
         self.give_back(deliveries)
 
     def give_back(self, deliveries: list[Delivery], failed: bool = False) -> None:
-        """These return to their places. failed: it counts towards maxDeliveries."""
+        """Return messages to their places. failed: it counts towards maxDeliveries."""
         if deliveries:
             self._begin()
             self._pipe.messages.release(
@@ -132,22 +142,20 @@ class PrefetchBuffer:
             )
 
     async def is_quiet(self) -> None:
-        """Returns once the store has all that went back: whoever has the queue next finds it in its order."""
+        """Wait until the store has all returned messages, so that the next owner finds them in order."""
         await self._quiet.wait()
 
     def _begin(self) -> None:
-        self._under_way += 1
+        self._pending += 1
         self._quiet.clear()
 
     def _end(self) -> None:
-        self._under_way -= 1
-        if not self._under_way:
+        self._pending -= 1
+        if not self._pending:
             self._quiet.set()
 
-    # taking
-
     async def _take(self) -> bool:
-        """Whether there was anything."""
+        """Lease messages. Return whether there were any."""
         if len(self._waiting) >= MAX_WAITING:
             return False
         got: list[Delivery] = await self._taken()
@@ -161,11 +169,11 @@ class PrefetchBuffer:
         return bool(singles)
 
     async def _taken(self) -> list[Delivery]:
-        """Leased. If the asker is cancelled meanwhile, they go back."""
+        """Lease deliveries. If the task is cancelled meanwhile, they are returned."""
 
         def ask(done: Callable[..., None]) -> None:
             def taken(got: list[Delivery] | StoreError, more: bool) -> None:
-                if more and not got:  # those looked at had expired, or were others'
+                if more and not got:  # only expired messages, or messages leased by others, were found
                     self._pipe.messages.take(self._source, self._queue, WANTED, taken, leased=True)
                     return
                 done(got)
@@ -178,7 +186,7 @@ class PrefetchBuffer:
         return taken
 
     async def _prepare(self, deliveries: list[Delivery]) -> None:
-        """What is certain gets its id, before anything of it is sent; the notes of all are written together (2.3)."""
+        """Give certain messages their ids, and write all notes before anything is sent (2.3)."""
         found = [message for each in deliveries if (message := await self._message(each)) is not None]
         self._ready.extend(found)
         await asyncio.gather(
@@ -190,7 +198,7 @@ class PrefetchBuffer:
         )
 
     async def _message(self, delivery: Delivery) -> Message | None:
-        """None for a damaged one, which has gone to the dead letters (4.3)."""
+        """Return the message; None if it is damaged and was dead-lettered (4.3)."""
         try:
             content = records.decode(delivery.blob)
         except ValueError as error:
@@ -204,7 +212,7 @@ class PrefetchBuffer:
         return Message(delivery, record, Note(await self._ids.next(), self._address(), Kept()), is_new=True)
 
     def _is_certain(self, content: records.Content) -> bool:
-        """As the message says, which was a T_MSG then, else as its queue does."""
+        """Return what the message's attributes say, else what the queue does."""
         remote = self._queue.spec.remote
         return remote is None or remote.is_certain(content.attributes)
 
@@ -214,17 +222,15 @@ class PrefetchBuffer:
         )
 
     async def _wait(self) -> None:
-        """Until there may be something, or somebody's time has come."""
+        """Wait until there may be new messages or a retry is due."""
         until_s = self._waiting[0][0] - now() if self._waiting else POLL_S
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(min(until_s, POLL_S), 0.001)):
                 await self._news.wait()
-        except TimeoutError:
-            return
 
 
 def singly(delivery: Delivery) -> list[Delivery]:
-    """Each of its messages alone."""
+    """Split a delivery into one for each message."""
     found = []
     while delivery.count > 1:
         first, delivery = delivery.cut(1)

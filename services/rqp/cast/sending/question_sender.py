@@ -1,4 +1,4 @@
-"""Questions on their way: QUESTION_MSG to the machines there are, over UDP (rqp_cast.md 1.1, 3.1)."""
+"""Send QUESTION_MSGs to machines over UDP (rqp_cast.md 1.1, 3.1)."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from services.rqp.cast.settings import CastSettings
 log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
-ANYWHERE = "192.0.2.1"  # stands for the world: no machine has it (RFC 5737)
+ANYWHERE = "192.0.2.1"  # belongs to no machine (RFC 5737)
 
-AskedAddresses = set[tuple[str, int]]  # addresses and their request_ports
+AskedAddresses = set[tuple[str, int]]  # addresses and request_ports
 
 
 class QuestionSender:
-    """Sends what is asked. Names are looked up beside: one that is slow keeps nobody else from being asked."""
+    """Sends questions; names are resolved in the background, so that a slow one delays no other machine."""
 
     def __init__(self, settings: CastSettings, machines: Machines) -> None:
         """Raises SettingsError if this machine does not have the address to send from."""
         self._settings = settings
         self._machines = machines
         self._sock = _bound(settings.host)
-        self._looking: set[asyncio.Task[None]] = set()
+        self._lookups: set[asyncio.Task[None]] = set()
 
-    def is_here(self) -> bool:
-        """Whether this machine has the address that we send from: it may go away, and come back."""
+    def has_address(self) -> bool:
+        """Return whether this machine has the address to send from now: an address may be removed and added."""
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
                 probe.bind((self._settings.host, 0))
@@ -44,19 +44,19 @@ class QuestionSender:
         return True
 
     def address(self) -> str:
-        """The stable one of this agent: what is said of it, else where its datagrams leave from (2.2, 2.3)."""
+        """Return the stable address of this agent: from the settings, else the one datagrams leave from (2.2, 2.3)."""
         if self._settings.address:
             return self._settings.address
         known = [address for host in self._machines.to_ask() for address in self._machines.known(host)]
         for address in (*known[:1], ANYWHERE):
             with contextlib.suppress(OSError):
-                return self._ours(address)
-        return LOOPBACK  # without any network there is nobody else to ask
+                return self._local_address(address)
+        return LOOPBACK  # there is no network
 
     def ask(self, key: int, peers: Iterable[str], only: str | None) -> AskedAddresses:
-        """Asks all machines of these groups, or all there are; `only` this receiver if it is among them (3.1).
+        """Ask all machines of these groups, or all known ones; `only` this receiver if it is among them (3.1).
 
-        The answer grows when names are looked up that were not known.
+        The returned set grows as names are resolved.
         """
         hosts = self._machines.to_ask(peers)
         bound = [host for host in hosts if only in self._machines.known(host)]
@@ -70,18 +70,19 @@ class QuestionSender:
         return asked
 
     async def close(self) -> None:
-        for task in self._looking:
+        """Cancel all lookups and close the socket."""
+        for task in self._lookups:
             task.cancel()
-        await asyncio.gather(*self._looking, return_exceptions=True)
+        await asyncio.gather(*self._lookups, return_exceptions=True)
         self._sock.close()
 
     def _look_up(self, key: int, host: Host, asked: AskedAddresses) -> None:
-        """What its name means now may be more than what it meant."""
+        """Resolve a name in the background, and ask addresses that are new."""
         if host.name in self._machines.known(host):
             return
         task = asyncio.create_task(self._ask_found(key, host, asked))
-        self._looking.add(task)
-        task.add_done_callback(self._looking.discard)
+        self._lookups.add(task)
+        task.add_done_callback(self._lookups.discard)
 
     async def _ask_found(self, key: int, host: Host, asked: AskedAddresses) -> None:
         self._send(key, await self._machines.addresses(host), host, asked)
@@ -95,14 +96,14 @@ class QuestionSender:
 
     def _send_to(self, key: int, place: tuple[str, int]) -> None:
         try:
-            question = QuestionMsg(self._settings.address or self._ours(place[0]), key)
+            question = QuestionMsg(self._settings.address or self._local_address(place[0]), key)
             self._sock.sendto(encode_question(question), place)
-        except OSError as error:  # no way there, or no room now: no answer, as if it had been lost on the way
+        except OSError as error:  # no route or no buffer: as if the datagram had been lost
             fields = {"action": "question_unsent", "peer": place[0]}
-            log.debug("a question was not sent: %s", error, extra=fields)
+            log.debug("question not sent: %s", error, extra=fields)
 
-    def _ours(self, address: str) -> str:
-        """The address that a datagram to `address` leaves from. Raises OSError."""
+    def _local_address(self, address: str) -> str:
+        """Return the address that a datagram to `address` leaves from. Raises OSError."""
         if self._settings.host != ANY:
             return self._settings.host
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -111,7 +112,7 @@ class QuestionSender:
 
 
 def _bound(host: str) -> socket.socket:
-    """Raises SettingsError if this machine does not have the address."""
+    """Return a UDP socket. Raises SettingsError if this machine does not have the address."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)
