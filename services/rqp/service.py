@@ -11,7 +11,7 @@ from services.rqp import measures
 from services.rqp.name_resolver import LookUp, NameResolver
 from services.rqp.settings import RqpSettings
 from services.store import Pipe, Queue, Store
-from services.store.background_tasks import Errands
+from services.store.background_tasks import BackgroundTasks
 from services.store.known_peers import KnownPeers
 from services.store.pipeline import Domain
 from services.store.redis import process_name
@@ -42,7 +42,7 @@ class RqpService:
         self.metrics = metrics
         self.name = process_name(metrics.edge)  # holder of everything this process holds in the store
         self.tally = Tally(metrics)
-        self.errands = Errands(settings.request_timeout_s, metrics.local_errors.inc)
+        self.background = BackgroundTasks(settings.request_timeout_s, metrics.local_errors.inc)
         self.readiness = Readiness(store=store.fault_of)
         self.resolver = NameResolver(look_up, settings.lookup_s, metrics)
         self.registered = KnownPeers(store, metrics.local_errors.inc)
@@ -56,11 +56,11 @@ class RqpService:
 
     def pipe(self, queue: Queue) -> Pipe:
         """Return the pipe to the queue's domain."""
-        return self.store.domain(queue.domain).pipe
+        return self.store.open_domain(queue.domain).pipe
 
     def domain(self, queue: Queue) -> Domain:
         """Return the queue's domain."""
-        return self.store.domain(queue.domain)
+        return self.store.open_domain(queue.domain)
 
     def start(self) -> None:
         """Start all agents."""
@@ -76,7 +76,7 @@ class RqpService:
     async def close(self) -> None:
         """Close all agents, then the connection to the store."""
         await asyncio.gather(*(agent.close() for agent in self.agents))
-        await self.errands.close()
+        await self.background.close()
         await self.registered.close()
         await self.resolver.close()
         await self.store.close()

@@ -15,7 +15,7 @@ from services.rqp.mca.leased_messages import LeasedMessages
 from services.rqp.mca.trace_propagation import MessageSequence
 from services.store import Delivery, Queue
 from services.store.model import Hop
-from services.store.tracing import Hops, Leaving
+from services.store.tracing import Leaving, TracePropagation
 
 CONFIRMED, SENT = "confirmed", "sent"  # outcomes of RELIABLE and UNRELIABLE messages
 UNKNOWN = "unknown"  # the queue was given up while the message was in flight
@@ -24,7 +24,7 @@ UNKNOWN = "unknown"  # the queue was given up while the message was in flight
 class DeliveryTraces:
     """The spans of the messages in flight of one queue."""
 
-    def __init__(self, hops: Hops, queue: Queue, leased: LeasedMessages) -> None:
+    def __init__(self, hops: TracePropagation, queue: Queue, leased: LeasedMessages) -> None:
         self._hops = hops
         self._queue = queue
         self._leased = leased

@@ -29,7 +29,7 @@ class Inserts:
         self._assignments = assignments
         self._domain = ""  # of the last RELIABLE run
         self._has_refused = False  # a RELIABLE message
-        hops, peer = talk.receiver.service.store.hops, talk.wire.peer
+        hops, peer = talk.receiver.service.store.trace_propagation, talk.wire.peer
         self._traces = None if hops is None else IncomingTraces(hops, peer.address, peer.port)
         self._confirm = b""  # MSG_DATA_CONFIRM in the connection's profile
 
@@ -54,7 +54,7 @@ class Inserts:
             return
         self.inflow.hold()
         found = talk.receiver.find(event.queue_id)
-        talk.receiver.service.errands.look(found, partial(self._found, slot, event, traced))
+        talk.receiver.service.background.run_read(found, partial(self._found, slot, event, traced))
 
     def _found(self, slot: Slot, event: Data, traced: TracedPlaces, queue: Queue | StoreError) -> None:
         if isinstance(queue, StoreError):

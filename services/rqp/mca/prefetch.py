@@ -9,7 +9,7 @@ from typing import Protocol
 from services.rqp.jobs import start_job, stop_job
 from services.rqp.mca.leased_messages import LeasedMessages
 from services.rqp.service import RqpService
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, StoreError
 from services.store.model import Remote, records
 from services.store.pipeline import Answer
 
@@ -52,7 +52,7 @@ class Prefetch:
         self._max_message_bytes = remote.max_message_bytes
         self._client = client
         self._room = asyncio.Event()
-        self._source = Source(OURSELVES)
+        self._source = Source(INTERNAL_CLIENT)
         self._patience_s = 0.0  # how long to wait for a running take when the prefetch stops
         self._task = start_job(self._fill, f"messages of {queue.name!r}", service.metrics)
         self._expiry = start_job(self._keep_expiring, f"expiry of {queue.name!r}", service.metrics)
@@ -148,7 +148,9 @@ class Prefetch:
                 return
             large, delivery = rest.cut(1)
             error = f"{records.body_length(large.blob)} octets; peers accept {self._max_message_bytes}"
-            self._service.pipe(self._queue).messages.reject(Source(OURSELVES), [large], TOO_LARGE, error)
+            self._service.pipe(self._queue).messages.reject(
+                Source(INTERNAL_CLIENT), [large], TOO_LARGE, error
+            )
 
     async def take(self, want: int) -> tuple[list[Delivery], bool]:
         """Lease messages, whatever the queue's mode. Return them and whether there may be more. Raises StoreError."""

@@ -43,7 +43,7 @@ class QueueRequests:
         slot = talk.expect()
         self._inflow.hold()
         work = self._work(number, operation)
-        talk.receiver.service.errands.ask(work, partial(self._answered, slot, number, operation))
+        talk.receiver.service.background.run(work, partial(self._answered, slot, number, operation))
 
     async def _work(self, number: int, operation: str) -> None:
         """Raise StoreError if the queue is not available. A cached queue may be deleted, and its number moved."""

@@ -40,7 +40,7 @@ from services.rqp.mca.prefetch import Prefetch
 from services.rqp.mca.receiver import PROTOCOL
 from services.rqp.mca.settings import McaSettings
 from services.rqp.service import RqpService
-from services.store import OURSELVES, Delivery, Queue, Source
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class McaSendingAgent:
         self._remote = remote
         self._failures = FailureReports(service, remote.number, condition)
         self._machine = Sender(remote.number, settings.sender())
-        self._source = Source(OURSELVES)
+        self._source = Source(INTERNAL_CLIENT)
         self._channels: dict[Peer, Channel] = {}
         self._endpoints: Endpoints = {}
         self._loop = asyncio.get_running_loop()
@@ -81,7 +81,7 @@ class McaSendingAgent:
         self._sent = service.sent.labels(service.metrics.edge, PROTOCOL)
         self._prefetch = Prefetch(service, queue, remote, self)
         self._leased = self._prefetch.leased
-        hops = service.store.hops
+        hops = service.store.trace_propagation
         self._traces = None if hops is None else DeliveryTraces(hops, queue, self._leased)
         directory.subscribe(self._peers_changed)
         self._peers_changed()

@@ -14,7 +14,7 @@ from protos.rqp_mca import Data
 from services.rqp.mca.receiver import PROTOCOL
 from services.store import Queue
 from services.store.model import Hop, hop, trace_context
-from services.store.tracing import Hops
+from services.store.tracing import TracePropagation
 
 TracedPlaces = list[tuple[int, Hop]]  # indexes in a run
 
@@ -30,7 +30,7 @@ class MessageSequence:
         self._offset = zlib.crc32(self._name)
         self._first = self._next = 1  # numbers: first of the last run, and of the next run
 
-    def passed(self, hops: Hops, count: int) -> range:
+    def passed(self, hops: TracePropagation, count: int) -> range:
         """Count a run of `count` messages. Return the indexes of those that are traced."""
         self._first, self._next = self._next, self._next + count
         numbers = hops.numbers(self._first, self._next - 1, self._offset)
@@ -47,7 +47,7 @@ class IncomingTraces:
 
     __slots__ = ("_hops", "_sequence")
 
-    def __init__(self, hops: Hops, address: str, port: int) -> None:
+    def __init__(self, hops: TracePropagation, address: str, port: int) -> None:
         self._hops = hops
         self._sequence = MessageSequence(address, port)
 

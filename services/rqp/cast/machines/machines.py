@@ -26,7 +26,7 @@ class Machines:
     """Groups of machines by name, and the machines of `.rqprc`, which belong to no group."""
 
     def __init__(self, settings: CastSettings, service: RqpService) -> None:
-        """Raises SettingsError if an address in the settings is a broadcast address."""
+        """Raise SettingsError if an address in the settings is a broadcast address."""
         self._settings = settings
         self._metrics = service.metrics
         self._file = RqprcFile(settings.rqprc, REQUEST_PORT) if settings.rqprc is not None else None

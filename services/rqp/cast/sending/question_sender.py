@@ -28,7 +28,7 @@ class QuestionSender:
     """Sends questions; names are resolved in the background, so that a slow one delays no other machine."""
 
     def __init__(self, settings: CastSettings, machines: Machines) -> None:
-        """Raises SettingsError if this machine does not have the address to send from."""
+        """Raise SettingsError if this machine does not have the address to send from."""
         self._settings = settings
         self._machines = machines
         self._sock = _bound(settings.host)

@@ -23,7 +23,7 @@ from services.rqp.cast.sending.attempt import Attempt, Outcome, SendingContext, 
 from services.rqp.cast.sending.prefetch_buffer import Message, PrefetchBuffer
 from services.rqp.cast.trace_propagation import hop_of
 from services.rqp.condition import Condition
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, StoreError
 from services.store.model import LeaseLost, now
 from services.store.pipeline import answered
 from services.store.tracing import Leaving
@@ -49,7 +49,7 @@ class CastSendingAgent:
         self._key = remote.number
         self._peers = tuple(remote.peers)
         self._pipe = context.service.pipe(queue)
-        self._source = Source(OURSELVES)
+        self._source = Source(INTERNAL_CLIENT)
         self._machine = Sender(self._key, context.settings.sender())
         address = context.questions.address
         self._buffer = PrefetchBuffer(context.service, queue, context.ids, address, self._emptied)
@@ -104,7 +104,7 @@ class CastSendingAgent:
 
     def _leaving(self, message: Message) -> Leaving | None:
         """Begin the span of a delivery, if it is traced. Without an id the receiver cannot continue the trace."""
-        hops, note = self._context.service.store.hops, message.note
+        hops, note = self._context.service.store.trace_propagation, message.note
         if hops is None:
             return None
         return hops.leaving(message.delivery, None if note is None else hop_of(note.address, note.id))
