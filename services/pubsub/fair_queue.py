@@ -1,7 +1,6 @@
-"""Lines that wait for their copies to be made: each client in its turn, and each client's own in order (5.1).
+"""Queue SENDs that wait for their copies: clients in turn, each client's own in order (pubsub.md 5.1).
 
-A line with copies costs the store's side of the edge hundreds of octets and much more time than one without. So lines
-wait as they came, and few at a time are taken apart.
+A line with copies needs much more memory and time than one without, so waiting lines are processed few at a time.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from dataclasses import dataclass, field
 from services.store import Source, StoreError
 from services.store.model import OutcomeUnknown, Published, Refusals
 
-PART_COST = 512  # octets that a waiting part takes beside its lines
+PART_COST = 512  # octets of memory of a waiting part in addition to its lines
 
 
 @dataclass(slots=True)
 class SendRun:
-    """What one client sent in one go; its parts are answered one by one."""
+    """The SENDs of one client in one run; its parts are answered one by one."""
 
     source: Source
     origin: str
@@ -26,10 +25,10 @@ class SendRun:
     refusals: Refusals = field(default_factory=list)
 
     def answered(self, first: int, count: int, error: StoreError | None) -> None:
-        """Lines `first` and so on have their outcome."""
+        """Note the outcome of `count` lines from `first` on; report the run's outcome after the last."""
         self.unanswered -= count
         if isinstance(error, OutcomeUnknown):
-            self.unanswered = -1  # whatever the others say: the whole run has no answer
+            self.unanswered = -1  # the whole run has no outcome
             self.done(error)
         elif error is not None:
             self.refusals += [(index, error) for index in range(first, first + count)]
@@ -39,7 +38,7 @@ class SendRun:
 
 @dataclass(frozen=True, slots=True)
 class SendPart:
-    """Lines of a run."""
+    """Consecutive lines of a run."""
 
     run: SendRun
     first: int
@@ -47,7 +46,7 @@ class SendPart:
     block: bytes
 
     def cut(self, lines: int) -> tuple[SendPart, SendPart | None]:
-        """The first so many lines, and the rest."""
+        """Return the first so many lines, and the rest."""
         if self.count <= lines:
             return self, None
         end = 0
@@ -58,7 +57,7 @@ class SendPart:
 
 
 class FairQueue:
-    """What waits, of all clients. True if there is anything."""
+    """Waiting parts of all clients; true if there are any."""
 
     def __init__(self) -> None:
         self.lines = 0
@@ -69,14 +68,16 @@ class FairQueue:
         return bool(self._by_source)
 
     def has(self, source: Source) -> bool:
+        """Return whether parts of this client wait."""
         return source in self._by_source
 
     def append(self, part: SendPart) -> None:
+        """Add a part behind the client's others."""
         self._by_source.setdefault(part.run.source, deque()).append(part)
         self._count(part, 1)
 
     def put_back(self, parts: list[SendPart]) -> None:
-        """In their order, before all that waits."""
+        """Add parts before all that wait, in their order."""
         by_source: dict[Source, deque[SendPart]] = {}
         for part in parts:
             by_source.setdefault(part.run.source, deque()).append(part)
@@ -86,7 +87,7 @@ class FairQueue:
         self._by_source = by_source
 
     def take(self, lines: int) -> SendPart:
-        """At most so many lines of whoever's turn it is."""
+        """Remove at most so many lines of the client whose turn it is."""
         source, parts = next(iter(self._by_source.items()))
         whole = parts.popleft()
         self._count(whole, -1)
@@ -100,6 +101,7 @@ class FairQueue:
         return part
 
     def take_all(self) -> list[SendPart]:
+        """Remove all parts."""
         everything = [part for parts in self._by_source.values() for part in parts]
         self._by_source.clear()
         self.lines = self.bytes = 0

@@ -1,4 +1,4 @@
-"""What was read of the log for those who are behind, kept until they have used it: a turn uses only a part of it."""
+"""Keep what was read from the log for slow consumers until they have sent it: a turn sends only a part of it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from services.pubsub.catchup import CatchUp
 from services.pubsub.recent_entries import ENTRY_BYTES
 from services.store.log import Entry
 
-KEPT_BYTES = 16 << 20  # for all of them together; beyond it some read again what they have not used
-IDLE_S = 1.0  # who had no room for so long reads again, too
+KEPT_BYTES = 16 << 20  # for all consumers; beyond it some must read again what they have not sent
+IDLE_S = 1.0  # entries unused for so long are dropped
 _place = attrgetter("place")
 
 
@@ -24,53 +24,53 @@ class _Kept:
 
 
 class ReadCache:
-    """Of each who is behind at most one reading, or the part of it that there was room for."""
+    """At most one read for each slow consumer, or as much of it as there is room for."""
 
     def __init__(self) -> None:
         self.octets = 0
         self._round = 0
-        self._kept: dict[CatchUp, _Kept] = {}  # who used it longest ago comes first
+        self._kept: dict[CatchUp, _Kept] = {}  # least recently used first
 
-    def after(self, whose: CatchUp, now: float) -> list[Entry]:
-        """What is kept of the entries behind its place; none: it is to be read, and what was kept is let go."""
-        kept = self._kept.pop(whose, None)
+    def after(self, consumer: CatchUp, now: float) -> list[Entry]:
+        """Return the cached entries after the consumer's place; if there are none, drop what was cached."""
+        kept = self._kept.pop(consumer, None)
         if kept is None:
             return []
-        left = kept.entries[bisect_right(kept.entries, whose.place, key=_place) :]
+        left = kept.entries[bisect_right(kept.entries, consumer.place, key=_place) :]
         if left:
             kept.used, kept.round = now, self._round
-            self._kept[whose] = kept
+            self._kept[consumer] = kept
         else:
             self.octets -= kept.octets
         return left
 
-    def keep(self, whose: CatchUp, entries: list[Entry], now: float) -> None:
-        """now: after it was read.
+    def keep(self, consumer: CatchUp, entries: list[Entry], now: float) -> None:
+        """Cache entries that were just read, as far as there is room; now: after the read.
 
-        Nobody else's is thrown away for it: were all to have a little, nobody would use what he reads.
+        Entries of other consumers are not evicted: if each had only a few, all of them would read in vain.
         """
-        self.drop(whose)
+        self.drop(consumer)
         kept = _Kept([], 0, now, self._round)
         for entry in entries:
             octets = len(entry.block) + ENTRY_BYTES
             if self.octets + kept.octets + octets > KEPT_BYTES and (self._kept or kept.entries):
-                break  # one entry is kept however long it is: it may match very many subscriptions
+                break  # the first entry is kept whatever its size: it may match very many subscriptions
             kept.entries.append(entry)
             kept.octets += octets
         if kept.entries:
-            self._kept[whose] = kept
+            self._kept[consumer] = kept
             self.octets += kept.octets
 
-    def drop(self, whose: CatchUp) -> None:
-        """It is not behind any more."""
-        if (kept := self._kept.pop(whose, None)) is not None:
+    def drop(self, consumer: CatchUp) -> None:
+        """Drop what is cached for a consumer."""
+        if (kept := self._kept.pop(consumer, None)) is not None:
             self.octets -= kept.octets
 
     def next_round(self, now: float) -> None:
-        """Everybody has had a look: what was long of no use to its owner makes room for others'."""
+        """Begin a round of turns; drop entries that were not used for long."""
         self._round += 1
         while self._kept:
-            whose, kept = next(iter(self._kept.items()))
+            consumer, kept = next(iter(self._kept.items()))
             if now - kept.used < IDLE_S or self._round - kept.round < 2:
-                return  # by the clock alone, rounds longer than that would read everything twice
-            self.drop(whose)
+                return  # a round may take longer than IDLE_S
+            self.drop(consumer)

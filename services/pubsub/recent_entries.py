@@ -1,4 +1,4 @@
-"""The last batches of the log, kept in memory: who is only a little behind need not ask the store."""
+"""Keep the last batches of the log in memory, so that consumers only a little behind need not read from the store."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from operator import attrgetter
 from services.store.log import Entry, Place
 
 KEPT_BYTES = 4 << 20
-ENTRY_BYTES = 700  # what an entry takes beside its block
+ENTRY_BYTES = 700  # memory of an entry in addition to its block
 _place = attrgetter("place")
 
 
 class RecentEntries:
+    """The last batches of the log, without gaps."""
+
     def __init__(self) -> None:
-        self._batches: deque[tuple[Place, list[Entry], int]] = deque()  # where it begins, what, octets
+        self._batches: deque[tuple[Place, list[Entry], int]] = deque()  # where it begins, entries, octets
         self._bytes = 0
 
     def add(self, entries: list[Entry], since: Place) -> None:
-        """since: behind what they follow, which may be in the era before theirs (lua/log.lua)."""
+        """Add a batch. since: the place before it, which may be in an earlier era (lua/log.lua)."""
         size = sum([len(entry.block) for entry in entries]) + len(entries) * ENTRY_BYTES
         self._batches.append((since, entries, size))
         self._bytes += size
@@ -27,11 +29,12 @@ class RecentEntries:
             self._bytes -= self._batches.popleft()[2]
 
     def clear(self) -> None:
+        """Forget all batches, as the next one does not follow them."""
         self._batches.clear()
         self._bytes = 0
 
     def after(self, place: Place) -> list[Entry] | None:
-        """All entries behind the place; None if it is not among what is kept. Costs as much as it finds."""
+        """Return all entries after the place; None if some are no longer kept. The cost is that of the result."""
         if not self._batches or place < self._batches[0][0]:
             return None
         found: list[list[Entry]] = []

@@ -1,10 +1,9 @@
-"""What all connections of a text pub/sub process share: the log, who is fed from it and how, counters."""
+"""Hold what all connections of a text pub/sub process share: the log, the delivery to subscribers, the counters."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from functools import partial
 
 from protos.pubsub import LF, encode_error
@@ -31,7 +30,7 @@ AGAIN_S = 0.5
 
 
 class PubsubService:
-    """Made at once, started as soon as the store can be reached; until then it is not ready."""
+    """The edge's service; it becomes ready once the store is reached and the log is open."""
 
     def __init__(self, settings: PubsubSettings, store: Store, metrics: Metrics) -> None:
         self.settings = settings
@@ -42,19 +41,23 @@ class PubsubService:
         self.log = Log(self.domain, LogSpec(settings.log.ack_level or "fsync"))
         self.recent_entries = RecentEntries()
         self.backlogs = Backlogs(settings.subscriber_bytes, settings.subscribers_bytes // settings.workers)
-        self.fanout = Fanout(self.backlogs, self._fall_behind)
+        self.fanout = Fanout(
+            self.backlogs, lambda subscriber, place: self.slow_consumers.add(subscriber, place)
+        )
         self.slow_consumers = SlowConsumers(
-            self.log, self.fanout, self.recent_entries, self.backlogs, self._overtaken
+            self.log, self.fanout, self.recent_entries, self.backlogs, self._overrun
         )
         self.subscription_ends = SubscriptionEnds(self.fanout, self.slow_consumers)
-        self.slow_consumers.on_served = self.subscription_ends.look_at
+        self.slow_consumers.on_served = self.subscription_ends.check
         self.bridge = Bridge(self.log)
         self.feed: Feed | None = None
         self.readiness = Readiness(store=partial(store.fault_of, LOG_DOMAIN), log=self._log_fault)
         self.opened = asyncio.Event()  # the log can be used
-        self.subscriptions = 0  # of all connections, with those whose OK is still to come
+        self.subscriptions = 0  # of all connections, including those whose OK is still to come
         self._closed_for = "the log is not open yet"
-        self._subscribers: dict[Subscriber, None] = {}  # in the order in which they began
+        self.subscribers: dict[
+            Subscriber, None
+        ] = {}  # with subscriptions or past ones, in order of their first
         self._tasks: list[asyncio.Task[None]] = []
         edge = metrics.edge
         self._deliveries = metrics.counter(measures.DELIVERIES).labels(edge)
@@ -62,9 +65,8 @@ class PubsubService:
         self._lost = metrics.counter(measures.LOST).labels(edge)
         self._slow = metrics.gauge(measures.SLOW).labels(edge)
 
-    # life
-
     def start(self) -> None:
+        """Open the log in the background, and serve."""
         self.tally.start()
         jobs = {"start": self._begin(), "ticks": self._keep_ticking()}
         self._tasks = [asyncio.create_task(job, name=f"pubsub {name}") for name, job in jobs.items()]
@@ -76,14 +78,15 @@ class PubsubService:
             except StoreError as error:
                 if str(error) != self._closed_for:
                     self._closed_for = str(error)
-                    log.warning("the log cannot be opened: %s", error, extra={"action": "log_waits"})
+                    text = "cannot open the log, SENDs are refused: %s"
+                    log.warning(text, error, extra={"action": "log_waits"})
                 self.bridge.refuse_waiting(error)
                 await asyncio.sleep(AGAIN_S)
             else:
                 return
 
     async def _open_log(self) -> None:
-        """Raises StoreError."""
+        """Open the log and start all parts. Raises StoreError."""
         promises, had = await self.store.promises.now(), await self.log.level()
         spec = self.settings.log.spec(promises.strictest(had))
         promises.check(spec.ack_level, had)
@@ -92,8 +95,17 @@ class PubsubService:
         await self.log.declare()
         await self.bridge.open()
         tail = Tail(self.store.connector, self.domain.keys, self.log.replicas)
-        self.feed = Feed(self.log, tail, self.fanout, self.recent_entries, self.settings.log.trim_s)
-        self.feed.start(self._all_overtaken, self.slow_consumers.add_late, self.subscription_ends.look)
+        self.feed = Feed(
+            self.log,
+            tail,
+            self.fanout,
+            self.recent_entries,
+            self.settings.log.trim_s,
+            self._all_overrun,
+            self.slow_consumers.add_late,
+            self.subscription_ends.check_all,
+        )
+        self.feed.start()
         self.slow_consumers.start()
         self.opened.set()
 
@@ -104,6 +116,7 @@ class PubsubService:
         return None if self.feed.trouble is None else str(self.feed.trouble)
 
     async def close(self) -> None:
+        """End all parts, then the connections to the store."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -131,30 +144,26 @@ class PubsubService:
     # subscribers
 
     def subscribed(self, subscription: Subscription, since: Place) -> None:
-        """The subscription gets what lies behind `since`."""
-        self._subscribers[subscription.subscriber] = None
+        """Serve a subscription from `since` on."""
+        self.subscribers[subscription.subscriber] = None
         subscription.since = since
         self.fanout.number(subscription)
         if self.fanout.place is not None and since < self.fanout.place:
-            self.slow_consumers.add_late(subscription, since)  # the answer was slower than the log
+            self.slow_consumers.add_late(subscription, since)  # the store's answer was slower than the log
         else:
             self.fanout.add(subscription, since)
             self.slow_consumers.subscribed(subscription)
 
-    @property
-    def subscribers(self) -> Iterable[Subscriber]:
-        """Those that have a subscription, or had one, in the order in which they began."""
-        return self._subscribers
-
     def unsubscribed(self, subscription: Subscription) -> None:
+        """Stop serving a subscription."""
         if not subscription.is_late:
             self.fanout.remove(subscription)
         self.slow_consumers.unsubscribed(subscription)
 
     def gone(self, subscriber: Subscriber) -> None:
-        """Its connection is no more, or is closing. May be told twice."""
+        """Stop serving a connection that has closed or is closing. May be called twice."""
         self.subscriptions -= len(subscriber.by_identifier)
-        self._subscribers.pop(subscriber, None)
+        self.subscribers.pop(subscriber, None)
         self.subscription_ends.forget(subscriber)
         self.slow_consumers.forget(subscriber)
         self.backlogs.forget(subscriber)
@@ -163,29 +172,26 @@ class PubsubService:
                 self.fanout.remove(subscription)
         subscriber.by_identifier.clear()
 
-    def _fall_behind(self, subscriber: Subscriber, place: Place) -> None:
-        self.slow_consumers.add(subscriber, place)
+    def _overrun(self, subscriber: Subscriber) -> None:
+        """Close a subscriber whose messages were trimmed before it was sent them (pubsub.md 3.6).
 
-    def _overtaken(self, subscriber: Subscriber) -> None:
-        """End a subscriber that the log was trimmed under (pubsub.md 3.6).
-
-        It loses what the log still holds as well, up to its end, which only the store knows.
+        It loses all messages up to the log's end, which only the store knows.
         """
         reached = [self._reached(s) for s in subscriber.by_identifier.values() if s.since is not None]
         is_within_a_line = subscriber.unfinished
         self.gone(subscriber)
         if not is_within_a_line:
             subscriber.begin_line()  # nothing else is written until the store has answered
-        told = partial(self._tell_overtaken, subscriber, min(reached, default=None), is_within_a_line)
-        self.log.head(Source(self.store.client(subscriber.wire.peer)), told)
+        done = partial(self._close_overrun, subscriber, min(reached, default=None), is_within_a_line)
+        self.log.head(Source(self.store.client(subscriber.wire.peer)), done)
 
     def _reached(self, subscription: Subscription) -> Place:
-        """Return up to where a subscription has got what matches, or where it begins."""
+        """Return up to where a subscription was served, or where it begins."""
         assert subscription.since is not None
         place = self.slow_consumers.place_of(subscription) or self.fanout.place
         return subscription.since if place is None else max(place, subscription.since)
 
-    def _tell_overtaken(
+    def _close_overrun(
         self, subscriber: Subscriber, reached: Place | None, is_within_a_line: bool, head: str | StoreError
     ) -> None:
         end = self.fanout.place if isinstance(head, StoreError) else parse_place(head)
@@ -193,23 +199,23 @@ class PubsubService:
         wire = subscriber.wire
         self._lost.inc(lost)
         wire.refuse("slow_subscriber", f"{lost} messages lost")
-        if is_within_a_line:  # its end is lost, too
+        if is_within_a_line:  # the end of the line is lost, too
             wire.abort()
             return
         wire.write(encode_error(f"slow subscriber: {lost} messages lost", b"\r\n" if subscriber.crlf else LF))
         wire.close()
 
-    def _all_overtaken(self, first: Place) -> None:
-        """This process was away from the store for longer than the log goes back: now it goes on behind `first`.
+    def _all_overrun(self, first: Place) -> None:
+        """Close subscribers that lost messages: this process did not see the log until it was trimmed up to `first`.
 
-        Whoever is served from the log has a place of his own, and will hear of it there.
+        Slow consumers detect this themselves, at their own places.
         """
         seen = self.fanout.place
         assert seen is not None
-        for subscriber in list(self._subscribers):
+        for subscriber in list(self.subscribers):
             on_time = [
                 s.since for s in subscriber.by_identifier.values() if s.since is not None and not s.is_late
             ]
-            is_overtaken = max(min(on_time, default=first), seen).serial < first.serial
-            if subscriber.place is None and is_overtaken:
-                self._overtaken(subscriber)
+            is_overrun = max(min(on_time, default=first), seen).serial < first.serial
+            if subscriber.place is None and is_overrun:
+                self._overrun(subscriber)

@@ -1,4 +1,4 @@
-"""Subscriptions that end at a place in the log: what matches up to it is delivered first (pubsub.md 3.2)."""
+"""End subscriptions at a place in the log: messages before it are delivered first (pubsub.md 3.2)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Delivered = Callable[[], None]
 
 @dataclass(slots=True)
 class _Ending:
-    left: list[Subscription]  # those that have not been served up to their end
+    left: list[Subscription]  # not yet served up to their end
     done: Delivered
 
 
 class SubscriptionEnds:
-    """At most one a subscriber. A subscriber that does not read is bounded as any other slow one (3.6)."""
+    """At most one ending for each subscriber. One that does not read is bounded like any slow consumer (3.6)."""
 
     def __init__(self, fanout: Fanout, slow_consumers: SlowConsumers) -> None:
         self._fanout = fanout
@@ -28,25 +28,25 @@ class SubscriptionEnds:
         self._endings: dict[Subscriber, _Ending] = {}
 
     def begin(self, subscriber: Subscriber, ends: list[Subscription], until: Place, done: Delivered) -> None:
-        """Deliver to these subscriptions what lies before `until`, and nothing behind it. Then call `done`, once."""
+        """Deliver to these subscriptions messages up to `until` and none after it. Then call `done`, once."""
         for subscription in ends:
             subscription.until = until
             self._fanout.end(subscription)
             self._slow_consumers.end(subscription)
         self._endings[subscriber] = _Ending(ends, done)
-        self.look_at(subscriber)
+        self.check(subscriber)
 
     def forget(self, subscriber: Subscriber) -> None:
-        """Drop the ending of a connection that has gone."""
+        """Drop the ending of a closed connection."""
         self._endings.pop(subscriber, None)
 
-    def look(self) -> None:
-        """The log was followed further: end what has been served."""
+    def check_all(self) -> None:
+        """Complete endings after the log was followed further."""
         for subscriber in tuple(self._endings):
-            self.look_at(subscriber)
+            self.check(subscriber)
 
-    def look_at(self, subscriber: Subscriber) -> None:
-        """A subscriber was served further: end what has been served."""
+    def check(self, subscriber: Subscriber) -> None:
+        """Complete the subscriber's ending if all its subscriptions are served."""
         ending = self._endings.get(subscriber)
         if ending is None:
             return
@@ -58,6 +58,6 @@ class SubscriptionEnds:
     def _is_served(self, subscription: Subscription) -> bool:
         since, until = subscription.since, subscription.until
         if since is None or until is None or since >= until:
-            return True  # nothing lies between
+            return True  # there are no messages between
         place = self._slow_consumers.place_of(subscription) or self._fanout.place
         return place is not None and place >= until

@@ -1,4 +1,4 @@
-"""What the text service says when somebody asks it through the store: who subscribes to what."""
+"""List open subscriptions for requests through the store (`penstock connections`, the console)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from services.kit.net import number, of_peer
 from services.pubsub.subscriber import Subscriber, Subscription
 
 TOPIC = "subscriptions"
-SHOWN = 256  # octets of a pattern, and of an identifier: they may be as long as lines
+SHOWN = 256  # octets shown of patterns and identifiers, which may be as long as lines
 
 
 def subscriptions(subscribers: Iterable[Subscriber], args: Mapping[str, Any]) -> Iterator[Item]:
-    """Of a `connection`, by its name in the log, or of all, in the order in which they began; without the first `skip`.
+    """Yield the subscriptions of a `connection`, named as in the log, or of all, without the first `skip`.
 
-    subscribers: those that there are now. They may go while this is read.
+    subscribers: in the order in which they began. Some may disconnect while the result is read.
     """
     skip, wanted = number(args, "skip"), args.get("connection")
-    return _told([each for each in subscribers if wanted in (None, each.wire.conn)], skip)
+    return _listed([each for each in subscribers if wanted in (None, each.wire.conn)], skip)
 
 
-def _told(subscribers: list[Subscriber], skip: int) -> Iterator[Item]:
+def _listed(subscribers: list[Subscriber], skip: int) -> Iterator[Item]:
     for subscriber in subscribers:
         known = subscriber.by_identifier
         if skip >= len(known):

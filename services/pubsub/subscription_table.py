@@ -1,4 +1,4 @@
-"""The subscriptions of somebody who is behind, by what they match: filled step by step, for there may be very many."""
+"""Index the subscriptions of one slow consumer by tag, step by step: there may be very many."""
 
 from __future__ import annotations
 
@@ -6,32 +6,36 @@ from services.pubsub.router import Router
 from services.pubsub.subscriber import Subscription, by_number
 from services.store.log import START, Place
 
-STEP = 1_000  # subscriptions that are put in at a time; others are served in between
+STEP = 1_000  # subscriptions added at a time, before other consumers get a turn
 
 
 class SubscriptionTable:
-    """`fill` until it says True; then `wanted`."""
+    """Call `fill` until it returns True; `wanted` then works."""
 
     def __init__(self, subscriptions: list[Subscription]) -> None:
-        self._left = subscriptions  # still to be put in; of these
-        self._gone: set[Subscription] = set()  # are not wanted any more
+        self._left = subscriptions  # still to be added
+        self._removed: set[Subscription] = set()  # of those, to be left out
         self._router: Router[Subscription] = Router()
-        self._youngest = START  # what no subscription began behind
+        self._youngest = START  # all subscriptions began here or before
         self._has_ends = False  # some subscription ends at a place
-        self._matched: tuple[bytes, list[Subscription]] = (b"", [])  # the last tag's, in order
+        self._matched: tuple[bytes, list[Subscription]] = (
+            b"",
+            [],
+        )  # the last tag and its subscriptions, in order
         self.fill()
 
     def fill(self) -> bool:
-        """Whether all are in."""
+        """Add some subscriptions. Return whether all are in."""
         for _ in range(min(STEP, len(self._left))):
             subscription = self._left.pop()
-            if subscription in self._gone:
-                self._gone.discard(subscription)
+            if subscription in self._removed:
+                self._removed.discard(subscription)
             else:
                 self.add(subscription)
         return not self._left
 
     def add(self, subscription: Subscription) -> None:
+        """Add a subscription."""
         self._router.add(subscription.tag, subscription.is_prefix, subscription)
         self._matched = (b"", [])
         if subscription.until is not None:
@@ -40,18 +44,19 @@ class SubscriptionTable:
             self._youngest = max(self._youngest, subscription.since)
 
     def end(self) -> None:
-        """Some subscription ends at a place from now on."""
+        """Check the ends of subscriptions from now on: some have one."""
         self._has_ends = True
 
     def remove(self, subscription: Subscription) -> None:
+        """Remove a subscription."""
         self._matched = (b"", [])
         try:
             self._router.remove(subscription.tag, subscription.is_prefix, subscription)
-        except KeyError:  # it was not in yet
-            self._gone.add(subscription)
+        except KeyError:  # not added yet
+            self._removed.add(subscription)
 
     def wanted(self, tag: bytes, place: Place) -> list[Subscription]:
-        """Those that match the tag, began before the place and did not end, in the order in which they were made."""
+        """Return the subscriptions that match the tag and are open at the place, in the order they were made."""
         if self._matched[0] != tag:
             self._matched = (tag, sorted(self._router.match(tag), key=by_number))
         matched = self._matched[1]

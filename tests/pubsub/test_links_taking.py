@@ -43,5 +43,5 @@ def test_a_link_that_ends_late_hides_nothing_of_a_newer_one(edge: LiveEdge) -> N
     hub.follows(new)
     hub.follows_no_more(old)
     for beats in range(CLONE_BEATS + 2):
-        hub.tell_clone(peer, clone, beats * hub.settings.beat_s)
+        hub.warn_clone(peer, clone, beats * hub.settings.beat_s)
     assert len(edge.log.events("link_to_clone")) == 1

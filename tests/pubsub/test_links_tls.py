@@ -73,6 +73,6 @@ async def test_a_neighbour_without_our_certificate_is_refused(
     foreign = stranger.dialler("two.example.org")
     tls = authority.dialler() | {"certificate": foreign["certificate"], "key": foreign["key"]}
     two = await start(await store(new_server), neighbours=[one.link_address], **dialling(tls))
-    await never_meets(two, "the connection ended before it was said who is there")
+    await never_meets(two, "the connection ended before both sides had greeted")
     assert one.refusals()["tls_handshake"] >= 1
     assert one.value("penstock_links_serving") == 0

@@ -24,5 +24,5 @@ def test_the_beat_alone_is_looked_at_too() -> None:
 def test_a_link_carries_what_clients_may_send() -> None:
     """1.2, 4.5: the line of a client, and 4 KiB for what stands before it."""
     said = {"max_line_bytes": 1 << 20, "link": {"max_line_bytes": 1 << 20}}
-    with pytest.raises(ValidationError, match="at least max_line_bytes and 4 KiB"):
+    with pytest.raises(ValidationError, match="at least max_line_bytes plus 4 KiB"):
         PubsubSettings.model_validate(said)

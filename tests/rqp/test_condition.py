@@ -39,8 +39,8 @@ async def test_each_trouble_is_logged_once(edge: LiveEdge, condition: Condition)
         condition.report_failure("no_receiver: nobody has it")
         assert edge.value(STUCK, protocol="rqp-mca") == 1
     told = [
-        "nothing gets through: data_timeout: for the 0. time",
-        "nothing gets through: no_receiver: nobody has it",
+        "messages are not delivered: data_timeout: for the 0. time",
+        "messages are not delivered: no_receiver: nobody has it",
     ]
     assert logged(edge) == told
     condition.set("")

@@ -1,4 +1,4 @@
-"""The follower's side of a link: says what is held here, and takes what the neighbour sends (pubsub.md 4.3, 4.4)."""
+"""Follow a neighbour: announce which messages are held here, and store those it sends (pubsub.md 4.3, 4.4)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 CALL_BYTES = 1 << 20  # of lines in one call to the store
 CALL_ITEMS = 500
-HELD_BYTES = 4 << 20  # that wait for the store; beyond it the link is not read
-ITEM_BYTES = 200  # what an item costs beside its lines
+HELD_BYTES = 4 << 20  # waiting for the store; beyond it the link is not read
+ITEM_BYTES = 200  # memory of an item in addition to its lines
 AGAIN_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ Item = pubsub.Entries | pubsub.Gap | pubsub.Beat
 
 
 class Follower:
-    """One link's; `run` is its task. `is_following`: the neighbour has been asked, and may send."""
+    """The follower of one link; `run` is its task. `is_following`: the neighbour may send."""
 
     def __init__(self, hub: LinkHub, wire: Wire, peer: pubsub.Have, holder: str) -> None:
         self.is_following = False
@@ -47,7 +47,7 @@ class Follower:
         self._ours = self._incarnation = b""  # store and incarnation, as they are once it follows
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises StoreError where the store changed under the link: it has to begin anew."""
+        """Follow until cancelled. Raises StoreError or LinkStale if the link has to be set up again."""
         try:
             await self._begin()
             async with asyncio.TaskGroup() as group:
@@ -59,7 +59,7 @@ class Follower:
                 self._hub.following.dec()
 
     def put(self, item: Item) -> None:
-        """What came over the link, in its order."""
+        """Queue an item that arrived on the link."""
         self._items.append(item)
         self._bytes += ITEM_BYTES + (len(item.block) if isinstance(item, pubsub.Entries) else 0)
         self._some.set()
@@ -67,27 +67,25 @@ class Follower:
             self._is_paused = True
             self._wire.pause()
 
-    async def let_go(self) -> None:
-        """Another edge of this store may follow the neighbour at once. Whoever has not the lease changes nothing."""
+    async def release(self) -> None:
+        """Release the lease if it is held, so that another edge of this store may follow the neighbour at once."""
         await self._hub.replica.lease(self._peer.store, self._holder, 0)
 
-    # the beginning
-
     async def _begin(self) -> None:
-        """Only one edge of a store follows a neighbour; the others keep their connections for the day it dies."""
+        """Wait for the lease, then ask the neighbour to send. Other edges of the store wait as standbys."""
         hub, peer = self._hub, self._peer
         theirs = from_wire(peer.held)
         state = await self._patiently(hub.replica.state)
-        # never anything of ours: what we had and lost is asked for (4.4)
+        # without this store's own messages: those that it lost are asked for (4.4)
         wanted = {origin: numbers for origin, numbers in theirs.items() if origin[0] != state.store}
         baseline = await self._patiently(lambda: hub.replica.baseline(peer.store, wanted))
         while not await self._patiently(self._renew):
-            hub.tell_clone(self._wire.peer, peer, self._wire.loop_time())
-            await asyncio.sleep(hub.settings.lease_s / 3)  # nobody tells of a lease that has ended
+            hub.warn_clone(self._wire.peer, peer, self._wire.loop_time())
+            await asyncio.sleep(hub.settings.lease_s / 3)  # there is no notification of expired leases
         hub.follows(peer)
         ours = theirs.get((state.store, state.incarnation))
-        told = ours.spans[-1][1] if ours else 0
-        state = await self._patiently(lambda: hub.replica.state(told))
+        last = ours.spans[-1][1] if ours else 0
+        state = await self._patiently(lambda: hub.replica.state(last))
         self._ours, self._incarnation = state.store, state.incarnation
         position = await self._patiently(lambda: hub.replica.seen(peer.store, self._both()))
         self.is_following = True
@@ -97,9 +95,9 @@ class Follower:
         self._wire.write(pubsub.encode_follow(state.store, state.incarnation, held, place))
 
     def _both(self) -> bytes:
-        """What a place in the neighbour's log is good for: that log, and what this store holds.
+        """Return the key under which a place in the neighbour's log is stored: both incarnations.
 
-        If the store's data goes back in time, a BEAT that comes before this is noticed is still noted there.
+        If this store's data goes back in time, places noted before that is detected are then not used.
         """
         return b"%b/%b" % (self._peer.incarnation, self._incarnation)
 
@@ -113,12 +111,12 @@ class Follower:
             try:
                 is_ours = await self._renew()
             except StoreError as error:
-                log.debug("the lease was not renewed: %s", error, extra={"action": "link_lease_waits"})
+                log.debug("lease not renewed, will retry: %s", error, extra={"action": "link_lease_waits"})
                 continue
             if not is_ours:
                 raise LinkStale("another edge follows this neighbour now")
 
-    # taking
+    # storing
 
     async def _take(self) -> None:
         while True:
@@ -133,7 +131,7 @@ class Follower:
             self._release(size)
 
     def _next(self) -> tuple[list[Item], int]:
-        """As much as goes into one call, or one BEAT; and how much that held in memory."""
+        """Remove items for one call to the store, or one BEAT. Return them and their memory."""
         items: list[Item] = []
         size = lines = 0
         while self._items and len(items) < CALL_ITEMS and lines < CALL_BYTES:
@@ -176,24 +174,24 @@ class Follower:
         if missing:
             hub.missing.inc(missing)
             fields = {"action": "link_gap", "peer": str(self._wire.peer), "messages": missing}
-            log.warning("%d messages are missing: the neighbour has them no more", missing, extra=fields)
+            log.warning("%d messages are missing here: the neighbour has trimmed them", missing, extra=fields)
 
     def _arrived(self, item: pubsub.Entries) -> Arrived:
         copies: list[tuple[int, Queue, bytes]] = []
         bindings = self._hub.service.bridge.bindings
-        if bindings and not item.bridged:  # what came over a bridge crosses no other (5.2)
+        if bindings and not item.bridged:  # a message crosses at most one bridge (5.2)
             index = 0
             for tag, run in runs(item.block):
                 queues = bindings.queues(tag)
                 for line in run.split(b"\n")[:-1]:
                     copies += [(index, queue, record_of(tag, line)) for queue in queues]
                     index += 1
-        copies, told = self._hub.traces.came(item, copies, self._peer.store, self._ours)
-        whose = (item.store, item.incarnation, item.first, item.count, item.bridged)
-        return Arrived(*whose, item.block, copies, told)
+        copies, callbacks = self._hub.traces.received(item, copies, self._peer.store, self._ours)
+        origin = (item.store, item.incarnation, item.first, item.count, item.bridged)
+        return Arrived(*origin, item.block, copies, callbacks)
 
     async def _note(self, beat: pubsub.Beat) -> None:
-        """All that the neighbour's log holds up to there has been sent, and by now it is stored here (4.5)."""
+        """Store the place up to which everything of the neighbour's log is stored here (4.5)."""
         if beat.position is None or beat.position == self._seen:
             return
         position, replica = beat.position, self._hub.replica
@@ -201,7 +199,7 @@ class Follower:
         self._seen = position
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Again and again until the store can do it: all of it may be repeated."""
+        """Retry idempotent work until the store is available. Raises LinkStale."""
         attempt = 0
         while True:
             try:
@@ -212,6 +210,6 @@ class Follower:
             except StoreError as error:
                 if attempt == len(AGAIN_S):
                     fields = {"action": "link_waits", "peer": str(self._wire.peer)}
-                    log.info("the link waits for the store: %s", error, extra=fields)
+                    log.info("link waits for the store: %s", error, extra=fields)
                 await asyncio.sleep(AGAIN_S[min(attempt, len(AGAIN_S) - 1)])
                 attempt += 1

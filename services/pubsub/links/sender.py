@@ -1,4 +1,4 @@
-"""The neighbour follows us: what it does not hold is sent to it, in the order of our log (pubsub.md 4.3, 4.5)."""
+"""Send to a neighbour the messages that it does not hold, in the order of the local log (pubsub.md 4.3, 4.5)."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from services.store.model import Intervals, Span
 
 log = logging.getLogger(__name__)
 
-ROOM_BYTES = 256 << 10  # less than this waiting: more is sent
-PAUSE_S = 0.005  # between two looks whether there is room
+ROOM_BYTES = 256 << 10  # send more while less than this waits
+PAUSE_S = 0.005  # how often to check for room
 AGAIN_S = 0.5
-FOLLOWED_S = 0.05  # how soon to look again while this process does not follow its log yet
+FOLLOWED_S = 0.05  # how often to check whether this process follows its log yet
 
 
 class Sender:
-    """`place`: everything of our log up to there has been sent, or the neighbour had it; None: nothing is known yet."""
+    """`place`: the neighbour has everything of the local log up to here; None: not known yet."""
 
     def __init__(
         self, hub: LinkHub, wire: Wire, peer: pubsub.Have, wish: pubsub.Follow, greeting: LogState
     ) -> None:
-        """greeting: what this side said of itself when the link began."""
+        """greeting: the state of the local log that was sent when the link began."""
         self.place: Place | None = None
         self._hub = hub
         self._wire = wire
         self._peer = peer
         self._wish = wish
         self._greeting = greeting
-        self._held: Held = from_wire(wish.held)  # by the neighbour: as it said, and what has passed since
-        self._told: Held = {}  # that they are gone; should one of them come all the same, it is sent
+        self._held: Held = from_wire(wish.held)  # by the neighbour, including what has been sent since
+        self._gaps: Held = {}  # reported as trimmed; if such a message arrives after all, it is sent
         self._grown = asyncio.Event()
-        self._gaps_due = 0.0  # when to look what is trimmed, in the loop's time
+        self._gaps_due = 0.0  # when to check for trimmed messages, in the loop's time
 
     def holds(self, store: bytes, incarnation: bytes, first: int, last: int) -> None:
-        """The neighbour has these: it sent them, or they were sent to it."""
+        """Note that the neighbour has these messages: it sent them or they were sent to it."""
         origin = (store, incarnation)
         self._held[origin] = self._held.get(origin, NONE).add(first, last)
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises LinkStale where our log ends before what was sent of it."""
+        """Send until cancelled. Raises LinkStale if the local log went back in time."""
         service = self._hub.service
         feed = service.feed
         assert feed is not None
@@ -61,7 +61,8 @@ class Sender:
                     await self._send_gaps()
                     await self._send_all()
                 except StoreError as error:
-                    log.info("the log cannot be read: %s", error, extra={"action": "log_unread"})
+                    text = "cannot read the log, a neighbour waits: %s"
+                    log.info(text, error, extra={"action": "log_unread"})
                     await asyncio.sleep(AGAIN_S)
                 else:
                     await self._wait()
@@ -70,17 +71,16 @@ class Sender:
             self._hub.serving.dec()
 
     async def _wait(self) -> None:
-        """Until the log has grown, or gaps are due. Nobody tells of the moment from which it is followed at all."""
+        """Wait until the log has grown or gaps are due; poll while this process does not follow the log yet."""
         is_followed = self._hub.service.fanout.place is not None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._hub.settings.beat_s if is_followed else FOLLOWED_S):
                 await self._grown.wait()
 
     def _first_place(self, state: LogState) -> Place:
-        """Up to where the neighbour lacks nothing: reading the whole log would cost the store its time.
+        """Return up to where the neighbour lacks nothing, so that the whole log need not be read.
 
-        It lacks nothing of what was there at the greeting where it holds all of that, or asks for none of it; and it
-        may know a place up to which it has been sent everything.
+        That is the log's end at the greeting if it holds everything up to there, or a later place that it names itself.
         """
         place = START
         if not lacking(self._held, self._greeting.held):
@@ -91,10 +91,10 @@ class Sender:
         return place
 
     async def _send_gaps(self) -> None:
-        """What is trimmed and the neighbour lacks cannot be had from us any more (4.5). Raises StoreError.
+        """Report messages that were trimmed here and that the neighbour lacks (4.5). Raises StoreError.
 
-        Looked at now and then: we may be trimmed under, and gaps come over other links, also of other processes. What
-        is trimmed may still be in memory, or on its way there as long as this process has not followed its log so far.
+        Checked regularly: the log is trimmed while it is sent, and gaps also arrive over other links and processes.
+        Trimmed messages may still be in memory, or will be once this process has followed its log that far.
         """
         now = self._wire.loop_time()
         if now < self._gaps_due:
@@ -104,32 +104,32 @@ class Sender:
             self.place = self._first_place(state)
         if self.place > state.head:
             raise LinkStale(
-                "our log went back in time: what comes now has places before those that were told"
+                "the local log went back in time; new messages have places before those that were sent"
             )
         followed = self._hub.service.fanout.place
         if followed is None or followed < state.trimmed:
             return
         self._gaps_due = now + self._hub.settings.beat_s
-        known = united(self._held, self._told)
+        known = united(self._held, self._gaps)
         if lacking(known, state.gone):
-            self._tell_gaps(lacking(united(known, self._in_memory(self.place)), state.gone))
+            self._report_gaps(lacking(united(known, self._in_memory(self.place)), state.gone))
 
     def _in_memory(self, place: Place) -> Held:
-        """What will be sent from there, be it trimmed or not."""
+        """Return the messages after the place that are in memory and will be sent, trimmed or not."""
         found: dict[Origin, list[Span]] = {}
         for entry in self._hub.service.recent_entries.after(place) or ():
             store, _, incarnation = entry.origin.partition(b" ")
             found.setdefault((store, incarnation), []).append((entry.first, _last(entry)))
         return {origin: Intervals.of(spans) for origin, spans in found.items()}
 
-    def _tell_gaps(self, gaps: Iterable[tuple[Origin, Span]]) -> None:
+    def _report_gaps(self, gaps: Iterable[tuple[Origin, Span]]) -> None:
         for (store, incarnation), (first, last) in gaps:
             self._wire.write(pubsub.encode_gap(store, incarnation, first, last))
-            told = self._told.get((store, incarnation), NONE)
-            self._told[store, incarnation] = told.add(first, last)
+            reported = self._gaps.get((store, incarnation), NONE)
+            self._gaps[store, incarnation] = reported.add(first, last)
 
     async def _send_all(self) -> None:
-        """Up to the end of the log as far as this process has followed it. Raises StoreError."""
+        """Send everything up to where this process has followed the log. Raises StoreError."""
         service = self._hub.service
         assert self.place is not None
         while (until := service.fanout.place) is not None and self.place < until:
@@ -147,7 +147,7 @@ class Sender:
         store, _, incarnation = entry.origin.partition(b" ")
         self.place = before(entry)
         if (store, incarnation) == (self._peer.store, self._peer.incarnation):
-            return  # its own
+            return  # the neighbour's own message
         last = _last(entry)
         held = self._held.get((store, incarnation), NONE)
         if held.covers(entry.first, last):
@@ -159,7 +159,7 @@ class Sender:
         self.holds(store, incarnation, entry.first, last)
 
     async def _room(self) -> None:
-        while self._wire.backlog() > ROOM_BYTES:  # noqa: ASYNC110  nobody tells of bytes that have left
+        while self._wire.backlog() > ROOM_BYTES:  # noqa: ASYNC110  there is no notification
             await asyncio.sleep(PAUSE_S)
 
 
@@ -168,7 +168,7 @@ def _last(entry: Entry) -> int:
 
 
 def _lines(entry: Entry, first: int, last: int) -> bytes:
-    """The lines of an entry that have these numbers."""
+    """Return the lines of an entry that have these numbers."""
     if first == entry.first and last == _last(entry):
         return entry.block
     lines = entry.block.splitlines(keepends=True)

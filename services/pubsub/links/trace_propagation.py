@@ -1,8 +1,8 @@
-"""Traces over links. A message has the same name everywhere, store, incarnation and number (pubsub.md 4.1), and by that
-all stores know which ones are traced: no message is looked at alone.
+"""Continue traces over links.
 
-Each link that it crosses has a span, whose id is made of that name and the two stores: both know these, and no other
-link has them, however many neighbours a store has.
+A message has the same name at all stores: store, incarnation and number (pubsub.md 4.1). The number alone decides
+whether it is traced. Each link that it crosses has a span, whose id is derived from that name and the two stores, so
+that both ends know it and no other link has it.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from services.store.model import Context, Hop, hop
 from services.store.tracing import LOG, TracePropagation, Value
 
 PROTOCOL = "text"
-MOST_CAME = 1000  # runs of which it is remembered who brought them: they are sent on at once, as a rule
+MOST_RECEIVED = 1000  # runs whose neighbours are remembered: as a rule they are sent on at once
 Copies = list[tuple[int, Queue, bytes]]  # index of the line, queue, record
 Name = tuple[bytes, bytes, int]  # store, incarnation, number
 
 
 class LinkTraces:
-    """Of all links of a process."""
+    """The spans of all links of a process."""
 
     def __init__(self, hops: TracePropagation | None) -> None:
-        """None: nothing is traced."""
+        """hops: None if nothing is traced."""
         self._hops = hops
-        self._came: deque[tuple[Name, int, bytes]] = deque(maxlen=MOST_CAME)  # first, last, neighbour
+        self._received: deque[tuple[Name, int, bytes]] = deque(maxlen=MOST_RECEIVED)  # first, last, neighbour
 
     def sent(
         self, store: bytes, incarnation: bytes, first: int, last: int, ours: bytes, neighbour: bytes
     ) -> None:
-        """These of a store, which may be ours, have been written to a neighbour."""
+        """Record messages, of this store or another, that were sent to a neighbour."""
         if self._hops is None:
             return
         for number in self._hops.numbers(first, last):
             if not self._hops.admits():
                 return
             name = (store, incarnation, number)
-            brought_by = self._brought_by(name)
-            parent = None if brought_by is None else _over_link(name, brought_by, ours)
+            origin = self._received_from(name)
+            parent = None if origin is None else _over_link(name, origin, ours)
             more: dict[str, Value] = {
                 "penstock.store": store.decode("utf-8", "replace"),
                 "penstock.number": number,
@@ -48,30 +48,30 @@ class LinkTraces:
             }
             self._hops.passed(LOG, _over_link(name, ours, neighbour), parent, more)
 
-    def came(
+    def received(
         self, item: pubsub.Entries, copies: Copies, neighbour: bytes, ours: bytes
     ) -> tuple[Copies, dict[int, CopyCallback]]:
-        """The copies of what a neighbour sent us as they are put in; and, by their places, who is told of them."""
+        """Put trace contexts into copies of a neighbour's messages. Return them, and callbacks by their indexes."""
         if self._hops is None:
             return copies, {}
         last = item.first + item.count - 1
-        self._came.append(((item.store, item.incarnation, item.first), last, neighbour))
+        self._received.append(((item.store, item.incarnation, item.first), last, neighbour))
         traced = self._hops.numbers(item.first, last)
         made: Copies = []
-        told: dict[int, CopyCallback] = {}
+        callbacks: dict[int, CopyCallback] = {}
         for place, (index, queue, record) in enumerate(copies):
             if item.first + index in traced and self._hops.admits():
                 name = (item.store, item.incarnation, item.first + index)
                 context = _hop_of(name).at(b"copy", ours, queue.qid.encode())
                 copy = self._hops.copied(queue, record, _over_link(name, neighbour, ours), context)
                 if copy is not None:
-                    record, told[place] = copy
+                    record, callbacks[place] = copy
             made.append((index, queue, record))
-        return made, told
+        return made, callbacks
 
-    def _brought_by(self, name: Name) -> bytes | None:
-        """The neighbour that brought it first, if that is known."""
-        for first, last, neighbour in self._came:
+    def _received_from(self, name: Name) -> bytes | None:
+        """Return the neighbour that sent a message first, if it is known."""
+        for first, last, neighbour in self._received:
             if first[:2] == name[:2] and first[2] <= name[2] <= last:
                 return neighbour
         return None
@@ -83,5 +83,5 @@ def _hop_of(name: Name) -> Hop:
 
 
 def _over_link(name: Name, sender: bytes, receiver: bytes) -> Context:
-    """Of the span that the sender tells, and what comes of it at the receiver goes on from."""
+    """Return the context of a link's span, which the sender records and the receiver continues."""
     return _hop_of(name).at(b"link", sender, receiver)

@@ -171,7 +171,7 @@ async def test_a_message_that_is_too_old_to_be_repeated_is_held(
     await receiver.data()
     await until(lambda: edge.value("penstock_rqp_cast_held_messages_total") == 1)
     told = [line.getMessage() for line in edge.log.events("rqp_stuck", queue="out")]  # each lasts a moment
-    assert told[0] == "nothing gets through: not_confirmed: the receiver 127.0.0.2 does not confirm"
+    assert told[0] == "messages are not delivered: not_confirmed: the receiver 127.0.0.2 does not confirm"
     assert len(edge.log.events("cast_held", queue="out")) == 1
     await edge.put(queue, b"new")
     receiver.asked()

@@ -203,7 +203,7 @@ async def test_groups_that_stand_in_the_store(machines: Machines, receiver: Hand
     await until(lambda: edge.is_empty(queue))
     await edge.tools.peers.delete("there")
     await until(lambda: not agent(edge).machines.to_ask())
-    assert agent(edge).machines.manners(THERE).omit_address is False
+    assert agent(edge).machines.options(THERE).omit_address is False
 
 
 async def test_a_group_of_the_settings_counts_before_one_of_the_store(

@@ -160,7 +160,8 @@ async def test_a_port_that_another_program_has_is_told_of(machines: Machines) ->
     second = await machines.sender(edge={"outbox": {"renew_s": 0.1}})
     port = machines.net.findreceiver_port
     assert warnings(edge) == [
-        f"nothing is sent: another program has TCP port {port} (findreceiver_port), and no edge sends what is in 'out'"
+        f"messages of 'out' are not sent: another program uses TCP port {port} (findreceiver_port), and it is no edge "
+        "of this store; stop it or change the port on all machines"
     ]
     await asyncio.sleep(0.5)  # it looks several times
     assert warnings(second) == []
