@@ -29,7 +29,7 @@ async def patterns(edge: LiveEdge, **args: Any) -> list[str]:
     return [item["pattern"] for item in (await ask(edge, **args)).items]
 
 
-async def test_who_subscribes_to_what(edge: LiveEdge) -> None:
+async def test_lists_subscriptions(edge: LiveEdge) -> None:
     one, two = await edge.client(), await edge.client("utf8")
     assert (await ask(edge)).items == []
     await one.subscribe(b"1", b"news.*")
@@ -56,7 +56,7 @@ async def test_who_subscribes_to_what(edge: LiveEdge) -> None:
     await until(has_gone)
 
 
-async def test_a_page_after_the_other(edge: LiveEdge) -> None:
+async def test_lists_subscriptions_in_pages(edge: LiveEdge) -> None:
     clients = [await edge.client() for _ in range(3)]
     for client in clients:
         await client.send(b"".join(b"SUBSCRIBE %d t%d\n" % (n, n) for n in range(10)))
@@ -70,12 +70,12 @@ async def test_a_page_after_the_other(edge: LiveEdge) -> None:
     assert (await ask(edge, skip=30)).items == []
 
 
-async def test_a_place_that_is_no_number_is_refused(edge: LiveEdge) -> None:
+async def test_skip_that_is_not_a_number_is_refused(edge: LiveEdge) -> None:
     for skip in (-1, "1", None, True):
         assert (await ask(edge, skip=skip)).problem == "skip is a number, 0 or more"
 
 
-async def test_what_is_long_or_no_text_is_cut_and_shown(edge: LiveEdge) -> None:
+async def test_long_or_non_text_patterns_are_shortened(edge: LiveEdge) -> None:
     client = await edge.client("utf8")
     await client.subscribe(b"7" * 9_000, b"t" * 50_000 + b"*")
     (item,) = (await ask(edge)).items
@@ -86,7 +86,7 @@ async def test_what_is_long_or_no_text_is_cut_and_shown(edge: LiveEdge) -> None:
     assert (await patterns(edge))[1] == "<" + "é" * 127 + "\\xc3"
 
 
-async def test_very_many_are_told_as_far_as_there_is_room(edge: LiveEdge) -> None:
+async def test_very_many_subscriptions_are_listed_up_to_a_limit(edge: LiveEdge) -> None:
     """A MiB at a time, a page behind the other, while the edge serves others."""
     number, step = 20_000, 5_000
     clients = [await edge.client() for _ in range(4)]
@@ -106,7 +106,7 @@ async def test_very_many_are_told_as_far_as_there_is_room(edge: LiveEdge) -> Non
     assert len(set(seen)) == len(seen)
 
 
-async def test_one_that_is_behind_is_said_to_be(edge: LiveEdge) -> None:
+async def test_slow_subscriber_is_listed_as_behind(edge: LiveEdge) -> None:
     """3.6: served from the log, as it does not read."""
     slow, sender = await edge.client(receive_buffer=4096), await edge.client()
     await slow.subscribe(b"1", b"t")
@@ -121,7 +121,7 @@ async def test_one_that_is_behind_is_said_to_be(edge: LiveEdge) -> None:
     await until(is_behind)
 
 
-async def test_a_link_is_told_at_both_ends_and_comes_back_when_it_is_closed(
+async def test_link_is_listed_at_both_ends_and_reconnects_after_close(
     new_server: NewServer, start: Start, authority: Authority
 ) -> None:
     """Over TLS; the end that dialled it is no listener."""

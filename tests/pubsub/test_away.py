@@ -55,7 +55,7 @@ async def followed(edge: LiveEdge) -> Place:
     return place
 
 
-async def test_away_for_longer_than_the_log_goes_back_all_are_told(
+async def test_subscribers_learn_how_many_messages_were_trimmed_during_an_outage(
     cable: Cable, server: Server, start: Start
 ) -> None:
     """3.6: each subscriber learns how many messages it missed, and is closed; who only sends notices nothing.
@@ -89,7 +89,7 @@ async def test_away_for_longer_than_the_log_goes_back_all_are_told(
     assert sorted(await sender.lines(2)) == [b"MESSAGE 1 after\n", b"OK\n"]
 
 
-async def test_each_is_told_of_what_came_after_its_own_moment(
+async def test_loss_is_counted_from_each_subscriptions_begin(
     cable: Cable, server: Server, start: Start
 ) -> None:
     """3.2, 3.6: who subscribed meanwhile has lost less, and behind the lost stretch nothing."""
@@ -115,7 +115,7 @@ async def test_each_is_told_of_what_came_after_its_own_moment(
     assert edge.refusals()["slow_subscriber"] == 2
 
 
-async def test_whoever_reads_on_from_the_log_is_told_at_his_own_place(
+async def test_slow_subscriber_counts_its_loss_from_its_own_place(
     cable: Cable, server: Server, start: Start
 ) -> None:
     """3.6: he may have more of it waiting than the edge had seen, and what he is told counts from there."""
@@ -142,7 +142,7 @@ async def test_whoever_reads_on_from_the_log_is_told_at_his_own_place(
 
 
 @pytest.mark.parametrize("has_more", [False, True])
-async def test_so_is_who_reads_only_the_beginning_from_the_log(
+async def test_late_subscription_counts_its_loss_from_its_own_place(
     cable: Cable, server: Server, start: Start, has_more: bool
 ) -> None:
     """3.2, 3.6: the answer to its SUBSCRIBE was slower than the log, so it has a place of its own, too.
@@ -177,7 +177,7 @@ async def test_so_is_who_reads_only_the_beginning_from_the_log(
     assert edge.refusals()["slow_subscriber"] == 1
 
 
-async def test_what_is_unsubscribed_before_its_time_never_comes(
+async def test_subscription_ended_before_its_begin_gets_nothing(
     cable: Cable, server: Server, start: Start
 ) -> None:
     """2.2, 3.2, 3.6: the log that the edge has seen ends before the moment of these subscriptions."""

@@ -69,7 +69,7 @@ def send(bridge: Bridge, block: bytes) -> list[Outcome]:
     return answers
 
 
-async def test_what_was_refused_goes_before_what_came_meanwhile() -> None:
+async def test_refused_sends_are_repeated_before_later_ones() -> None:
     """3.4: sent first, stored first."""
     log = SlowLog()
     bridge = await opened(log)
@@ -91,7 +91,7 @@ async def test_what_was_refused_goes_before_what_came_meanwhile() -> None:
     await bridge.close()
 
 
-async def test_nothing_is_asked_anew_before_everything_is_back() -> None:
+async def test_repeats_wait_until_all_sends_are_answered() -> None:
     """3.4: what is still under way may be refused too, and was sent before what is held back."""
     log = SlowLog()
     bridge = await opened(log)
@@ -114,7 +114,7 @@ async def test_nothing_is_asked_anew_before_everything_is_back() -> None:
     await bridge.close()
 
 
-async def test_a_run_keeps_its_order_through_two_tables() -> None:
+async def test_run_keeps_its_order_when_bindings_change() -> None:
     """3.4, 5.1: it is cut anew by the table that it is asked by; a queue has come and another tag is plain now."""
     log = SlowLog()
     bridge = await opened(log, "a*")
@@ -137,7 +137,7 @@ async def test_a_run_keeps_its_order_through_two_tables() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-async def test_a_run_that_is_unknown_in_part_is_answered_once(order: tuple[int, int, int]) -> None:
+async def test_run_with_a_partly_unknown_outcome_is_answered_once(order: tuple[int, int, int]) -> None:
     """3.1: as unknown, whatever becomes of its other parts, and whenever."""
     log = SlowLog()
     bridge = await opened(log, "a*")
@@ -151,7 +151,7 @@ async def test_a_run_that_is_unknown_in_part_is_answered_once(order: tuple[int, 
     assert answers == [unknown]
 
 
-async def test_who_floods_a_tag_with_copies_waits_and_keeps_nobody_waiting() -> None:
+async def test_flood_of_sends_with_copies_does_not_delay_other_clients() -> None:
     """5.1: few lines at a time are taken apart, each client's in its turn; what needs no copies passes at once."""
     log = SlowLog()
     bridge = await opened(log, "a*")
@@ -173,7 +173,7 @@ async def test_who_floods_a_tag_with_copies_waits_and_keeps_nobody_waiting() -> 
     await bridge.close()
 
 
-async def test_too_much_that_waits_for_its_copies_is_told() -> None:
+async def test_clients_are_congested_while_too_many_sends_wait() -> None:
     """5.1: whoever sends is read no further until there is room."""
     log = SlowLog()
     bridge = await opened(log, "a*")
@@ -195,7 +195,7 @@ async def test_too_much_that_waits_for_its_copies_is_told() -> None:
     await bridge.close()
 
 
-async def test_a_store_that_refuses_at_once_is_asked_line_by_line_to_the_end() -> None:
+async def test_all_lines_are_answered_when_the_store_refuses_synchronously() -> None:
     """3.1: everything is answered, however much waits: it refuses within the step in which it is asked."""
     log = SlowLog()
     bridge = await opened(log, "a*")
@@ -211,7 +211,7 @@ async def test_a_store_that_refuses_at_once_is_asked_line_by_line_to_the_end() -
     await bridge.close()
 
 
-async def test_who_fails_when_told_stops_nobody_else() -> None:
+async def test_failing_callback_does_not_stop_other_sessions() -> None:
     """A fault of ours in one session: the lines of the others go on."""
     log = SlowLog()
     bridge = await opened(log, "a*")

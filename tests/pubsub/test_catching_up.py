@@ -48,7 +48,7 @@ async def fallen_behind(edge: LiveEdge, number: int) -> list[Client]:
     return clients
 
 
-async def test_what_was_read_is_used_before_more_is_read(server: Server, start: Start) -> None:
+async def test_read_entries_are_used_before_more_are_read(server: Server, start: Start) -> None:
     """A message that matches 50 subscriptions of a connection is much output; it is read once all the same."""
     edge = await start(server, **ROOMY)
     many, sender = await edge.client(), await edge.client()
@@ -69,9 +69,7 @@ async def test_what_was_read_is_used_before_more_is_read(server: Server, start: 
     assert kept(edge).octets == 0
 
 
-async def test_what_all_of_them_keep_is_bounded(
-    server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_read_cache_is_bounded(server: Server, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who finds no room reads again what he could not use; everybody gets everything."""
     monkeypatch.setattr(read_cache, "KEPT_BYTES", 2 << 20)
     edge = await start(server, **TIGHT)
@@ -100,7 +98,7 @@ async def test_what_all_of_them_keep_is_bounded(
     assert 1 << 20 < most <= 2 << 20
 
 
-async def test_a_message_longer_than_that_is_read_once_too(
+async def test_message_larger_than_the_cache_is_read_once(
     server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may go to very many subscriptions of one connection, one after the other."""
@@ -136,7 +134,7 @@ async def damaged(edge: LiveEdge, server: Server, entry: Entry) -> Callable[[], 
 
 
 @pytest.mark.usefixtures("_talkative")
-async def test_whose_stretch_cannot_be_read_delays_nobody(server: Server, start: Start) -> None:
+async def test_unreadable_entry_delays_only_its_consumer(server: Server, start: Start) -> None:
     """It waits; once its stretch can be read it goes on where it was."""
     edge = await start(server, **TIGHT)
     first, sender = (await fallen_behind(edge, 1))[0], await edge.client()
@@ -168,7 +166,9 @@ async def whole_log(edge: LiveEdge) -> list[Entry]:
 
 
 @pytest.mark.usefixtures("_talkative")
-async def test_a_store_that_is_away_is_not_asked_by_each_of_them(new_server: NewServer, start: Start) -> None:
+async def test_unavailable_store_is_polled_once_for_all_consumers(
+    new_server: NewServer, start: Start
+) -> None:
     """One asks now and then for all; when it is back, all go on."""
     server = await store(new_server)
     edge = await start(server, **TIGHT)

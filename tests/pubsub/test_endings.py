@@ -32,7 +32,9 @@ def messages(lines: list[bytes]) -> list[bytes]:
 
 
 @every_end
-async def test_its_own_messages_sent_in_one_go(edge: LiveEdge, end: bytes) -> None:
+async def test_own_messages_in_the_same_input_are_delivered_before_the_end(
+    edge: LiveEdge, end: bytes
+) -> None:
     client = await edge.client()
     await client.subscribe(b"1", b"us")
     lines = await leaves(client, end, b"".join(b"SEND us %d\n" % n for n in range(100)))
@@ -43,9 +45,7 @@ async def test_its_own_messages_sent_in_one_go(edge: LiveEdge, end: bytes) -> No
 
 
 @every_end
-async def test_a_server_that_does_not_see_the_log_for_a_while(
-    server: Server, start: Start, end: bytes
-) -> None:
+async def test_end_waits_until_the_log_is_followed_again(server: Server, start: Start, end: bytes) -> None:
     async with Cable(server.port) as cable:
         near, far = await start(cable), await start(server)
         client, sender = await near.client(), await far.client()
@@ -60,7 +60,7 @@ async def test_a_server_that_does_not_see_the_log_for_a_while(
 
 
 @every_end
-async def test_one_that_is_behind_is_served_to_the_end(server: Server, start: Start, end: bytes) -> None:
+async def test_slow_subscriber_is_served_up_to_its_end(server: Server, start: Start, end: bytes) -> None:
     """3.6"""
     edge = await start(server, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
@@ -76,7 +76,7 @@ async def test_one_that_is_behind_is_served_to_the_end(server: Server, start: St
     await until(lambda: edge.routed == 0)
 
 
-async def test_nothing_comes_from_behind_the_end(edge: LiveEdge) -> None:
+async def test_nothing_is_delivered_after_the_end(edge: LiveEdge) -> None:
     """While another client sends without a pause, its last message is the log's last at the moment of its end."""
     client, sender = await edge.client(), await edge.client()
     for turn in range(20):

@@ -32,7 +32,7 @@ class SlowLog:
 
 
 @pytest.mark.parametrize("how", ["unsubscribes", "goes"])
-async def test_whoever_ends_while_another_is_read_for_gets_nothing_more(
+async def test_consumer_that_ends_during_another_ones_read_gets_nothing_more(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the same round: one waits for the log, and the next, who could be served from memory, ends meanwhile."""

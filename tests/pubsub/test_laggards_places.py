@@ -38,12 +38,12 @@ class Laggard:
 
 class TestWhatIsLost:
     @pytest.mark.parametrize("since", [0, 5])
-    def test_is_what_the_first_subscription_has_not_got(self, since: int) -> None:
+    def test_overrun_depends_on_the_first_subscription(self, since: int) -> None:
         with pytest.raises(Overrun):
             Laggard(since, 8).catch_up.take([entry(1, 7)], Place(1, 7))
 
     @pytest.mark.parametrize("trimmed_all", [False, True])
-    def test_is_nothing_before_the_first_subscription(self, trimmed_all: bool) -> None:
+    def test_trimming_before_the_first_subscription_is_no_overrun(self, trimmed_all: bool) -> None:
         """Behind at 0, then UNSUBSCRIBE, and SUBSCRIBE again at 8: it never wanted what was trimmed."""
         laggard = Laggard(0)
         laggard.unsubscribe(laggard.made[0])
@@ -57,7 +57,7 @@ class TestWhatIsLost:
         assert b"".join(laggard.paper.written) == b"MESSAGE 2 m9\nMESSAGE 2 m10\n"
         assert laggard.catch_up.place == Place(1, 10)
 
-    def test_is_told_too_if_nothing_is_left(self) -> None:
+    def test_overrun_is_detected_in_an_empty_log(self) -> None:
         with pytest.raises(Overrun):
             Laggard(3).catch_up.take([], Place(1, 8))
 
@@ -65,7 +65,7 @@ class TestWhatIsLost:
 class TestWithinALine:
     """Of 300,000 octets, of which one turn sends a part."""
 
-    def test_data_that_goes_back_ends_it(self) -> None:
+    def test_line_is_aborted_when_data_goes_back_in_time(self) -> None:
         """What comes in its place has places of a later era: it must not become the end of the line."""
         laggard = Laggard(0)
         laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
@@ -73,13 +73,13 @@ class TestWithinALine:
         with pytest.raises(Overrun):
             laggard.catch_up.take([long_entry(2, 1)], Place(2, 1))
 
-    def test_data_that_ends_before_it_does_too(self) -> None:
+    def test_line_is_aborted_when_the_log_ends_before_it(self) -> None:
         laggard = Laggard(0)
         laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
         with pytest.raises(Overrun):
             laggard.catch_up.take([], Place(1, 0))
 
-    def test_the_rest_comes_in_the_next_turns(self) -> None:
+    def test_rest_of_a_line_is_sent_in_the_next_turns(self) -> None:
         laggard = Laggard(0)
         while laggard.catch_up.place != Place(1, 1):
             assert laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
@@ -92,20 +92,20 @@ def long_entry(era: int, serial: int) -> Entry:
 
 
 class TestRecent:
-    def test_knows_what_follows_the_end_of_an_era(self) -> None:
+    def test_finds_entries_across_eras(self) -> None:
         """An era ends after 1 MiB: the first entry of the next one follows the last place of the one before."""
         recent = RecentEntries()
         recent.add([entry(2, 6)], Place(1, 5))
         assert recent.after(Place(1, 5)) == [entry(2, 6)]
 
-    def test_knows_nothing_of_what_lies_before(self) -> None:
+    def test_returns_none_before_its_first_entry(self) -> None:
         recent = RecentEntries()
         recent.add([entry(2, 6)], Place(1, 5))
         assert recent.after(Place(1, 4)) is None
 
 
 class TestReadings:
-    def test_are_kept_through_a_round_however_long(self) -> None:
+    def test_entries_survive_a_long_round(self) -> None:
         kept, whose = ReadCache(), Laggard(0).catch_up
         kept.keep(whose, [entry(1, 1)], 0.0)
         kept.next_round(IDLE_S * 50)
@@ -113,7 +113,7 @@ class TestReadings:
         kept.next_round(IDLE_S * 100)
         assert kept.octets
 
-    def test_are_dropped_if_their_owner_had_his_look_and_no_room(self) -> None:
+    def test_entries_are_dropped_if_unused_for_long(self) -> None:
         kept, whose = ReadCache(), Laggard(0).catch_up
         kept.keep(whose, [entry(1, 1)], 0.0)
         for _ in range(5):
@@ -123,7 +123,7 @@ class TestReadings:
         assert not kept.octets
         assert kept.after(whose, IDLE_S) == []
 
-    def test_one_that_is_used_outlives_one_that_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_used_entries_outlive_unused_ones(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(read_cache, "IDLE_S", 0.0)
         kept, used, idle = ReadCache(), Laggard(0).catch_up, Laggard(0).catch_up
         for whose in (used, idle):
@@ -149,7 +149,7 @@ class TestVeryManySubscriptions:
             CatchUp(subscriber, None, Place(1, 0), Backlogs(8 << 20, 128 << 20), LongLine()),
         )
 
-    def test_get_what_is_theirs_in_their_order(self) -> None:
+    def test_subscriptions_get_their_messages_in_order(self) -> None:
         paper, _, catch_up = self.behind()
         assert [catch_up.prepare(), catch_up.prepare()] == [False, True]
         catch_up.take([entry(1, 2, 2)], Place(1, 2))
@@ -159,7 +159,7 @@ class TestVeryManySubscriptions:
             for identifier in (b"i5", b"i1700")
         )
 
-    def test_come_and_go_meanwhile(self) -> None:
+    def test_subscriptions_may_change_while_the_table_is_filled(self) -> None:
         paper, subscriber, catch_up = self.behind()
         for identifier in (b"i5", b"i1700"):  # one of them is in already, the other is not
             catch_up.remove(subscriber.by_identifier.pop(identifier))
@@ -169,7 +169,7 @@ class TestVeryManySubscriptions:
         catch_up.take([entry(1, 1), entry(1, 2)], Place(1, 2))
         assert b"".join(paper.written) == b"MESSAGE new m2\n"
 
-    def test_a_turn_ends_though_nobody_wants_any_of_it(self) -> None:
+    def test_turn_is_bounded_without_matches(self) -> None:
         catch_up = Laggard(0).catch_up
         lines = b"".join(b"SEND a%d x\n" % (number % 2) for number in range(TURN_RUNS + 10))
         long = Entry(Place(1, TURN_RUNS + 10), TURN_RUNS + 10, b"s i", 1, False, lines)

@@ -72,9 +72,7 @@ async def is_back(*edges: LiveEdge) -> None:
         await linked(edge)
 
 
-async def test_a_restored_store_hides_nothing_and_misses_nothing(
-    new_server: NewServer, start: Start, tmp_path: Path
-) -> None:
+async def test_restored_store_loses_nothing(new_server: NewServer, start: Start, tmp_path: Path) -> None:
     """4.4: what it says from now on is new to its neighbours, and what it lost they give back."""
     one, server = await start(await store(new_server)), await store(new_server)
     two = await start(server, neighbours=[one.link_address])
@@ -102,7 +100,7 @@ async def test_a_restored_store_hides_nothing_and_misses_nothing(
     assert await figure(one, "gaps") == await figure(two, "gaps") == 0
 
 
-async def test_an_edge_that_never_noticed_the_restore_asks_anew(
+async def test_edge_detects_a_restore_that_it_did_not_see(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
     """4.4: also if nothing is sent at the restored store, and its link never broke."""
@@ -119,7 +117,7 @@ async def test_an_edge_that_never_noticed_the_restore_asks_anew(
     assert await messages(two) == numbered("lost ", 100)
 
 
-async def test_a_killed_server_under_a_link(new_server: NewServer, start: Start) -> None:
+async def test_killed_store_server_under_a_link(new_server: NewServer, start: Start) -> None:
     """4.3: each side's server is killed while messages pass both ways; every log has each once."""
     servers = [await store(new_server), await store(new_server)]
     one = await start(servers[0])
@@ -144,7 +142,7 @@ async def test_a_killed_server_under_a_link(new_server: NewServer, start: Start)
             assert [m for m in found if m.startswith(who)] == [m for m in sent if m.startswith(who)]
 
 
-async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServer, start: Start) -> None:
+async def test_trimmed_messages_are_reported_as_a_gap(new_server: NewServer, start: Start) -> None:
     """4.5: counted and shown, here and at the neighbour's neighbour."""
     one = await start(await store(new_server), log=SMALL_LOG)
     async with Cable(one.places["link"][1]) as cable:
@@ -172,12 +170,10 @@ async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServ
         await counted_as_gaps(edge, 300 - len(kept))
         assert await figure(edge, "gaps") == 300 - len(kept)
     shown = two.log.events("link_gap")
-    assert "messages are missing: the neighbour has them no more" in shown[0].getMessage()
+    assert "messages are missing here: the neighbour has trimmed them" in shown[0].getMessage()
 
 
-async def test_what_is_trimmed_but_still_in_memory_is_sent_and_no_gap(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_trimmed_messages_in_memory_are_sent(new_server: NewServer, start: Start) -> None:
     """4.5: who has it all need not say that it is gone."""
     edge = await start(await store(new_server), log=SMALL_LOG)
     writer = await edge.client()
@@ -204,7 +200,7 @@ async def until_messages(edge: LiveEdge, wanted: list[bytes]) -> None:
     await until(has)
 
 
-async def test_gaps_are_told_to_the_neighbours_neighbours(new_server: NewServer, start: Start) -> None:
+async def test_gaps_are_forwarded(new_server: NewServer, start: Start) -> None:
     """4.5: while their link stays as it is; and each of them counts them."""
     one = await start(await store(new_server))
     two = await start(await store(new_server), neighbours=[one.link_address])
@@ -229,9 +225,7 @@ async def test_gaps_are_told_to_the_neighbours_neighbours(new_server: NewServer,
     assert await sink.hear(b"GAP") == b"GAP other inc1 8 40"
 
 
-async def test_what_is_trimmed_under_a_slow_neighbour_is_a_gap_too(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_messages_trimmed_before_sending_are_a_gap(new_server: NewServer, start: Start) -> None:
     """4.5: it was to be sent and is there no more; what is left of the log follows."""
     edge = await start(await store(new_server), log=SMALL_LOG)
     neighbour = await Neighbour.meet(edge, receive_buffer=4096)

@@ -18,9 +18,7 @@ def hub_of(edge: LiveEdge) -> LinkHub:
     return edge.running.hub
 
 
-async def test_links_begin_anew_where_the_stores_server_is_another_one(
-    server: Server, edge: LiveEdge
-) -> None:
+async def test_links_are_set_up_again_after_a_failover(server: Server, edge: LiveEdge) -> None:
     """4.4, 4.5: what was said is not so any more; also on a link that follows nobody, for another one does."""
     holder = await Neighbour.meet(edge)
     spare = Neighbour(await edge.client("link"), holder.name)
@@ -35,7 +33,7 @@ async def test_links_begin_anew_where_the_stores_server_is_another_one(
     assert again.have.split(b" ")[3] != holder.have.split(b" ")[3]
 
 
-def test_a_link_that_ends_late_hides_nothing_of_a_newer_one(edge: LiveEdge) -> None:
+def test_link_that_ends_late_does_not_hide_a_newer_one(edge: LiveEdge) -> None:
     """4.5: its lease ran out and another link of this process has it: whoever bears the same id is still found out."""
     hub, peer = hub_of(edge), Peer("192.0.2.1", 7172)
     old, new, clone = (Have(b"other", incarnation, {}) for incarnation in (b"i1", b"i1", b"i2"))

@@ -37,7 +37,7 @@ async def never_meets(edge: LiveEdge, text: str) -> None:
     tries = edge.value("penstock_connections_opened_total", listener="neighbour")
     await until(lambda: edge.value("penstock_connections_opened_total", listener="neighbour") >= tries + 3)
     (event,) = edge.log.events("link_down")
-    assert event.getMessage().startswith("no link to the neighbour 127.0.0.1:")
+    assert event.getMessage().startswith("no link to neighbour 127.0.0.1:")
     assert text in event.getMessage()
     assert event.levelno == logging.WARNING
     assert edge.value("penstock_links_following") == 0
@@ -65,7 +65,7 @@ async def test_a_neighbour_of_another_authority_is_refused(
     assert two.refusals()["tls_handshake"] >= 1
 
 
-async def test_a_neighbour_without_our_certificate_is_refused(
+async def test_neighbour_without_a_certificate_is_refused(
     new_server: NewServer, start: Start, authority: Authority, stranger: Authority
 ) -> None:
     """4.3: where certificates are wanted; nothing is said to him of what we hold."""

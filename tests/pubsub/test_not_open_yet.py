@@ -10,7 +10,7 @@ from tests.pubsub.live import LiveEdge
 from tests.servers import Server
 
 
-async def test_what_is_sent_before_the_log_is_open_waits_or_is_refused(
+async def test_sends_before_the_log_is_open_wait_or_are_refused(
     new_server: Callable[[], Server],
 ) -> None:
     server = new_server()  # empty: nobody has set it up

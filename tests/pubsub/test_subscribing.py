@@ -235,7 +235,7 @@ async def test_all_subscribers_of_a_store_see_one_order(server: Server, start: S
 
 
 @pytest.mark.parametrize("number", [1, 500])
-async def test_subscriptions_of_a_lost_connection_are_gone(edge: LiveEdge, number: int) -> None:
+async def test_subscriptions_end_with_their_connection(edge: LiveEdge, number: int) -> None:
     client = await edge.client()
     await client.send(
         b"".join(b"SUBSCRIBE %d t%d%b\n" % (n, n, b"*" if n % 2 else b"") for n in range(number))

@@ -57,7 +57,7 @@ async def sender(net: Net, machine: Server) -> AsyncIterator[LiveEdge]:
     edge.check_no_fault_of_ours()
 
 
-async def test_the_address_of_the_machine_goes_away_and_comes_back(net: Net, sender: LiveEdge) -> None:
+async def test_certain_message_waits_for_a_missing_address(net: Net, sender: LiveEdge) -> None:
     """1.2: a certain message waits for a port, and its queue says so; it is no fault of ours."""
     queue = await remote(sender)
     with HandReceiver(net, THERE, LAN) as receiver:
@@ -73,7 +73,7 @@ async def test_the_address_of_the_machine_goes_away_and_comes_back(net: Net, sen
         await until(lambda: sender.is_empty(queue))
 
 
-async def test_an_uncertain_message_and_an_address_that_is_away(net: Net, sender: LiveEdge) -> None:
+async def test_uncertain_message_waits_for_a_missing_address(net: Net, sender: LiveEdge) -> None:
     """4.1: its question cannot leave, so nobody answers; the queue says why."""
     queue = await remote(sender, reliable=False)
     with HandReceiver(net, THERE, LAN) as receiver:
@@ -87,7 +87,7 @@ async def test_an_uncertain_message_and_an_address_that_is_away(net: Net, sender
         await until(lambda: sender.has_no_condition(queue))
 
 
-async def test_a_store_that_goes_away_while_ids_are_written_down_leaves_no_error_unheard(
+async def test_store_failure_while_ids_are_written_is_handled(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.3: the first message has its id, and nobody can write it down; the second one gets none."""
@@ -122,7 +122,7 @@ async def test_a_store_that_goes_away_while_ids_are_written_down_leaves_no_error
     await edge.close()
 
 
-async def test_an_edge_without_its_address_does_not_start(net: Net, server: Server) -> None:
+async def test_start_fails_without_the_configured_address(net: Net, server: Server) -> None:
     """1.2: it says why."""
     edge = LiveEdge(server.url, cast=net.machine("192.0.2.1", THERE, receives=False))
     with pytest.raises(SettingsError, match=r"from 192\.0\.2\.1: Cannot assign"):
@@ -130,7 +130,7 @@ async def test_an_edge_without_its_address_does_not_start(net: Net, server: Serv
     await edge.close()
 
 
-async def test_a_fault_of_ours_strands_no_message(
+async def test_internal_error_returns_the_message(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.3: it is in its queue, not leased for ever; told, counted, and tried again."""
@@ -160,7 +160,7 @@ async def test_a_fault_of_ours_strands_no_message(
     await edge.close()
 
 
-async def test_what_we_always_stumble_at_is_dead_in_the_end(
+async def test_message_that_always_causes_errors_is_dead_lettered(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.3: also where it happens while DATA_MSG is sent; the messages behind it go on."""

@@ -19,7 +19,9 @@ from tests.rqp.cast.steps import LARGE, Closed
 from tests.rqp.live import LiveEdge
 
 
-async def test_a_confirmation_that_is_lost(machines: Machines, receiver: HandReceiver) -> None:
+async def test_lost_confirmation_causes_a_resend_to_the_same_receiver(
+    machines: Machines, receiver: HandReceiver
+) -> None:
     """4.2: after T_WAIT4 it is sent again: with the same id, to the same receiver only."""
     edge = await machines.sender(t_wait4_s=1.0, asks=(THERE, "127.0.0.3"))
     queue = await remote(edge)
@@ -48,7 +50,7 @@ async def is_refused(edge: LiveEdge, asked: HandReceiver, other: HandReceiver, r
     return unheard(edge, reason) > 0
 
 
-async def test_a_bound_message_whose_receiver_is_listed_no_more(
+async def test_bound_message_of_an_unlisted_receiver_asks_all(
     machines: Machines, receiver: HandReceiver
 ) -> None:
     """3.1, 4.2: then all are asked, and `other_receiver` may not have it."""
@@ -67,7 +69,7 @@ async def test_a_bound_message_whose_receiver_is_listed_no_more(
         await until(lambda: unheard(moved, "other_receiver") == 1)
 
 
-async def test_a_failure_is_tried_again_after_a_pause(machines: Machines, receiver: HandReceiver) -> None:
+async def test_failure_is_retried_with_backoff(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: 1 s doubling to 60 s, here shorter; the others of the queue go on meanwhile."""
     edge = await machines.sender(first_backoff_s=0.6, max_backoff_s=0.6, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -80,7 +82,7 @@ async def test_a_failure_is_tried_again_after_a_pause(machines: Machines, receiv
     assert got_through(edge) == 2
 
 
-async def test_a_message_that_is_always_refused_is_dead(machines: Machines, receiver: HandReceiver) -> None:
+async def test_message_always_refused_is_dead_lettered(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: `max_attempts` FAILUREs, then the dead letters, with the reason `unconfirmed`, never silently away."""
     edge = await machines.sender(max_attempts=3, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -103,7 +105,7 @@ async def test_a_message_that_is_always_refused_is_dead(machines: Machines, rece
     await until(lambda: edge.has_no_condition(queue))
 
 
-async def test_failure_before_the_last_octet(machines: Machines, receiver: HandReceiver) -> None:
+async def test_failure_before_the_last_octet_counts(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: it counts, and binds the message to nobody."""
     edge = await machines.sender()
     queue = await remote(edge, maxMessageBytes=len(LARGE))
@@ -116,9 +118,7 @@ async def test_failure_before_the_last_octet(machines: Machines, receiver: HandR
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_confirmations_that_are_not_for_this_message(
-    machines: Machines, receiver: HandReceiver
-) -> None:
+async def test_foreign_confirmations_are_ignored(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: another id, another address, no message at all: closed and counted, and the listening goes on."""
     edge = await machines.sender()
     queue = await remote(edge)
@@ -160,9 +160,7 @@ async def test_a_confirmation_before_the_data_is_not_awaited(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_message_that_is_too_old_to_be_repeated_is_held(
-    machines: Machines, receiver: HandReceiver
-) -> None:
+async def test_message_too_old_to_be_resent_is_held(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: its receiver may have forgotten it: an alarm; the other messages go on. Put in anew, it is another one."""
     edge = await machines.sender(t_wait4_s=0.3, t_wait1_s=0.1, dedupe_window_s=1.0, hold_margin_s=0.9)
     queue = await remote(edge)
@@ -188,7 +186,7 @@ async def test_a_message_that_is_too_old_to_be_repeated_is_held(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_machine_that_slept_repeats_nothing_that_may_be_forgotten(
+async def test_suspended_machine_does_not_resend_forgotten_messages(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.2: all time counts, also that in which the machine, and the loop's clock, stood still."""
@@ -215,7 +213,7 @@ async def test_a_machine_that_slept_repeats_nothing_that_may_be_forgotten(
     assert [letter.reason for letter in await edge.dead(queue)] == ["held"]
 
 
-async def test_a_confirmation_that_waited_unread_counts(machines: Machines, receiver: HandReceiver) -> None:
+async def test_unread_confirmation_counts_at_the_timeout(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: what it says is true, also where nobody looked before T_WAIT4 was over."""
     edge = await machines.sender(t_wait4_s=1.0)
     queue = await remote(edge)
@@ -244,7 +242,7 @@ async def test_a_confirmation_that_waited_unread_counts(machines: Machines, rece
     assert failed(edge, "not_confirmed") == 0
 
 
-async def test_silent_connections_do_not_keep_the_confirmation_out(
+async def test_silent_connections_do_not_block_the_confirmation(
     machines: Machines, receiver: HandReceiver
 ) -> None:
     """4.2: however many there are, the listening goes on."""

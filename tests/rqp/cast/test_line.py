@@ -24,7 +24,7 @@ class Attempts:
             await self.under_way[name].wait()
 
 
-async def test_all_whose_turn_has_come_go_on() -> None:
+async def test_all_unblocked_attempts_proceed() -> None:
     """Not only the next one: the others do not ask whom it asks."""
     attempts = Attempts()
     tasks = [

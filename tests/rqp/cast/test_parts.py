@@ -34,7 +34,7 @@ RANGE = "20000-20001"
 # notes
 
 
-def test_what_is_kept_with_a_message_comes_back() -> None:
+def test_notes_round_trip() -> None:
     """4.2: of whatever it is; times within the clocks' exactness, since another machine may read them."""
     clock = Clock()
     for kept in (
@@ -55,14 +55,14 @@ def test_what_is_kept_with_a_message_comes_back() -> None:
 @pytest.mark.parametrize(
     "text", ["", "cast1:0:1.1.1.1:0:-:-:-", "cast1:1:1.1.1.1:0:-:-", "cast2:1:1.1.1.1:0:-:-:-", "else"]
 )
-def test_a_note_of_somebody_else_is_none(text: str) -> None:
+def test_foreign_note_is_ignored(text: str) -> None:
     assert Note.parse(text, Clock(), 60.0) is None
 
 
 # ids
 
 
-async def test_ids_come_round_without_zero(server: Server) -> None:
+async def test_ids_wrap_around_without_zero(server: Server) -> None:
     """2.3: of 32 bits, each once, and never 0, which says that there is none."""
     store = Store(server.url, "test")
     await store.registry.next_ids(1)
@@ -79,7 +79,7 @@ async def test_ids_come_round_without_zero(server: Server) -> None:
 # limits
 
 
-def test_an_address_may_ask_so_often() -> None:
+def test_questions_of_an_address_are_rate_limited() -> None:
     """3.2: its allowance at once, then as many a second; others have their own."""
     allowance = RateLimit(10)
     assert [allowance.take("a", 0.0) for _ in range(11)] == [True] * 10 + [False]
@@ -135,7 +135,7 @@ class Machine:
 
 
 @pytest.mark.parametrize("whom", [PEER, ANY_PEER])
-async def test_a_port_that_rests_is_not_used_for_the_same_one(whom: PeerKey) -> None:
+async def test_resting_port_is_not_used_for_the_same_peer(whom: PeerKey) -> None:
     """1.2: not by another process of this machine either, and not to be connected to; then it is free again."""
     with Machine(rest_s=0.3) as machine:
         port = machine.open(machine.one, whom)
@@ -149,7 +149,7 @@ async def test_a_port_that_rests_is_not_used_for_the_same_one(whom: PeerKey) -> 
         assert machine.open(machine.two, whom).number == port.number
 
 
-async def test_whoever_waits_gets_a_port_that_has_rested() -> None:
+async def test_waiter_gets_a_port_after_its_rest() -> None:
     """1.2."""
     with Machine(rest_s=0.1) as machine:
         first, _ = machine.open_all(machine.one, ANY_PEER)
@@ -160,7 +160,7 @@ async def test_whoever_waits_gets_a_port_that_has_rested() -> None:
 
 
 @pytest.mark.parametrize("whom", [OTHER, PeerKey(PEER.peer, 8)])
-async def test_a_port_that_rests_serves_others(whom: PeerKey) -> None:
+async def test_resting_port_serves_other_peers(whom: PeerKey) -> None:
     """1.2: other peers, and the same one for other keys; in every process."""
     with Machine() as machine:
         for port in machine.open_all(machine.one, PEER):
@@ -175,7 +175,7 @@ async def test_a_port_that_rests_serves_others(whom: PeerKey) -> None:
         assert len(machine.open_all(machine.two, PEER)) == 2
 
 
-async def test_a_port_is_opened_before_it_is_known_for_whom() -> None:
+async def test_port_is_assigned_after_it_was_opened() -> None:
     """1.2: it cannot be for one that it rests for; in every process."""
     with Machine() as machine:
         first, second = machine.open_all(machine.one, ANY_PEER)
@@ -194,7 +194,7 @@ async def test_a_port_is_opened_before_it_is_known_for_whom() -> None:
         assert found[second.number].assign(PEER)
 
 
-async def test_whoever_waits_looks_again_at_a_port_that_rests_for_another() -> None:
+async def test_waiter_may_get_a_port_that_rests_for_another_peer() -> None:
     """1.2."""
     with Machine() as machine:
         first, _ = machine.open_all(machine.one, PEER)
@@ -207,7 +207,7 @@ async def test_whoever_waits_looks_again_at_a_port_that_rests_for_another() -> N
         waiting[0].cancel()
 
 
-async def test_ports_that_rest_for_nobody_come_first() -> None:
+async def test_ports_without_rest_are_preferred() -> None:
     """1.2: what is late for another one disturbs whoever has its port now."""
     with Machine() as machine:
         first, second = machine.open_all(machine.one, PEER)
@@ -219,7 +219,7 @@ async def test_ports_that_rest_for_nobody_come_first() -> None:
             port.close(rests=False)
 
 
-async def test_so_many_ports_may_rest_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_resting_ports_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """1.2: each costs a descriptor, however many peers there are."""
     monkeypatch.setattr(ports_module, "MAX_RESTS", 4)
     with Machine() as machine:
@@ -231,7 +231,7 @@ async def test_so_many_ports_may_rest_and_no_more(monkeypatch: pytest.MonkeyPatc
         assert machine.open(machine.one, PEER)
 
 
-async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
+async def test_waiter_gets_the_first_free_port() -> None:
     """1.2."""
     ports = Ports(HERE, CastSettings(receiver_ports=port_range(2)).receiver_range, 60.0)
     held = [port for _ in range(2) if (port := ports.open()) is not None]
@@ -246,7 +246,7 @@ async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
     (await waiting).close(rests=False)
 
 
-async def test_ports_of_an_address_that_is_away() -> None:
+async def test_ports_of_a_missing_address() -> None:
     """1.2: the machine may have it again, and then all of them."""
     ports = Ports(AWAY, CastSettings(sender_ports=port_range(2)).sender_range, 60.0)
     for _ in range(3):
@@ -254,7 +254,7 @@ async def test_ports_of_an_address_that_is_away() -> None:
         assert ports.has(2, PEER)
 
 
-async def test_a_number_whose_port_could_not_be_opened_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_port_that_failed_to_open_stays_available(monkeypatch: pytest.MonkeyPatch) -> None:
     """1.2: whatever the system said."""
 
     def fail(*_: object) -> socket.socket:
@@ -272,9 +272,7 @@ async def test_a_number_whose_port_could_not_be_opened_is_not_lost(monkeypatch: 
 # settings
 
 
-async def test_so_many_answers_are_declined_at_once(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_concurrent_declines_are_limited(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
     """3.3: whoever gave one more waits for T_WAIT2."""
     edge = await machines.sender()
     monkeypatch.setattr(declines, "MAX_DECLINED", 2)
@@ -292,7 +290,7 @@ async def test_so_many_answers_are_declined_at_once(
     await found.close()
 
 
-def test_the_times_of_the_document_are_the_defaults() -> None:
+def test_default_times_are_those_of_the_spec() -> None:
     """3, 4.2: those of the machines, which are those of the document."""
     settings = CastSettings()
     assert settings.sender() == SenderSettings()
@@ -319,6 +317,6 @@ def test_the_times_of_the_document_are_the_defaults() -> None:
         ({"t_wait5_s": 1}, "not permitted"),
     ],
 )
-def test_settings_that_cannot_be(said: dict[str, Any], wrong: str) -> None:
+def test_invalid_settings_are_rejected(said: dict[str, Any], wrong: str) -> None:
     with pytest.raises(ValidationError, match=wrong):
         CastSettings.model_validate(said)

@@ -57,7 +57,7 @@ def close(found: tuple[Port, Port] | None, rests: bool = False) -> None:
         port.close(rests)
 
 
-async def test_a_newcomer_comes_behind_those_who_wait(bench: Bench) -> None:
+async def test_new_question_is_served_after_waiting_ones(bench: Bench) -> None:
     found = await bench.two(ONE)
     waiting = await bench.waits(OTHER)
     close(found)
@@ -66,7 +66,7 @@ async def test_a_newcomer_comes_behind_those_who_wait(bench: Bench) -> None:
     close(await bench.two(THIRD, 0.0))
 
 
-async def test_a_newcomer_has_what_those_who_wait_cannot_use(bench: Bench) -> None:
+async def test_new_question_gets_ports_that_waiters_cannot_use(bench: Bench) -> None:
     """Ports that rest for them."""
     close(await bench.two(ONE), rests=True)
     waiting = await bench.waits(ONE)
@@ -75,8 +75,8 @@ async def test_a_newcomer_has_what_those_who_wait_cannot_use(bench: Bench) -> No
     waiting.cancel()
 
 
-async def test_places_of_an_address_are_had_in_turn(bench: Bench) -> None:
-    places = bench.places
+async def test_slots_of_an_address_are_served_in_order(bench: Bench) -> None:
+    places = bench.slots
     assert await places.take(HERE, bench.now())
     assert not await places.take(HERE, bench.now())
     first = asyncio.create_task(places.take(HERE, bench.now() + PATIENCE_S))
@@ -86,7 +86,7 @@ async def test_places_of_an_address_are_had_in_turn(bench: Bench) -> None:
     assert await first
 
 
-async def test_those_who_wait_have_their_turns(bench: Bench) -> None:
+async def test_waiters_are_served_in_order(bench: Bench) -> None:
     """In the order in which they came, one place at a time."""
     found = await bench.two(ONE)
     first, second = await bench.waits(OTHER), await bench.waits(THIRD)
@@ -97,7 +97,7 @@ async def test_those_who_wait_have_their_turns(bench: Bench) -> None:
     close(await second)
 
 
-async def test_who_no_longer_waits_keeps_nothing(bench: Bench) -> None:
+async def test_cancelled_waiter_gives_back_its_ports(bench: Bench) -> None:
     """Cancelled in the step in which it got its ports."""
     found = await bench.two(ONE)
     waiting = await bench.waits(OTHER)
@@ -108,7 +108,7 @@ async def test_who_no_longer_waits_keeps_nothing(bench: Bench) -> None:
     close(await bench.two(THIRD, 0.0))
 
 
-async def test_a_port_without_a_second_one_goes_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_single_port_is_given_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the system said of the second."""
     opened: list[Port | None] = []
 
@@ -127,7 +127,7 @@ async def test_a_port_without_a_second_one_goes_back(bench: Bench, monkeypatch: 
     close(await bench.two(ONE, 0.0))
 
 
-async def test_ports_that_another_process_frees(bench: Bench) -> None:
+async def test_ports_freed_by_another_process_are_found(bench: Bench) -> None:
     """It does not tell: they are looked for again."""
     theirs = [bench.elsewhere.open(OTHER) for _ in range(2)]
     waiting = await bench.waits(ONE)
@@ -138,7 +138,7 @@ async def test_ports_that_another_process_frees(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("wait_s", [0.0, 0.05])
-async def test_what_another_process_frees_is_had_in_turn(
+async def test_ports_freed_by_another_process_are_served_in_order(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, wait_s: float
 ) -> None:
     """Not by whoever looks first: one that has just come, or one whose time is up."""
@@ -147,7 +147,7 @@ async def test_what_another_process_frees_is_had_in_turn(
     first = await bench.waits(ONE)
     second = asyncio.create_task(bench.two(THIRD, wait_s))
     if wait_s:
-        await until(lambda: bench.places.waiting == 2)
+        await until(lambda: bench.slots.waiting == 2)
     for port in theirs:
         assert port is not None
         port.close(rests=False)
@@ -155,7 +155,7 @@ async def test_what_another_process_frees_is_had_in_turn(
     close(await first)
 
 
-async def test_who_waits_hears_that_ports_have_rested(machines: Machines, hands: HandSender) -> None:
+async def test_waiter_gets_ports_after_their_rest(machines: Machines, hands: HandSender) -> None:
     edge = await machines.receiver(
         receiver_ports=port_range(2), port_rest_s=1.0, t_wait2_s=0.3, t_wait1_s=60.0
     )
@@ -165,7 +165,7 @@ async def test_who_waits_hears_that_ports_have_rested(machines: Machines, hands:
     assert (await hands.asked()).key == 7
 
 
-async def test_a_question_comes_behind_those_that_wait(
+async def test_question_is_served_after_waiting_ones(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long the store takes to hear that the queue is free."""
@@ -195,9 +195,7 @@ async def test_a_question_comes_behind_those_that_wait(
         assert (await second.answer()).key == 9
 
 
-async def test_a_queue_is_not_reserved_while_ports_are_waited_for(
-    machines: Machines, hands: HandSender
-) -> None:
+async def test_queue_is_not_reserved_while_waiting_for_ports(machines: Machines, hands: HandSender) -> None:
     """Another process of the machine, that has some, may answer."""
     numbers = port_range(2)
     edge = await machines.receiver(receiver_ports=numbers, t_wait1_s=60.0)
@@ -213,7 +211,7 @@ async def test_a_queue_is_not_reserved_while_ports_are_waited_for(
     assert (await hands.answer()).key == 7
 
 
-async def test_keys_that_no_queue_has_wait_for_no_ports(machines: Machines, hands: HandSender) -> None:
+async def test_unknown_keys_do_not_wait_for_ports(machines: Machines, hands: HandSender) -> None:
     """`unknown_key`, at once, while others wait."""
     edge = await machines.receiver(receiver_ports=port_range(2), t_wait1_s=60.0)
     await keyed(edge)

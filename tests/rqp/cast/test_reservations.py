@@ -35,7 +35,7 @@ class Held:
         monkeypatch.setattr(Claims, "reserve", late)
 
 
-async def test_an_edge_that_ends_before_it_knows_that_a_queue_is_reserved(
+async def test_reservation_is_released_if_the_edge_ends_before_the_answer(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edge = await machines.receiver()
@@ -50,7 +50,7 @@ async def test_an_edge_that_ends_before_it_knows_that_a_queue_is_reserved(
     assert not await is_reserved(edge, queue)
 
 
-async def test_what_is_freed_while_it_is_renewed_is_not_renewed_again(
+async def test_released_reservation_is_not_renewed(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edge = await machines.receiver()

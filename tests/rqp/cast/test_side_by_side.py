@@ -22,7 +22,7 @@ from tests.servers import Server
 NewServer = Callable[[], Awaitable[Server]]
 
 
-async def test_ids_are_never_given_twice(machines: Machines, receiver: HandReceiver) -> None:
+async def test_ids_are_unique(machines: Machines, receiver: HandReceiver) -> None:
     """2.3, 4.4: one message after the other, in their order, each with an id of its own."""
     edge = await machines.sender()
     queue = await remote(edge)
@@ -38,7 +38,7 @@ async def test_ids_are_never_given_twice(machines: Machines, receiver: HandRecei
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_keys_are_served_side_by_side(machines: Machines, receiver: HandReceiver) -> None:
+async def test_keys_are_sent_side_by_side(machines: Machines, receiver: HandReceiver) -> None:
     """4.4: one that waits for its confirmation keeps no other key from being sent."""
     edge = await machines.sender()
     first, second = await remote(edge, "first", 1), await remote(edge, "second", 2)
@@ -74,7 +74,9 @@ async def test_two_queues_for_one_key_take_turns(machines: Machines, receiver: H
     assert sorted(found) == [b"first", b"second"]
 
 
-async def test_two_queues_for_one_key_of_two_systems(machines: Machines, receiver: HandReceiver) -> None:
+async def test_queues_for_one_key_of_two_systems_do_not_block_each_other(
+    machines: Machines, receiver: HandReceiver
+) -> None:
     """4.4: one that is away holds up nothing for the other; an answer is for whoever asked its machine."""
     groups = {
         "near": {"addresses": [machines.net.at(THERE)]},
@@ -97,7 +99,7 @@ async def test_two_queues_for_one_key_of_two_systems(machines: Machines, receive
 
 
 @pytest.mark.parametrize("peers", [[], ["near"], ["near", "far"], ["same"]])
-async def test_two_queues_for_one_key_and_machine(
+async def test_queues_for_one_key_and_machine_take_turns(
     machines: Machines, receiver: HandReceiver, peers: list[str]
 ) -> None:
     """4.4: whatever their groups are called."""
@@ -148,7 +150,7 @@ async def test_only_one_process_of_a_machine_sends(machines: Machines, receiver:
     await until(lambda: second.is_empty(queue))
 
 
-async def test_a_port_that_another_program_has_is_told_of(machines: Machines) -> None:
+async def test_findreceiver_port_of_another_program_is_logged(machines: Machines) -> None:
     """1: nobody sends then. A process that waits because another one of ours sends tells nothing."""
     with HandReceiver(machines.net, HERE) as stranger:
         taken = stranger.listen(machines.net.findreceiver_port)
@@ -193,7 +195,7 @@ async def test_workers_of_one_machine(new_server: NewServer, machines: Machines,
         assert sorted(found) == sorted(b"%d" % number for number in range(20))
 
 
-async def test_a_queue_is_handed_over_in_its_order(machines: Machines, receiver: HandReceiver) -> None:
+async def test_handover_keeps_the_order(machines: Machines, receiver: HandReceiver) -> None:
     """4.4: what one had taken ahead is back in its places before another may own the queue."""
     first = await machines.sender()
     second = await machines.sender()

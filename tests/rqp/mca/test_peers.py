@@ -106,7 +106,9 @@ def test_what_is_no_line(word: str) -> None:
     assert "RQP/cast" not in problem
 
 
-async def test_a_file_that_is_not_there_yet(server: Server, start: Start, peer: Peer, tmp_path: Path) -> None:
+async def test_missing_file_is_logged_and_read_later(
+    server: Server, start: Start, peer: Peer, tmp_path: Path
+) -> None:
     file = tmp_path / ".rqprc"
     edge = await start(server, mca={"rqprc": str(file)})
     queue = await edge.remote("away")

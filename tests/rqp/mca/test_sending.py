@@ -282,9 +282,7 @@ async def test_a_peer_that_does_not_read_holds_back_what_is_sent(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_message_may_say_for_itself_how_certain_it_is(
-    server: Server, start: Start, peer: McaPeer
-) -> None:
+async def test_attribute_overrides_certainty(server: Server, start: Start, peer: McaPeer) -> None:
     """3: {queue_id, type, body}: both kinds keep their order; an UNRELIABLE one waits for confirms (3.3)."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=9), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
