@@ -32,7 +32,7 @@ def logged(edge: LiveEdge) -> list[str]:
     return [line.getMessage() for line in edge.log.events("rqp_stuck", queue="away")]
 
 
-async def test_each_trouble_is_logged_once(edge: LiveEdge, condition: Condition) -> None:
+async def test_each_reason_is_logged_once(edge: LiveEdge, condition: Condition) -> None:
     """Until messages get through: two that come in turns would fill the log."""
     for round in range(3):
         condition.report_failure(f"data_timeout: for the {round}. time")
@@ -49,7 +49,7 @@ async def test_each_trouble_is_logged_once(edge: LiveEdge, condition: Condition)
     assert logged(edge) == [*told, told[1]]
 
 
-async def test_the_store_has_the_latest_and_how_many_there_were(
+async def test_store_has_the_latest_condition_and_the_error_count(
     edge: LiveEdge, queue: Queue, condition: Condition
 ) -> None:
     """Whoever waits for a message asks how many (docs/cli.md, rqp send): the same again is told again."""

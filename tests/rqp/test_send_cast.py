@@ -32,7 +32,7 @@ async def test_from_one_system_to_another(
     assert await there.bodies(goal) == [b"hello"]
 
 
-async def test_it_is_followed_when_it_moves_to_the_end(
+async def test_wait_follows_a_message_moved_to_the_end(
     server: Server, machines: Machines, receiver: HandReceiver
 ) -> None:
     """4.1, 4.2: nobody answers, then FAILURE: each time it goes behind the others, whose SUCCESS is not its."""
@@ -53,7 +53,7 @@ async def test_it_is_followed_when_it_moves_to_the_end(
         assert (ended.code, ended.told) == (0, CONFIRMED), ended
 
 
-async def test_a_receiver_that_says_failure_every_time(
+async def test_wait_reports_a_message_always_refused(
     server: Server, machines: Machines, receiver: HandReceiver
 ) -> None:
     """4.2: `max_attempts` times: it is in the dead letters, and the command says so."""
@@ -68,7 +68,7 @@ async def test_a_receiver_that_says_failure_every_time(
     assert [letter.reason for letter in await edge.dead(queue)] == ["unconfirmed"]
 
 
-async def test_a_receiver_that_does_not_confirm(
+async def test_wait_reports_a_missing_confirmation(
     server: Server, machines: Machines, receiver: HandReceiver
 ) -> None:
     """4.2: T_WAIT4 over: it stays, and the queue's condition says why."""
@@ -86,7 +86,7 @@ async def test_a_receiver_that_does_not_confirm(
     assert stats["ready"] + stats["in_flight"] == 1
 
 
-async def test_an_error_ends_the_waiting(server: Server, machines: Machines, receiver: HandReceiver) -> None:
+async def test_error_ends_the_wait(server: Server, machines: Machines, receiver: HandReceiver) -> None:
     """4.1: nobody answers. The message stays, and is sent when somebody does."""
     edge = await machines.sender(t_wait1_s=0.3)
     queue = await remote(edge)

@@ -19,9 +19,7 @@ from tests.rqp.cast.steps import LARGE, Closed
 from tests.rqp.live import LiveEdge
 
 
-async def test_lost_confirmation_causes_a_resend_to_the_same_receiver(
-    machines: Machines, receiver: HandReceiver
-) -> None:
+async def test_lost_confirmation_causes_a_resend(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: after T_WAIT4 it is sent again: with the same id, to the same receiver only."""
     edge = await machines.sender(t_wait4_s=1.0, asks=(THERE, "127.0.0.3"))
     queue = await remote(edge)

@@ -74,7 +74,7 @@ async def test_two_queues_for_one_key_take_turns(machines: Machines, receiver: H
     assert sorted(found) == [b"first", b"second"]
 
 
-async def test_queues_for_one_key_of_two_systems_do_not_block_each_other(
+async def test_queues_for_one_key_of_two_systems_are_independent(
     machines: Machines, receiver: HandReceiver
 ) -> None:
     """4.4: one that is away holds up nothing for the other; an answer is for whoever asked its machine."""

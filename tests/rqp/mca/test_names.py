@@ -30,7 +30,7 @@ class Dns:
         return self.addresses[name]
 
 
-async def test_all_addresses_of_a_name_are_receiving_mcas(server: Server, start: Start) -> None:
+async def test_each_address_of_a_name_is_a_receiving_mca(server: Server, start: Start) -> None:
     async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
         dns = Dns(**{"mca.example": ["127.0.0.1", "127.0.0.2"]})
         peers = {"them": {"addresses": [f"mca.example:{one.port}"]}}
@@ -43,7 +43,7 @@ async def test_all_addresses_of_a_name_are_receiving_mcas(server: Server, start:
         await until(lambda: call.waiting or other.waiting)
 
 
-async def test_a_name_that_comes_to_mean_another_machine(server: Server, start: Start) -> None:
+async def test_name_with_new_addresses_is_followed(server: Server, start: Start) -> None:
     """Looked up again every `lookup_s`."""
     async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
         dns = Dns(**{"mca.example": ["127.0.0.1"]})
@@ -59,9 +59,7 @@ async def test_a_name_that_comes_to_mean_another_machine(server: Server, start: 
         await take_one(await two.reserved(), b"two")
 
 
-async def test_a_name_that_is_not_found_any_more_keeps_its_addresses(
-    server: Server, start: Start, peer: Peer
-) -> None:
+async def test_failed_lookup_keeps_the_last_addresses(server: Server, start: Start, peer: Peer) -> None:
     """A name server that is away must not end what works."""
     dns = Dns(**{"mca.example": ["127.0.0.1"]})
     peers = {"it": {"addresses": [f"mca.example:{peer.port}"]}}
@@ -76,7 +74,7 @@ async def test_a_name_that_is_not_found_any_more_keeps_its_addresses(
     await take_one(call, b"two")
 
 
-async def test_a_name_that_nobody_knows_holds_up_no_other(server: Server, start: Start, peer: Peer) -> None:
+async def test_unknown_name_delays_no_other(server: Server, start: Start, peer: Peer) -> None:
     peers = {"lost": {"addresses": ["nowhere.example"]}, **peer_settings(peer)}
     edge = await start(server, look_up=Dns(), mca={"peers": peers})
     queue = await edge.remote("away")
@@ -100,7 +98,7 @@ class Hanging(Dns):
         return await super().__call__(name)
 
 
-async def test_a_name_server_that_hangs_holds_up_no_other(
+async def test_hanging_name_server_delays_no_other_name(
     server: Server, start: Start, peer: Peer, other_peer: Peer
 ) -> None:
     """Neither addresses nor other names; and what changes meanwhile is followed."""
@@ -120,7 +118,7 @@ async def test_a_name_server_that_hangs_holds_up_no_other(
         await newcomer.asked()
 
 
-async def test_a_look_up_without_an_answer_is_told_and_waited_for(
+async def test_hanging_lookup_is_logged_and_not_repeated(
     server: Server, start: Start, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once for each name: those that hang would use up what the system has for look-ups."""

@@ -30,7 +30,7 @@ def owned(edge: LiveEdge) -> float:
     return edge.value("penstock_rqp_owned_queues", protocol="rqp-mca")
 
 
-async def test_who_cannot_renew_stops_before_another_may_own(
+async def test_owner_stops_before_its_lease_expires(
     server: Server, start: Start, peer: McaPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its connections are closed by then: nothing that it had sent is confirmed to it any more."""
@@ -59,9 +59,7 @@ async def test_who_cannot_renew_stops_before_another_may_own(
     await until(lambda: second.is_empty(queue))
 
 
-async def test_an_ownership_that_was_lost_in_between_is_another_one(
-    server: Server, start: Start, peer: McaPeer
-) -> None:
+async def test_reacquired_ownership_starts_over(server: Server, start: Start, peer: McaPeer) -> None:
     """Renewed too late: somebody else may have had it. What is out is given up, and all begins anew."""
     settings = {"lease_s": 15.0, "renew_s": 0.2, "look_s": 30.0}
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT}, outbox=settings)
@@ -78,7 +76,7 @@ async def test_an_ownership_that_was_lost_in_between_is_another_one(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_what_the_one_before_had_taken_is_sent_first(
+async def test_messages_of_the_previous_owner_are_sent_first(
     new_server: NewServer, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
     """Killed, it gives nothing back: it is owned by another before what it had leased has been swept."""
@@ -112,7 +110,7 @@ async def leases(edge: LiveEdge, queue: Queue) -> bool:
     return bool((await edge.stats(queue))["in_flight"] > 1)
 
 
-async def test_no_more_is_taken_ahead_than_its_octets_allow(
+async def test_leased_octets_are_bounded(
     server: Server, start: Start, peer: McaPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/rqp.md: 4 MiB, here less: however few messages that are."""
@@ -138,9 +136,7 @@ async def test_no_more_is_taken_ahead_than_its_octets_allow(
     assert max(held) < 64 << 10
 
 
-async def test_who_holds_messages_and_owns_nothing_is_not_waited_for_for_ever(
-    server: Server, start: Start, peer: McaPeer
-) -> None:
+async def test_wait_for_foreign_leases_is_bounded(server: Server, start: Start, peer: McaPeer) -> None:
     """Until the dead have surely been swept, and no longer: he took a message out of it as of any other queue."""
     waits = {"session_timeout_s": 2.0, "heartbeat_s": 0.2, "sweep_s": 0.1}
     idle = await start(server, store=waits)
@@ -159,7 +155,7 @@ async def test_who_holds_messages_and_owns_nothing_is_not_waited_for_for_ever(
         await holder.close()
 
 
-async def test_what_was_written_goes_out_no_more_once_the_queue_is_lost(
+async def test_unsent_output_is_dropped_when_the_ownership_is_lost(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
     """It may be another's already: a peer that reads late gets no whole message of the one before."""

@@ -33,7 +33,7 @@ def write(file: Path, text: str) -> None:
 # the file
 
 
-async def test_peers_from_a_file_that_changes(
+async def test_changed_file_updates_the_peers(
     server: Server, start: Start, peer: Peer, other_peer: Peer, tmp_path: Path
 ) -> None:
     """One receiving MCA on each line; who comes is asked too, and ends a pause; who goes is forgotten."""
@@ -60,9 +60,7 @@ async def test_peers_from_a_file_that_changes(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_bad_lines_stop_none_of_the_good_ones(
-    server: Server, start: Start, peer: Peer, tmp_path: Path
-) -> None:
+async def test_bad_lines_are_skipped(server: Server, start: Start, peer: Peer, tmp_path: Path) -> None:
     file = tmp_path / ".rqprc"
     file.write_text(f"two words\n{peer.address}\n1.2.3.4.5\n")
     edge = await start(server, mca={"rqprc": str(file)})
@@ -100,7 +98,7 @@ def test_lines_of_the_file(word: str, machine: Host) -> None:
 @pytest.mark.parametrize(
     "word", ["::1", "[::1", "[::1]5", "[::1]:", "[::1]:65536", "[10.0.0.7]", "[]", "host:5:6"]
 )
-def test_what_is_no_line(word: str) -> None:
+def test_invalid_lines_are_rejected(word: str) -> None:
     problem = read_machine(word, 11311)
     assert isinstance(problem, str)
     assert "RQP/cast" not in problem
@@ -155,9 +153,7 @@ async def test_peers_in_the_store(server: Server, start: Start, peer: Peer, othe
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_document_that_cannot_be_read_hides_no_other(
-    server: Server, start: Start, peer: Peer
-) -> None:
+async def test_unreadable_document_hides_no_other(server: Server, start: Start, peer: Peer) -> None:
     """It is told once; who wrote it may be of a newer version."""
     server.call("HSET", RegistryKeys().peers, "later", '{"protocol":"rqp-mca","addresses":["a"],"tls":true}')
     edge = await start(server)
@@ -181,7 +177,7 @@ async def test_peers_of_the_other_protocol_are_not_asked(server: Server, start: 
     assert peer.calls == []
 
 
-async def test_what_is_out_to_a_dropped_peer_may_still_be_confirmed(
+async def test_messages_in_flight_to_a_removed_peer_may_be_confirmed(
     server: Server, start: Start, peer: Peer, other_peer: Peer
 ) -> None:
     """3.4: but nothing more is sent there."""
@@ -202,7 +198,7 @@ async def test_what_is_out_to_a_dropped_peer_may_still_be_confirmed(
 # the same name in several places (docs/rqp.md, Peers: the first that knows it says what it means)
 
 
-async def test_settings_stand_over_the_store_and_the_store_over_the_file(
+async def test_settings_override_the_store_and_the_store_the_file(
     server: Server, start: Start, tmp_path: Path
 ) -> None:
     file = tmp_path / ".rqprc"
@@ -259,7 +255,7 @@ def test_addresses(text: str, place: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", ":5", "host:", "host:0", "host:65536", "::1", "a b", "host:5:6"])
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_addresses_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="write an address"):
         parse_address(text)
     with pytest.raises(ValueError, match="write an address"):

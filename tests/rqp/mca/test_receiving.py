@@ -93,7 +93,7 @@ async def test_two_connections_put_into_one_queue(edge: LiveEdge, client: Client
     assert sorted(await edge.bodies(queue)) == [b"a"] * 50 + [b"b"] * 50
 
 
-async def test_a_number_that_moves_to_another_queue(edge: LiveEdge, client: Client) -> None:
+async def test_number_may_move_to_another_queue(edge: LiveEdge, client: Client) -> None:
     """2.1: the number means the queue that has it now, also where it was known by another."""
     old = await edge.numbered("old", 7)
     await client.put(7, b"one")
@@ -127,7 +127,7 @@ async def test_what_is_counted(edge: LiveEdge, client: Client) -> None:
     assert edge.refusals() == {"queue_unknown": 1}
 
 
-async def test_a_drain_confirms_what_has_come_in(edge: LiveEdge, client: Client) -> None:
+async def test_drain_confirms_received_messages(edge: LiveEdge, client: Client) -> None:
     """2.4 holds for our end, too: whole messages are carried out and confirmed, then it is closed."""
     queue = await edge.numbered("orders", 7)
     traffic = edge.listeners["mca"].traffic
@@ -140,7 +140,7 @@ async def test_a_drain_confirms_what_has_come_in(edge: LiveEdge, client: Client)
     assert await edge.bodies(queue) == [b"hello"]
 
 
-async def test_a_store_that_stands_still_confirms_nothing(new_server: NewServer, start: Start) -> None:
+async def test_nothing_is_confirmed_while_the_store_hangs(new_server: NewServer, start: Start) -> None:
     """2.1: "inserted" means durable at the queue's level; what cannot be known is not confirmed."""
     server: Server = await new_server()
     edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 0.3, "call_deadline_s": 0.4})

@@ -22,7 +22,7 @@ async def swapped(edge: LiveEdge) -> None:
     await edge.replace_numbered("b", 7)
 
 
-async def test_who_names_the_number_goes_on_with_the_other_queue(server: Server, start: Start) -> None:
+async def test_number_addresses_the_queue_that_has_it_now(server: Server, start: Start) -> None:
     """The first one runs out, although its number is named all the time; the second was never asked for."""
     edge = await start(server, mca={"reservation_ttl_s": TTL_S})
     a, b = await edge.numbered("a", 7), await edge.numbered("b", 8)
@@ -46,7 +46,7 @@ async def test_who_names_the_number_goes_on_with_the_other_queue(server: Server,
     assert (await edge.bodies(a))[0] == b"before"
 
 
-async def test_both_are_freed_with_the_connection(edge: LiveEdge, client: Client) -> None:
+async def test_both_queues_are_released_with_the_connection(edge: LiveEdge, client: Client) -> None:
     a, b = await edge.numbered("a", 7), await edge.numbered("b", 8)
     await client.request(7)
     holder = await reserved_by(edge, a)
@@ -63,7 +63,7 @@ async def test_both_are_freed_with_the_connection(edge: LiveEdge, client: Client
     assert [await reserved_by(edge, queue) for queue in (a, b)] == ["", ""]
 
 
-async def test_whoever_has_the_queue_keeps_it_by_its_new_number(edge: LiveEdge, client: Client) -> None:
+async def test_holder_renews_by_the_new_number(edge: LiveEdge, client: Client) -> None:
     a = await edge.numbered("a", 7)
     await edge.numbered("end", 99)
     await client.request(7)
@@ -77,7 +77,9 @@ async def test_whoever_has_the_queue_keeps_it_by_its_new_number(edge: LiveEdge, 
     assert await reserved_by(edge, a) == ""
 
 
-async def test_a_sending_edge_follows_the_number(server: Server, new_server: NewServer, start: Start) -> None:
+async def test_sending_edge_uses_the_moved_number(
+    server: Server, new_server: NewServer, start: Start
+) -> None:
     """It asks again once somebody else has the other queue assigned, and gets through when that one has gone."""
     there = await start(await new_server(), mca={"reservation_ttl_s": TTL_S})
     a, b = await there.numbered("a", 7), await there.numbered("b", 8)

@@ -35,7 +35,7 @@ AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
     [AVAILABLE, YOURS, AvailableConfirm(8), QueueConfirm(8)],
     ids=["available", "yours", "available 8", "yours 8"],
 )
-async def test_something_else_than_the_confirm(
+async def test_wrong_confirmation_closes_the_connection(
     server: Server, start: Start, peer: McaPeer, lie: AvailableConfirm
 ) -> None:
     """3.3: the connection is closed on an unexpected confirm."""
@@ -53,7 +53,9 @@ async def test_something_else_than_the_confirm(
     assert failures(edge, "unexpected_confirm") == 1
 
 
-async def test_more_confirms_than_messages(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_surplus_confirmations_close_the_connection(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
     """3.3: what was out counts, and the connection is closed before anything else is sent."""
     edge = await sending_edge(server, start, peer, window=2, data_timeout_s=20.0)
     queue = await edge.remote("away")
@@ -72,7 +74,7 @@ async def test_more_confirms_than_messages(server: Server, start: Start, peer: M
     ("octets", "reason"),
     [(b"\x21", "bad_padding"), (b"\x10", "unexpected_message"), (b"\xff", "unknown_message")],
 )
-async def test_octets_that_are_no_confirm(
+async def test_malformed_confirmation_closes_the_connection(
     server: Server, start: Start, peer: McaPeer, octets: bytes, reason: str
 ) -> None:
     """1.4, 3.3: closed, counted, and the message comes again."""
@@ -93,7 +95,7 @@ async def test_octets_that_are_no_confirm(
     assert failures(edge, "protocol_error") == 1
 
 
-async def test_a_peer_that_answers_in_another_profile(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_answer_in_another_profile_is_reported(server: Server, start: Start, peer: McaPeer) -> None:
     """1.2, 3.1: what is wrong with it is told, for it looks as if nobody had the queue."""
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.2)
     queue = await edge.remote("away")
@@ -105,7 +107,9 @@ async def test_a_peer_that_answers_in_another_profile(server: Server, start: Sta
     )
 
 
-async def test_a_confirm_before_its_data(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_confirmation_before_its_data_closes_the_connection(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
     """3.3: whatever it is meant for, it confirms nothing; the connection is closed."""
     edge = await sending_edge(server, start, peer, data_timeout_s=20.0)
     queue = await edge.remote("away")
@@ -140,7 +144,7 @@ class Counting:
         pass
 
 
-async def test_a_confirm_counts_for_none_that_the_one_before_made_room_for(
+async def test_confirmations_count_only_for_messages_sent_before_them(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
     """3.3: though all came at once. So many at a time are two runs (1.5)."""
@@ -157,7 +161,7 @@ async def test_a_confirm_counts_for_none_that_the_one_before_made_room_for(
     channel.close()
 
 
-async def test_what_a_peer_did_is_told_until_it_is_asked_anew(
+async def test_peer_error_is_reported_until_it_is_asked_again(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
     """docs/rqp.md: the condition names the peers that broke the protocol when they were last asked."""
@@ -173,7 +177,9 @@ async def test_what_a_peer_did_is_told_until_it_is_asked_anew(
     await until(is_told_no_more)
 
 
-async def test_a_confirm_of_another_profile(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_confirmation_in_another_profile_is_refused(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
     """1.2: a sender takes answers in no other profile than it speaks."""
     edge = await sending_edge(server, start, peer)
     queue = await edge.remote("away")
@@ -188,7 +194,7 @@ async def test_a_confirm_of_another_profile(server: Server, start: Start, peer: 
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_half_a_confirm_has_a_time(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_unfinished_confirmation_times_out(server: Server, start: Start, peer: McaPeer) -> None:
     """1.5, for the sending side: half of a MSG_QUEUE_CONFIRM"""
     edge = await sending_edge(server, start, peer, message_timeout_s=0.1, request_timeout_s=20.0)
     queue = await edge.remote("away")

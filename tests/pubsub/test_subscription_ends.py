@@ -12,7 +12,7 @@ from tests.pubsub.client import Client
 from tests.pubsub.conftest import Start
 from tests.pubsub.live import LiveEdge
 from tests.pubsub.slow import SMALL, TIGHT, behind, publish
-from tests.pubsub.test_away import blind
+from tests.pubsub.test_log_outages import blind
 from tests.servers import Server
 
 ENDS = {"UNSUBSCRIBE": b"UNSUBSCRIBE 1\nPING\nQUIT\n", "QUIT": b"QUIT\n", "FIN": b""}
