@@ -20,13 +20,13 @@ class Paper:
 
 
 def entry(era: int, serial: int, messages: int = 1) -> Entry:
-    """Of lines `SEND t m<serial>`; the last one has this serial."""
+    """Return an entry of lines `SEND t m<serial>`; the last one has this serial."""
     lines = [b"SEND t m%d\n" % number for number in range(serial - messages + 1, serial + 1)]
     return Entry(Place(era, serial), messages, b"s i", serial - messages + 1, False, b"".join(lines))
 
 
 def subscribe(subscriber: Subscriber, identifier: bytes, since: Place, number: int) -> Subscription:
-    """To the tag `t`."""
+    """Subscribe to the tag `t`."""
     made = subscriber.by_identifier[identifier] = Subscription(subscriber, identifier, b"t", False)
     made.since, made.number = since, number
     return made

@@ -18,7 +18,7 @@ BODY = b"x" * 1000
 
 
 async def publish(sender: Client, first: int, number: int, tag: bytes = b"t", at_once: int = 500) -> None:
-    """Messages `<n> xxx...`, all answered."""
+    """Send messages `<n> xxx...` and wait for the answers."""
     for start in range(first, first + number, at_once):
         end = min(start + at_once, first + number)
         await sender.send(b"".join(b"SEND %b %d %b\n" % (tag, n, BODY) for n in range(start, end)))
@@ -34,7 +34,7 @@ def behind(edge: LiveEdge) -> int:
 
 
 async def stuck(edge: LiveEdge) -> None:
-    """Waits until so much stays here for a client that it is sent no more: the kernel takes nothing either."""
+    """Wait until a client's output is blocked, also in the kernel."""
 
     async def stays() -> bool:
         before = {connection: connection.backlog() for connection in edge.connections()}
@@ -45,7 +45,7 @@ async def stuck(edge: LiveEdge) -> None:
 
 
 class LateAnswers:
-    """From now on the store's answers to SUBSCRIBE stay on their way until they are let through."""
+    """Delays the store's answers to SUBSCRIBE until they are released."""
 
     def __init__(self, edge: LiveEdge) -> None:
         self._log = edge.service.log
@@ -59,11 +59,11 @@ class LateAnswers:
         self._head(source, lambda place: self._held.append((placed, place)))
 
     async def given(self) -> None:
-        """The store has given one."""
+        """Return whether the store has answered."""
         await until(lambda: self._held)
 
     async def let_through(self) -> list[Subscription]:
-        """Once the edge has followed the log to its end; the subscriptions that are late now."""
+        """Release the answers once the edge has followed the log to its end; return the late subscriptions."""
 
         async def is_followed() -> bool:
             place = self._fanout.place

@@ -1,4 +1,4 @@
-"""Queues of the text service that not everybody may use (docs/operations.md, Who may use a queue; pubsub.md 5)."""
+"""Access rules of queues with text bindings (docs/operations.md, Who may use a queue; pubsub.md 5)."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ async def test_queue_that_admits_only_the_text_service_is_bridged(edge: LiveEdge
 def test_document_that_a_bridge_cannot_enforce_is_rejected(
     binding: dict[str, Any], access: dict[str, Any]
 ) -> None:
-    """A line does not say who sent it, and nobody would be told that a copy was refused."""
+    """A line does not name its sender, and a refused copy could not be reported."""
     with pytest.raises(ValidationError, match=r"bindings\.text"):
         QueueSpec.model_validate({"bindings": {"text": binding}, "access": access})

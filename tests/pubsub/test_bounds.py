@@ -1,4 +1,4 @@
-"""What clients may make the edge remember, and what is said where the log cannot be opened."""
+"""Bounds of the edge's memory, and reports while the log cannot be opened."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.topologies import Replicated
 
 
 async def test_unsupported_ack_level_is_reported(server: Server) -> None:
-    """pubsub.md 3.1: in the log, to whoever asks whether it is ready, and to clients; nothing waits for ever."""
+    """pubsub.md 3.1: in the log, in readiness and to clients; nothing waits for ever."""
     edge = LiveEdge(server.url, log={"ack_level": "replicated:1"})
     await edge.begin()
     try:
@@ -68,7 +68,7 @@ async def test_pending_subscriptions_count_towards_the_limit(
 
 
 async def test_long_patterns_count_as_held_input(server: Server, start: Start) -> None:
-    """So the budget over all connections sees them, and whoever holds most has to go."""
+    """So the budget over all connections includes them, and the connection that holds most is closed."""
     edge = await start(server)
     client = await edge.client()
     tag = b"t" * 50_000

@@ -22,7 +22,7 @@ Outcome = Refusals | StoreError
 
 
 class SlowLog:
-    """What a bridge asks of a log: `asked` are the sends, in order, and `looks` the questions for the table."""
+    """A log for a bridge: `asked` are the sends, in order, `looks` the reads of the table."""
 
     def __init__(self) -> None:
         self.asked: list[Send] = []
@@ -115,7 +115,7 @@ async def test_repeats_wait_until_all_sends_are_answered() -> None:
 
 
 async def test_run_keeps_its_order_when_bindings_change() -> None:
-    """3.4, 5.1: it is cut anew by the table that it is asked by; a queue has come and another tag is plain now."""
+    """3.4, 5.1: it is split again by the new table, in which a queue was added and another removed."""
     log = SlowLog()
     bridge = await opened(log, "a*")
     answers = send(bridge, b"SEND a 0\nSEND b 1\nSEND a 2\n")
@@ -174,7 +174,7 @@ async def test_flood_of_sends_with_copies_does_not_delay_other_clients() -> None
 
 
 async def test_clients_are_congested_while_too_many_sends_wait() -> None:
-    """5.1: whoever sends is read no further until there is room."""
+    """5.1: senders are not read until there is room."""
     log = SlowLog()
     bridge = await opened(log, "a*")
     run = b"SEND a x\n" * 1000
@@ -212,7 +212,7 @@ async def test_all_lines_are_answered_when_the_store_refuses_synchronously() -> 
 
 
 async def test_failing_callback_does_not_stop_other_sessions() -> None:
-    """A fault of ours in one session: the lines of the others go on."""
+    """An internal error in one session does not affect the others."""
     log = SlowLog()
     bridge = await opened(log, "a*")
 

@@ -94,7 +94,7 @@ async def test_message_crosses_at_most_one_bridge(edge: LiveEdge) -> None:
 
 
 async def test_order_is_kept_while_bindings_change(server: Server, start: Start) -> None:
-    """3.4, 5.1: sends that have to be made anew stay in the sequence of their sender, and none is lost or doubled."""
+    """3.4, 5.1: repeated sends stay in their sender's order, and none is lost or duplicated."""
     edge = await start(server)
     client, subscriber = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"s*")

@@ -1,4 +1,4 @@
-"""What those who are behind cost the store, this process, and each other (pubsub.md 3.6)."""
+"""What slow consumers cost the store, this process and each other (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def kept(edge: LiveEdge) -> ReadCache:
 
 
 def readings_so_far(server: Server) -> int:
-    """Of stretches of the log, by anybody."""
+    """Return how many times the log was read."""
     found = re.search(rb"cmdstat_xrange:calls=(\d+)", server.call("INFO", "commandstats"))
     return int(found[1]) if found else 0
 
@@ -70,7 +70,7 @@ async def test_read_entries_are_used_before_more_are_read(server: Server, start:
 
 
 async def test_read_cache_is_bounded(server: Server, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who finds no room reads again what he could not use; everybody gets everything."""
+    """Consumers without room in the cache read again; all of them get all messages."""
     monkeypatch.setattr(read_cache, "KEPT_BYTES", 2 << 20)
     edge = await start(server, **TIGHT)
     clients, sender = await fallen_behind(edge, 8), await edge.client()
@@ -120,7 +120,7 @@ async def test_message_larger_than_the_cache_is_read_once(
 
 
 async def damaged(edge: LiveEdge, server: Server, entry: Entry) -> Callable[[], None]:
-    """Somebody has written over an entry of the log; puts it right when called."""
+    """Overwrite an entry of the log; return a function that repairs it."""
     stream = edge.service.log.keys.log[0]
     rows = server.call("XRANGE", stream, "-", "+")
 
@@ -135,7 +135,7 @@ async def damaged(edge: LiveEdge, server: Server, entry: Entry) -> Callable[[], 
 
 @pytest.mark.usefixtures("_talkative")
 async def test_unreadable_entry_delays_only_its_consumer(server: Server, start: Start) -> None:
-    """It waits; once its stretch can be read it goes on where it was."""
+    """It waits, and continues once the entry can be read."""
     edge = await start(server, **TIGHT)
     first, sender = (await fallen_behind(edge, 1))[0], await edge.client()
     second = await edge.client(receive_buffer=SMALL)
@@ -169,7 +169,7 @@ async def whole_log(edge: LiveEdge) -> list[Entry]:
 async def test_unavailable_store_is_polled_once_for_all_consumers(
     new_server: NewServer, start: Start
 ) -> None:
-    """One asks now and then for all; when it is back, all go on."""
+    """One consumer polls for all; all continue when the store is back."""
     server = await store(new_server)
     edge = await start(server, **TIGHT)
     clients, sender = await fallen_behind(edge, 5), await edge.client()

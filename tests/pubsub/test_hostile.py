@@ -18,7 +18,7 @@ SEED = int(os.environ.get("TEST_SEED", "0")) or random.randrange(1 << 32)
 
 
 async def check_served(edge: LiveEdge, within_s: float = 5.0) -> None:
-    """Somebody else subscribes and sends."""
+    """Check that another client can subscribe and send."""
     began = time.monotonic()
     client = await edge.client()
     await client.subscribe(b"1", b"well")

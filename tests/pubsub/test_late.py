@@ -1,4 +1,4 @@
-"""Subscriptions whose answer was slower than the log (pubsub.md 3.2-3.4): served alone until they are on time."""
+"""Subscriptions whose answer was slower than the log are served alone until they catch up (pubsub.md 3.2-3.4)."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ async def test_messages_of_third_stores_are_forwarded(new_server: NewServer, sta
 
 
 async def test_messages_are_not_sent_back(new_server: NewServer, start: Start) -> None:
-    """4.3: no loops, not even of one step; and what the neighbour says it holds is not sent."""
+    """4.3: no loops, not even of one step; messages that the neighbour holds are not sent."""
     edge = await start(await store(new_server))
     neighbour = await Neighbour.meet(edge)
     await neighbour.follow(b"elsewhere/inc9:1-5")

@@ -23,7 +23,7 @@ from tests.pubsub.test_links_stores import copy_of, restore
 
 @asynccontextmanager
 async def edge_over(cable: Cable) -> AsyncIterator[LiveEdge]:
-    """An edge whose way to its store can be cut."""
+    """An edge whose connection to its store can be cut."""
     edge = await LiveEdge(f"redis://{cable.address}").start()
     try:
         yield edge
@@ -59,7 +59,7 @@ async def test_server_without_its_store_is_replaced_by_another(new_server: NewSe
 
 
 async def test_copied_store_is_reported_once(new_server: NewServer, start: Start, tmp_path: Path) -> None:
-    """4.5: one of the two is followed, and the log says of the other, once, that it is a copy."""
+    """4.5: one of the two is followed; the log reports the other once as a copy."""
     original = await store(new_server)
     copy = await asyncio.to_thread(copy_of, original, tmp_path)
     copied = new_server()

@@ -1,4 +1,4 @@
-"""A link that begins, breaks and comes again: from where it goes on, and that nothing is lost (pubsub.md 4.3, 4.5)."""
+"""Links that are set up, lost and set up again continue where they were without loss (pubsub.md 4.3, 4.5)."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_baseline_survives_reconnection(pair: Pair, start: Start) -> None:
 
 
 async def test_baseline_limits_requests_but_not_acceptance(new_server: NewServer, start: Start) -> None:
-    """4.3: FOLLOW names it as if it were held, and what comes all the same is taken."""
+    """4.3: FOLLOW lists the baseline as held, but such messages are accepted."""
     edge = await start(await store(new_server))
     neighbour = Neighbour(await edge.client("link"), b"other")
     await neighbour.say(b"HAVE 1 other inc1 other/inc1:1-9,elsewhere/inc5:3-4")
@@ -146,7 +146,7 @@ async def test_broken_link_continues_where_it_was(pair: Pair) -> None:
 
 
 async def test_log_is_not_reread_after_reconnection(pair: Pair) -> None:
-    """4.5: what stands before the position of an earlier BEAT need not be looked at again."""
+    """4.5: entries before the position of an earlier BEAT are not read again."""
     await send_all(await pair.one.client(), b"t", numbered("m" * 100, 2000))
     await hold_the_same(pair.one, pair.two)
     head = str((await Replica(pair.one.service.log).state()).head)
@@ -169,7 +169,7 @@ async def test_log_is_not_reread_after_reconnection(pair: Pair) -> None:
 
 
 async def test_unknown_position_starts_at_the_beginning(pair: Pair) -> None:
-    """4.5: whoever has lost his data does not miss what was said to somebody else before."""
+    """4.5: a store that lost its data gets messages that were sent before."""
     await send_all(await pair.one.client(), b"t", [b"a", b"b"])
     neighbour = await Neighbour.meet(pair.one)
     await neighbour.follow(position=b"99999999999999-7")
@@ -195,7 +195,7 @@ async def test_position_is_reported_only_after_its_messages_were_sent(pair: Pair
 
 
 async def test_new_edge_sends_messages_stored_before_its_start(new_server: NewServer, start: Start) -> None:
-    """4.3: also if nothing more comes into its log, which it has only begun to follow."""
+    """4.3: also if nothing more is added to its log."""
     server = await store(new_server)
     early = await start(server)
     neighbour = await Neighbour.meet(early)
@@ -213,7 +213,7 @@ async def test_new_edge_sends_messages_stored_before_its_start(new_server: NewSe
 
 @pytest.mark.parametrize("link", [SOON_SILENT])
 async def test_silent_neighbour_is_redialled(pair: Pair) -> None:
-    """4.5: 15 s of silence (2 s here): the link is closed and opened anew."""
+    """4.5: after 15 s of silence (2 s here) the link is closed and set up again."""
     opened = pair.cable.opened
     pair.cable.pinch()
     await until(lambda: pair.two.refusals()["silent"] > 0)
@@ -225,7 +225,7 @@ async def test_silent_neighbour_is_redialled(pair: Pair) -> None:
 
 
 async def test_direct_link_beside_a_slower_path_loses_nothing(new_server: NewServer, start: Start) -> None:
-    """4.3, 4.5: its baseline says what is on its way already; that comes late, and comes."""
+    """4.3, 4.5: messages in its baseline still arrive over the slower path."""
     first, middle = await start(await store(new_server)), await start(await store(new_server))
     async with Cable(first.places["link"][1]) as near, Cable(middle.places["link"][1]) as far:
         patient = QUICK_LINKS | {"silence_s": 30.0}

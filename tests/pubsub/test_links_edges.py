@@ -56,7 +56,7 @@ async def met(edge: LiveEdge, number: int) -> None:
 async def test_another_edge_takes_over_a_killed_follower(
     new_server: NewServer, start: Start, program: Program
 ) -> None:
-    """4.3: no message is missed and none comes twice; what was sent meanwhile is caught up."""
+    """4.3: no message is lost or duplicated; messages sent meanwhile are caught up."""
     one = await start(await store(new_server))
     server = await store(new_server)
     watching = await start(server)  # no link of its own: it sees what arrives

@@ -1,4 +1,4 @@
-"""What the follower's side of a link asks of its store, and remembers of whom it follows (pubsub.md 4.3, 4.5)."""
+"""The follower's side of a link and its store (pubsub.md 4.3, 4.5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def hub_of(edge: LiveEdge) -> LinkHub:
 
 
 async def test_links_are_set_up_again_after_a_failover(server: Server, edge: LiveEdge) -> None:
-    """4.4, 4.5: what was said is not so any more; also on a link that follows nobody, for another one does."""
+    """4.4, 4.5: the greeting is no longer true; also on a standby link."""
     holder = await Neighbour.meet(edge)
     spare = Neighbour(await edge.client("link"), holder.name)
     await spare.say(b"HAVE 1 other inc1 -")
@@ -34,7 +34,7 @@ async def test_links_are_set_up_again_after_a_failover(server: Server, edge: Liv
 
 
 def test_link_that_ends_late_does_not_hide_a_newer_one(edge: LiveEdge) -> None:
-    """4.5: its lease ran out and another link of this process has it: whoever bears the same id is still found out."""
+    """4.5: its lease expired and another link of this process has it: a clone is still detected."""
     hub, peer = hub_of(edge), Peer("192.0.2.1", 7172)
     old, new, clone = (Have(b"other", incarnation, {}) for incarnation in (b"i1", b"i1", b"i2"))
     hub.follows(old)

@@ -22,7 +22,7 @@ async def apply(edge: LiveEdge, name: str, *addresses: str) -> None:
 
 
 async def test_added_peer_is_linked_and_removed_peer_is_unlinked(new_server: NewServer, start: Start) -> None:
-    """Those that stay are untouched; the link of one that goes is closed, and it is not dialled again."""
+    """Other links are not affected; a removed neighbour's link is closed and not dialled again."""
     one, two = await start(await store(new_server)), await start(await store(new_server))
     edge = await start(await store(new_server))
     await apply(edge, "one", one.link_address)
@@ -58,7 +58,7 @@ async def test_lease_of_a_removed_neighbour_is_released_at_once(new_server: NewS
 
 
 async def test_neighbour_in_the_settings_stays(new_server: NewServer, start: Start) -> None:
-    """Whatever the store says of it."""
+    """Also if a Peer with its address is removed."""
     one = await start(await store(new_server))
     edge = await start(await store(new_server), neighbours=[one.link_address])
     await linked(edge)

@@ -52,7 +52,7 @@ async def test_a_line_that_breaks_the_grammar_ends_the_link(edge: LiveEdge, reas
 
 @pytest.mark.parametrize("reason", BEFORE)
 async def test_entries_without_a_request_are_refused(edge: LiveEdge, reason: str) -> None:
-    """4.5: HAVE is the first line, and entries come only after our FOLLOW."""
+    """4.5: HAVE is the first line, and entries may follow only after FOLLOW."""
     client = await edge.client("link")
     await client.send(BEFORE[reason])
     await Neighbour(client, b"other").closed()
@@ -98,7 +98,7 @@ async def test_fin_between_lines_is_no_error(edge: LiveEdge) -> None:
 
 
 async def test_neighbours_error_is_logged_and_ends_the_link(edge: LiveEdge) -> None:
-    """4.5: ERROR says why the link is about to be closed."""
+    """4.5: ERROR names the reason before the link is closed."""
     neighbour = await Neighbour.meet(edge)
     await neighbour.say(b"ERROR we have moved")
     await neighbour.closed()

@@ -76,7 +76,7 @@ class AnHourBack:
 async def test_subscribers_are_served_after_the_log_went_back(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """3.1, 4.2: whoever subscribed before, whoever subscribes now, and both in the order of the log."""
+    """3.1, 4.2: earlier and new subscribers, in the order of the log."""
     server = await store(new_server)
     edge = await start(server)
     back = AnHourBack(server, edge)
@@ -99,7 +99,7 @@ async def test_subscribers_are_served_after_the_log_went_back(
 async def test_memory_does_not_revive_messages_missing_in_a_restored_log(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """3.4: whoever is a little behind gets from memory what the log holds, and nothing else between."""
+    """3.4: slow consumers get from memory only what the log holds."""
     server = await store(new_server)
     edge = await start(server)
     sender, subscriber = await edge.client(), await edge.client()
@@ -123,7 +123,7 @@ async def test_memory_does_not_revive_messages_missing_in_a_restored_log(
 async def test_links_continue_after_the_log_went_back(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """4.4, 4.5: places that were told before mean nothing any more."""
+    """4.4, 4.5: places reported before are invalid."""
     server = await store(new_server)
     two = await start(server)
     one = await start(await store(new_server), neighbours=[two.link_address])
@@ -145,7 +145,7 @@ async def test_links_continue_after_the_log_went_back(
 async def test_standby_link_continues_after_the_log_went_back(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """4.4: another connection has the lease, so that this one must see for itself that it is to begin anew."""
+    """4.4: another connection has the lease, so this one must detect the change itself."""
     server = await store(new_server)
     edge = await start(server, link=SLOW_BEATS)
     back = AnHourBack(server, edge)

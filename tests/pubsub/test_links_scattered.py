@@ -1,4 +1,4 @@
-"""Neighbours whose numbers come in very many pieces (pubsub.md 4.3-4.5, 4.7, decision 9)."""
+"""Neighbours whose numbers have very many intervals (pubsub.md 4.3-4.5, 4.7, decision 9)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def ended(neighbour: Neighbour, edge: LiveEdge) -> None:
 
 @pytest.mark.parametrize("line", [b"ENTRY other inc1 %d t m", b"GAP other inc1 %d %d"])
 async def test_too_many_intervals_end_the_link(new_server: NewServer, start: Start, line: bytes) -> None:
-    """4.4, decision 9: every step of the store would become longer for everybody."""
+    """4.4, decision 9: every step of the store would take longer."""
     edge = await start(await store(new_server))
     neighbour = await Neighbour.meet(edge)
     odd = range(1, 40_000, 2)
@@ -48,7 +48,7 @@ async def test_too_many_intervals_end_the_link(new_server: NewServer, start: Sta
 
 
 async def edge_pieces(edge: LiveEdge) -> dict[tuple[bytes, bytes], int]:
-    """In how many pieces the numbers of each origin are kept, there or gone."""
+    """Return the number of intervals of each origin, held or trimmed."""
     state = await Replica(edge.service.log).state()
     return {
         origin: len(numbers.spans) for known in (state.gone, state.held) for origin, numbers in known.items()

@@ -57,7 +57,7 @@ async def counted_as_gaps(edge: LiveEdge, number: int) -> None:
 
 
 async def stores_again(edge: LiveEdge) -> None:
-    """An edge that finds that acknowledged messages are gone leaves clients of that moment without an answer (3.1)."""
+    """Reconnect: an edge that detects the loss of acknowledged messages closes clients without an answer (3.1)."""
 
     async def stores() -> bool:
         return await (await edge.client()).ask(b"SEND t %b\n" % PROBE) == b"OK\n"
@@ -73,7 +73,7 @@ async def is_back(*edges: LiveEdge) -> None:
 
 
 async def test_restored_store_loses_nothing(new_server: NewServer, start: Start, tmp_path: Path) -> None:
-    """4.4: what it says from now on is new to its neighbours, and what it lost they give back."""
+    """4.4: its new messages are new to its neighbours, and it recovers lost ones from them."""
     one, server = await start(await store(new_server)), await store(new_server)
     two = await start(server, neighbours=[one.link_address])
     await is_back(one, two)
@@ -174,7 +174,7 @@ async def test_trimmed_messages_are_reported_as_a_gap(new_server: NewServer, sta
 
 
 async def test_trimmed_messages_in_memory_are_sent(new_server: NewServer, start: Start) -> None:
-    """4.5: who has it all need not say that it is gone."""
+    """4.5: messages in memory are sent and not reported as trimmed."""
     edge = await start(await store(new_server), log=SMALL_LOG)
     writer = await edge.client()
     await writer.publish(b"t", b"1")

@@ -1,4 +1,4 @@
-"""An edge that does not see the log for a while, though its clients and all else go on (pubsub.md 3.2, 3.6)."""
+"""An edge that cannot read the log for a while, though everything else works (pubsub.md 3.2, 3.6)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def followed(edge: LiveEdge) -> Place:
 async def test_subscribers_learn_how_many_messages_were_trimmed_during_an_outage(
     cable: Cable, server: Server, start: Start
 ) -> None:
-    """3.6: each subscriber learns how many messages it missed, and is closed; who only sends notices nothing.
+    """3.6: each subscriber is sent the number of lost messages and closed; pure senders are not affected.
 
     1.1: each as its own last line ended.
     """
@@ -92,7 +92,7 @@ async def test_subscribers_learn_how_many_messages_were_trimmed_during_an_outage
 async def test_loss_is_counted_from_each_subscriptions_begin(
     cable: Cable, server: Server, start: Start
 ) -> None:
-    """3.2, 3.6: who subscribed meanwhile has lost less, and behind the lost stretch nothing."""
+    """3.2, 3.6: later subscribers have lost fewer messages or none."""
     edge = await start(cable, log=SHORT)
     early, meanwhile, late, sender = [await edge.client() for _ in range(4)]
     await early.subscribe(b"1", b"t")
@@ -118,7 +118,7 @@ async def test_loss_is_counted_from_each_subscriptions_begin(
 async def test_slow_subscriber_counts_its_loss_from_its_own_place(
     cable: Cable, server: Server, start: Start
 ) -> None:
-    """3.6: he may have more of it waiting than the edge had seen, and what he is told counts from there."""
+    """3.6: its place may be before the edge's, and its loss counts from there."""
     edge = await start(cable, log={**SHORT, "max_bytes": 16 << 20}, **TIGHT)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     await slow.subscribe(b"1", b"t")

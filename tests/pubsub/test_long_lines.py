@@ -34,7 +34,7 @@ async def stuck_clients(edge: LiveEdge, number: int, tag: bytes) -> list[Client]
 
 
 async def test_unread_output_does_not_keep_a_long_line_from_readers(server: Server, start: Start) -> None:
-    """What waits for eighteen clients that read nothing is all that may wait; the line comes out of a queue."""
+    """The output of eighteen stuck clients reaches the limit; the line comes from a queue."""
     edge = await start(server, subscribers_bytes=16 << 20, subscriber_bytes=1 << 20)
     queue = await edge.declare("events", bindings={"text": {"publish": "ev"}})
     stuck = await stuck_clients(edge, 18, b"junk")
@@ -242,7 +242,7 @@ async def test_late_subscription_that_ends_within_a_line_gets_its_end(server: Se
 
 
 async def test_long_identifiers_count_towards_output(server: Server, start: Start) -> None:
-    """A few kilobytes of SENDs may become very much for who has long identifiers."""
+    """A few kilobytes of SENDs may become large output with long identifiers."""
     edge = await start(server)
     client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     identifiers = [b"%d%b" % (number, b"0" * 60_000) for number in range(1, 6)]

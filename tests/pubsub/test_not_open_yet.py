@@ -1,4 +1,4 @@
-"""A server whose store is not there yet (pubsub.md 3.1): nothing is promised before the log's promise is known."""
+"""Without its store a server acknowledges nothing before the log's ack level is known (pubsub.md 3.1)."""
 
 from __future__ import annotations
 

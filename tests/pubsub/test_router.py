@@ -104,7 +104,7 @@ def test_very_many_subscribers_of_one_tag_come_and_go(is_prefix: bool) -> None:
 
 
 def test_those_who_left_cost_nothing() -> None:
-    """A dict keeps its largest size: matching the last subscriber would walk the places of all who left."""
+    """A dict keeps its largest size: a match would iterate over the places of removed subscribers."""
     many: Many[int] = Many()
     for item in range(20_000):
         many.add(item)
@@ -115,7 +115,7 @@ def test_those_who_left_cost_nothing() -> None:
 
 
 def nodes(trie: Trie[int]) -> dict[bytes, Node[int]]:
-    """Every node but the root, by the whole prefix that it stands for."""
+    """Return every node but the root, by its whole prefix."""
     waiting, found = [(b"", trie.root)], {}
     while waiting:
         prefix, node = waiting.pop()
@@ -127,7 +127,7 @@ def nodes(trie: Trie[int]) -> dict[bytes, Node[int]]:
 
 
 def assert_has_no_idle_part(trie: Trie[int], model: Counter[tuple[bytes, int]]) -> None:
-    """A node for each prefix and for each place where two part; one item stands alone, without a container."""
+    """There is a node for each prefix and branch; a single item has no container."""
     found = nodes(trie)
     assert {prefix for prefix, node in found.items() if node.held is not Nothing.HELD} == {
         prefix for prefix, _ in model.elements()

@@ -1,4 +1,4 @@
-"""Who has gone, or wants no more, is not served on, whatever others wait for meanwhile (pubsub.md 3.6)."""
+"""Ended consumers are not served further, whatever others wait for (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENTRIES = [entry(1, serial) for serial in range(1, 12)]
 
 
 class SlowLog:
-    """Answers when it is told to."""
+    """A log that answers when the test allows it."""
 
     def __init__(self) -> None:
         self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
@@ -35,7 +35,7 @@ class SlowLog:
 async def test_consumer_that_ends_during_another_ones_read_gets_nothing_more(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the same round: one waits for the log, and the next, who could be served from memory, ends meanwhile."""
+    """In the same round, one consumer waits for the log, and the next, which could be served from memory, ends."""
     log, recent, backlogs = SlowLog(), RecentEntries(), Backlogs(8 << 20, 128 << 20)
     fanout = Fanout(backlogs, lambda subscriber, place: slow_consumers.add(subscriber, place))
     slow_consumers = SlowConsumers(log, fanout, recent, backlogs, lambda *_: None)  # type: ignore[arg-type]

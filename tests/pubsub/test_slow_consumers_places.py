@@ -1,4 +1,4 @@
-"""Where those who are behind go on, and what is kept for them meanwhile (pubsub.md 3.6)."""
+"""Where slow consumers continue, and what is cached for them (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TestWithinALine:
     """Of 300,000 octets, of which one turn sends a part."""
 
     def test_line_is_aborted_when_data_goes_back_in_time(self) -> None:
-        """What comes in its place has places of a later era: it must not become the end of the line."""
+        """Later entries have places of a new era and must not complete the line."""
         laggard = Laggard(0)
         laggard.catch_up.take([long_entry(1, 1)], Place(1, 1))
         assert laggard.catch_up.is_within_a_line

@@ -1,4 +1,4 @@
-"""The text service can be asked through the store who subscribes to what (docs/operations.md, Who is connected)."""
+"""Subscriptions can be listed through the store (docs/operations.md, Who is connected)."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_slow_subscriber_is_listed_as_behind(edge: LiveEdge) -> None:
 async def test_link_is_listed_at_both_ends_and_reconnects_after_close(
     new_server: NewServer, start: Start, authority: Authority
 ) -> None:
-    """Over TLS; the end that dialled it is no listener."""
+    """Over TLS; the dialling end is not a listener."""
     listeners = {**LISTENERS, "link": {"port": 0, "serves": "links", "tls": authority.listener()}}
     one = await start(await store(new_server), listeners=listeners)
     link = {**QUICK_LINKS, "dial": {"tls": authority.dialler()}}

@@ -49,7 +49,7 @@ def penstock(server: Server) -> Command:
 
 
 async def test_send_can_be_taken_by_the_command_line(edge: LiveEdge, penstock: Command) -> None:
-    """The tag is an attribute there, and the origin says that it was text."""
+    """The tag is an attribute, and the origin names the text service."""
     await edge.declare("orders", **subscribing("order.*"))
     sender = await edge.client()
     await sender.publish(b"order.a", b"a pump")

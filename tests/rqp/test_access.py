@@ -26,7 +26,7 @@ ELSEWHERE = {"peers": ["127.0.0.9"]}
 async def test_queue_without_access_is_not_available(
     edge: LiveEdge, client: Client, access: dict[str, Any]
 ) -> None:
-    """rqp_mca.md 1.3: silence, as for a number that no queue has; counted, and told in the log."""
+    """rqp_mca.md 1.3: silence, as for an unknown number; counted and logged."""
     await edge.numbered("orders", 7, access=access)
     await edge.numbered("end", 8, access={"edges": ["rqp"], "peers": ["127.0.0.0/8"]})
     assert not await client.is_available(7, 8)
@@ -59,7 +59,7 @@ async def test_unreliable_message_without_access_is_lost(edge: LiveEdge, client:
 
 
 async def test_changed_access_applies_to_open_connections(edge: LiveEdge, client: Client) -> None:
-    """Whoever is kept out keeps the queue from nobody: his assignment runs out."""
+    """A client that lost access blocks no other: its assignment expires."""
     queue = await edge.numbered("orders", 7)
     await client.request(7)
     await client.put(7, b"1")
@@ -85,7 +85,7 @@ async def _is_free(edge: LiveEdge, name: str) -> bool:
 async def test_transmission_queue_with_access_rules_is_sent(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """The sending agent does what the document says."""
+    """The sending agent needs no access itself."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", spec={"access": {"edges": ["tmq"], "peers": ["127.0.0.9"]}})
     await edge.put(queue, b"one")

@@ -1,4 +1,4 @@
-"""What is wrong with a transmission queue, as the log and the store have it (rqp_mca.md 3.1)."""
+"""The condition of a transmission queue in the log and the store (rqp_mca.md 3.1)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_each_reason_is_logged_once(edge: LiveEdge, condition: Condition) 
 async def test_store_has_the_latest_condition_and_the_error_count(
     edge: LiveEdge, queue: Queue, condition: Condition
 ) -> None:
-    """Whoever waits for a message asks how many (docs/cli.md, rqp send): the same again is told again."""
+    """`rqp send --wait` uses the count (docs/cli.md): a repeated failure counts again."""
     condition.report_failure("data_timeout: it does not confirm")
     condition.report_failure("no_receiver: nobody has it")
     await until(lambda: edge.has_condition(queue, "no_receiver: nobody has it"))

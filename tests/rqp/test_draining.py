@@ -1,4 +1,4 @@
-"""The way out of an RQP edge whose work takes longer than the drain may: it is ended, and counted, and no fault."""
+"""Draining an RQP edge whose work takes longer than allowed: it is ended and counted, without an error."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_draining_edge_answers_no_questions(machines: Machines, hands: Han
 async def test_drain_timeout_returns_the_message_in_flight(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """rqp_cast.md 2.3, 4.2: whoever has the queue next repeats it, with its id, to the same receiver."""
+    """rqp_cast.md 2.3, 4.2: the next owner resends it with the same id to the same receiver."""
     edge = await machines.sender(t_wait4_s=LONG_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")

@@ -1,4 +1,4 @@
-"""Who sends a transmission queue's messages: one process at a time, nobody while it is paused (rqp_mca.md 3.2, 3.6)."""
+"""Each transmission queue is sent by one process at a time, and not while it is paused (rqp_mca.md 3.2, 3.6)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_another_replica_takes_over_after_a_crash(
 
 
 async def test_paused_queue_is_given_up(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.6: what is out may still be confirmed, the rest goes back to its place; then it goes on."""
+    """3.6: messages in flight may still be confirmed, the rest returns to its place; after that it is resumed."""
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT})
     queue = await edge.remote("away")
     await edge.put(queue, b"one", b"two", b"three")
@@ -145,7 +145,7 @@ async def test_deleted_queue_is_given_up(server: Server, start: Start, peer: Mca
 async def test_changed_remote_is_followed(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """The document changes while the edge runs: number, and whom to ask."""
+    """The number and the peers change while the edge runs."""
     edge = await start(server, mca={"peers": peer_settings(peer, other_peer), **PATIENT})
     queue = await edge.remote("away", 7, peers=["p0"])
     await edge.put(queue, b"one")
@@ -176,7 +176,7 @@ async def test_queue_that_is_no_longer_remote_is_given_up(
 
 
 async def test_store_outage_longer_than_the_lease(new_server: NewServer, start: Start, peer: McaPeer) -> None:
-    """Who cannot renew stops before anybody else can have the queue, and goes on when the store is there again."""
+    """The owner stops before another can own the queue, and continues when the store is back."""
     server: Server = await new_server()
     edge = await start(
         server,
@@ -201,7 +201,7 @@ async def test_store_outage_longer_than_the_lease(new_server: NewServer, start: 
 
 
 async def test_condition_is_cleared_at_takeover(server: Server, start: Start) -> None:
-    """3.1: a replica that takes over judges anew."""
+    """3.1: a replica that takes over starts with an empty condition."""
     edge = await start(server, mca={"availability_timeout_s": 0.05})
     queue = await edge.remote("away")
     await edge.put(queue, b"one")

@@ -41,7 +41,7 @@ async def test_from_one_system_to_another(new_server: NewServer, start: Start) -
 
 
 async def test_unreliable_message_is_sent(new_server: NewServer, start: Start) -> None:
-    """3: removed as soon as it is sent; nobody confirms it."""
+    """3: removed once sent, without a confirmation."""
     there, east = await two_systems(new_server, start)
     ended = await sent(east, *TO_7, "--unreliable", "perhaps")
     assert (ended.code, ended.told) == (0, {"queue": "away", "state": "sent"}), ended
@@ -77,7 +77,7 @@ async def _acked(edge: LiveEdge, number: int) -> bool:
 
 
 async def test_wait_reports_a_peer_that_does_not_confirm(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.1: the queue's condition says why; the message stays, and may still get through."""
+    """3.1: the queue's condition says why; the message stays and may still be delivered."""
     edge = await start(server, mca={"peers": peer_settings(peer), "availability_timeout_s": 0.1})
     queue = await edge.remote("away")
     async with SendCommand(server, *TO_7, "--timeout", "4", "mine") as command:

@@ -51,7 +51,7 @@ class Site:
 
 
 async def hang(names: NameServer) -> None:
-    """Returns once all of them are being looked up."""
+    """Wait until all of them are being resolved."""
     await until(lambda: names.asked.issuperset(HANGING))
 
 
@@ -100,7 +100,7 @@ def test_hanging_names_do_not_delay_cast_machines(tmp_path: Path) -> None:
 
 
 def test_hanging_names_do_not_delay_the_stop(tmp_path: Path) -> None:
-    """Told to end, it waits for no look-up; what it could send it has sent."""
+    """SIGTERM does not wait for lookups; everything that could be sent was sent."""
 
     async def scenario(names: NameServer) -> None:
         async with Site(tmp_path) as site:

@@ -1,4 +1,4 @@
-"""What a sending agent does when something is away that it cannot do without, or fails (rqp_cast.md 1.2, 4)."""
+"""Sending agents with a missing address, without the store or with internal errors (rqp_cast.md 1.2, 4)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def sender(net: Net, machine: Server) -> AsyncIterator[LiveEdge]:
 
 
 async def test_certain_message_waits_for_a_missing_address(net: Net, sender: LiveEdge) -> None:
-    """1.2: a certain message waits for a port, and its queue says so; it is no fault of ours."""
+    """1.2: a certain message waits for a port, and the condition says so; it is no internal error."""
     queue = await remote(sender)
     with HandReceiver(net, THERE, LAN) as receiver:
         await sender.put(queue, b"first")
@@ -74,7 +74,7 @@ async def test_certain_message_waits_for_a_missing_address(net: Net, sender: Liv
 
 
 async def test_uncertain_message_waits_for_a_missing_address(net: Net, sender: LiveEdge) -> None:
-    """4.1: its question cannot leave, so nobody answers; the queue says why."""
+    """4.1: its question cannot be sent, so there is no answer; the condition says why."""
     queue = await remote(sender, reliable=False)
     with HandReceiver(net, THERE, LAN) as receiver:
         lan("del")
@@ -90,7 +90,7 @@ async def test_uncertain_message_waits_for_a_missing_address(net: Net, sender: L
 async def test_store_failure_while_ids_are_written_is_handled(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.3: the first message has its id, and nobody can write it down; the second one gets none."""
+    """2.3: the first message's id cannot be stored; the second one gets none."""
     edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
     next_id, write_note, asked = Ids.next, Messages.note, list[str]()
 
@@ -123,7 +123,7 @@ async def test_store_failure_while_ids_are_written_is_handled(
 
 
 async def test_start_fails_without_the_configured_address(net: Net, server: Server) -> None:
-    """1.2: it says why."""
+    """1.2: with an error."""
     edge = LiveEdge(server.url, cast=net.machine("192.0.2.1", THERE, receives=False))
     with pytest.raises(SettingsError, match=r"from 192\.0\.2\.1: Cannot assign"):
         await edge.start()
@@ -133,7 +133,7 @@ async def test_start_fails_without_the_configured_address(net: Net, server: Serv
 async def test_internal_error_returns_the_message(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.3: it is in its queue, not leased for ever; told, counted, and tried again."""
+    """4.3: it is back in its queue; the error is logged and counted, and the message is retried."""
     edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
     run = Attempt.run
     stumbles = True
@@ -163,7 +163,7 @@ async def test_internal_error_returns_the_message(
 async def test_message_that_always_causes_errors_is_dead_lettered(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.3: also where it happens while DATA_MSG is sent; the messages behind it go on."""
+    """4.3: also if the error occurs while DATA_MSG is sent; later messages are sent."""
     edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
 
     def stumble(message: DataMsg) -> bytes:

@@ -1,4 +1,4 @@
-"""RQP/cast from one system to another: two edges, two stores, nothing by hand (rqp_cast.md 3)."""
+"""RQP/cast from one system to another: two edges with a store each (rqp_cast.md 3)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_queue_is_sent_to_another_system(
 
 
 async def test_duplicated_question_blocks_no_queue(new_server: NewServer, machines: Machines) -> None:
-    """3.3: its second answer comes when the message is there already, and keeps the queue from nobody."""
+    """3.3: its second answer comes after the message was stored, and does not block the queue."""
     there = await machines.receiver(server=await new_server(), t_wait2_s=600.0)
     here = await machines.sender()
     goal, out = await keyed(there), await remote(here)
@@ -102,7 +102,7 @@ async def test_message_too_large_for_the_receiver_is_dead_lettered(
 async def test_messages_wait_while_the_remote_queue_is_full(
     new_server: NewServer, machines: Machines
 ) -> None:
-    """3.2: who cannot take a message does not answer; nothing is counted against it."""
+    """3.2: a receiver that cannot accept a message does not answer; this does not count as a failure."""
     there = await machines.receiver(server=await new_server())
     here = await machines.sender(t_wait1_s=0.1)
     goal, out = await keyed(there, maxLength=1), await remote(here)
@@ -119,7 +119,7 @@ async def test_messages_wait_while_the_remote_queue_is_full(
 
 
 async def test_message_too_large_for_peers_is_refused(new_server: NewServer, machines: Machines) -> None:
-    """5.2: `remote.maxMessageBytes` is the peers' limit, said where the message is put in."""
+    """5.2: `remote.maxMessageBytes` is the peers' limit, checked when a message is put in."""
     here = await machines.sender()
     out = await remote(here, maxMessageBytes=10)
     with pytest.raises((MessageTooLarge, AssertionError)):
@@ -128,7 +128,7 @@ async def test_message_too_large_for_peers_is_refused(new_server: NewServer, mac
 
 
 async def test_each_message_goes_to_one_of_two_receivers(new_server: NewServer, machines: Machines) -> None:
-    """3.3: whoever answers first; each message is in one of them."""
+    """3.3: the first to answer gets the message; each message is in one store."""
     receivers = [
         await machines.receiver(host, server=await new_server()) for host in ("127.0.0.2", "127.0.0.3")
     ]
@@ -145,7 +145,7 @@ async def test_each_message_goes_to_one_of_two_receivers(new_server: NewServer, 
 async def test_deleting_a_queue_in_flight_does_not_affect_others(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4: what was out is confirmed to nobody; other queues go on."""
+    """4: the confirmation of a message in flight is ignored; other queues are sent."""
     edge = await machines.sender()
     doomed, other = await remote(edge, "doomed", 8), await remote(edge, "other", 7)
     await edge.put(doomed, b"gone")

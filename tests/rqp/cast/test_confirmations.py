@@ -68,7 +68,7 @@ async def test_bound_message_of_an_unlisted_receiver_asks_all(
 
 
 async def test_failure_is_retried_with_backoff(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: 1 s doubling to 60 s, here shorter; the others of the queue go on meanwhile."""
+    """4.2: 1 s doubling to 60 s, here shorter; other messages are sent meanwhile."""
     edge = await machines.sender(first_backoff_s=0.6, max_backoff_s=0.6, t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"first", b"second")
@@ -104,7 +104,7 @@ async def test_message_always_refused_is_dead_lettered(machines: Machines, recei
 
 
 async def test_failure_before_the_last_octet_counts(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: it counts, and binds the message to nobody."""
+    """4.2: it counts, and binds the message to no receiver."""
     edge = await machines.sender()
     queue = await remote(edge, maxMessageBytes=len(LARGE))
     await edge.put(queue, LARGE)
@@ -117,7 +117,7 @@ async def test_failure_before_the_last_octet_counts(machines: Machines, receiver
 
 
 async def test_foreign_confirmations_are_ignored(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: another id, another address, no message at all: closed and counted, and the listening goes on."""
+    """4.2: another id, another address, malformed: closed and counted; listening continues."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -159,7 +159,7 @@ async def test_a_confirmation_before_the_data_is_not_awaited(
 
 
 async def test_message_too_old_to_be_resent_is_held(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: its receiver may have forgotten it: an alarm; the other messages go on. Put in anew, it is another one."""
+    """4.2: its receiver may have forgotten it; other messages are sent. After a redrive it has another id."""
     edge = await machines.sender(t_wait4_s=0.3, t_wait1_s=0.1, dedupe_window_s=1.0, hold_margin_s=0.9)
     queue = await remote(edge)
     await edge.put(queue, b"old")
@@ -212,7 +212,7 @@ async def test_suspended_machine_does_not_resend_forgotten_messages(
 
 
 async def test_unread_confirmation_counts_at_the_timeout(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: what it says is true, also where nobody looked before T_WAIT4 was over."""
+    """4.2: it counts even if it is read only after T_WAIT4."""
     edge = await machines.sender(t_wait4_s=1.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -221,7 +221,7 @@ async def test_unread_confirmation_counts_at_the_timeout(machines: Machines, rec
     stalled = asyncio.Event()
 
     def stall() -> None:
-        """Within the loop's turn of reading: its clock is looked at again before anything else is read."""
+        """Block the loop while it reads: its clock advances before anything else is read."""
         message = encode_end_transmission(EndTransmissionMsg(THERE, approval.id, Result.SUCCESS))
         place = (HERE, approval.endtransmission_port)
         with socket.create_connection(place, source_address=(THERE, 0)) as sock:
@@ -243,7 +243,7 @@ async def test_unread_confirmation_counts_at_the_timeout(machines: Machines, rec
 async def test_silent_connections_do_not_block_the_confirmation(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: however many there are, the listening goes on."""
+    """4.2: however many there are, listening continues."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"hello")

@@ -1,4 +1,4 @@
-"""What a receiving agent of RQP/cast does with what is damaged, late or cut off (rqp_cast.md 5)."""
+"""Damaged, late and truncated messages at a receiving agent of RQP/cast (rqp_cast.md 5)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_empty_data_connection_is_ignored(machines: Machines, hands: HandS
 async def test_message_with_another_key_is_injured(
     machines: Machines, hands: HandSender, quality: Quality
 ) -> None:
-    """5.2: INJURED, read to its end first, as nobody else may still have it."""
+    """5.2: INJURED, after it was read to its end, as its sender may not keep it."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await chosen(hands, quality)
@@ -147,7 +147,7 @@ async def test_sender_that_still_writes_gets_failure(
 async def test_discarding_the_rest_is_bounded(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch, limit: dict[str, float]
 ) -> None:
-    """5.2: who goes on for ever, or never, is cut off."""
+    """5.2: senders that continue for ever, or stop, are cut off."""
     monkeypatch.setattr(session, "READ_OUT_BYTES", limit.get("octets", 1 << 30))
     edge = await machines.receiver(max_message_bytes=100, connect_timeout_s=limit.get("seconds", 60.0))
     await keyed(edge)
@@ -246,7 +246,7 @@ async def _is_free(edge: LiveEdge, queue: Queue) -> bool:
 
 
 async def test_unreachable_sender_ends_the_session(machines: Machines, hands: HandSender) -> None:
-    """5.1: the session ends; its ports, which nobody knows of, need no rest."""
+    """5.1: the session ends; its ports were not announced and need no rest."""
     edge = await machines.receiver(port_rest_s=600.0)
     queue = await keyed(edge)
     hands.findreceiver.close()
@@ -257,7 +257,7 @@ async def test_unreachable_sender_ends_the_session(machines: Machines, hands: Ha
 
 
 async def test_data_before_the_approval_waits_for_it(machines: Machines, hands: HandSender) -> None:
-    """3.2: data_port listens from the approval on; who comes a moment too early is not lost."""
+    """3.2: data_port listens from the approval on; an early connection is not lost."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()

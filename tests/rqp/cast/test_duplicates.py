@@ -1,4 +1,4 @@
-"""Messages that a receiving agent of RQP/cast has, or has no room for (rqp_cast.md 2.3, 5.4 to 5.6)."""
+"""Duplicates, and messages for full queues, at a receiving agent of RQP/cast (rqp_cast.md 2.3, 5.4 to 5.6)."""
 
 from __future__ import annotations
 

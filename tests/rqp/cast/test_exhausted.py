@@ -79,7 +79,7 @@ async def exhausted() -> AsyncIterator[Exhausted]:
 
 
 async def test_accepting_resumes_after_a_pause(exhausted: Exhausted) -> None:
-    """All else goes on meanwhile; and 4.2: the confirmation counts."""
+    """Everything else continues meanwhile; 4.2: the confirmation counts."""
     await until(lambda: len(exhausted.failures()) >= 2)
     first, second, *_ = exhausted.failures()
     assert second - first > 0.9 * REST_S

@@ -37,7 +37,7 @@ async def state(edge: LiveEdge, queue: Queue) -> list[str]:
 
 
 async def test_receiver_dies_after_its_offer(machines: Machines, receiver: HandReceiver) -> None:
-    """4.1: a failure before the first octet of DATA_MSG counts as no answer; nobody is bound."""
+    """4.1: a failure before the first octet of DATA_MSG counts as no answer; the message is not bound."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -144,7 +144,7 @@ async def test_receiver_resets_and_sends_failure(
 
 
 async def test_t_wait4_within_a_message(machines: Machines, receiver: HandReceiver) -> None:
-    """4.1, 4.2: to the end, and bound: nobody knows whether the last octet had left."""
+    """4.1, 4.2: moved to the end and bound: whether the last octet was sent is unknown."""
     edge = await machines.sender(t_wait4_s=0.5)
     queue = await remote(edge, maxMessageBytes=len(LARGE))
     await edge.put(queue, LARGE)
@@ -194,7 +194,7 @@ async def test_ports_rest_after_a_timeout(machines: Machines, receiver: HandRece
 
 
 async def test_resting_ports_serve_other_receivers(machines: Machines, receiver: HandReceiver) -> None:
-    """1.2: they rest for this one; whose messages wait for that, says so."""
+    """1.2: they rest for this receiver; the condition of queues that wait for them says so."""
     edge = await machines.sender(
         asks=(THERE, "127.0.0.3"), t_wait4_s=0.5, port_rest_s=600.0, sender_ports=port_range(1)
     )
@@ -220,7 +220,7 @@ async def test_resting_ports_serve_other_receivers(machines: Machines, receiver:
 
 
 async def test_a_port_of_a_cancelled_attempt_rests(machines: Machines, receiver: HandReceiver) -> None:
-    """1.2: its receiver was told of it, and may say something late; for others it is free."""
+    """1.2: its receiver knows the port and may send late; for others it is free."""
     edge = await machines.sender(port_rest_s=600.0, sender_ports=port_range(1), connect_timeout_s=20.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -288,7 +288,7 @@ async def test_another_replica_resends_with_the_same_id(machines: Machines, rece
 
 
 async def test_note_of_another_version_is_replaced(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3: a message has an id of ours before it is sent, whatever stood beside it."""
+    """2.3: a message gets a new id before it is sent, whatever its note was."""
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -329,7 +329,7 @@ async def test_messages_waiting_for_a_retry_are_bounded(
 async def test_lost_ownership_stops_sending_at_once(
     new_server: NewServer, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """docs/rqp.md: before anybody else can own it, also while a message is out."""
+    """docs/rqp.md: before another process can own it, also with a message in flight."""
     server = await new_server()
     outbox = {"lease_s": 3.0, "renew_s": 0.3}
     edge = await machines.sender(server=server, edge={"outbox": outbox}, t_wait4_s=600.0)
@@ -353,7 +353,7 @@ async def test_lost_ownership_stops_sending_at_once(
 async def test_messages_are_returned_before_the_ownership_ends(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/rqp.md, "Order": whoever has it next finds it in its order."""
+    """docs/rqp.md, "Order": the next owner finds the queue in order."""
     order: list[str] = []
     release, disown = Messages.release, Claims.disown
 

@@ -1,4 +1,4 @@
-"""Attempts that must not be made at once wait for one another (rqp_cast.md 4.4)."""
+"""Attempts for one key and machine wait for each other (rqp_cast.md 4.4)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Attempts:
 
 
 async def test_all_unblocked_attempts_proceed() -> None:
-    """Not only the next one: the others do not ask whom it asks."""
+    """Not only the next one: the others ask other machines."""
     attempts = Attempts()
     tasks = [
         await attempts.begin("both", "10.0.0.1", "10.0.0.2"),

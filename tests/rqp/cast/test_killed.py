@@ -32,7 +32,7 @@ def program(server: Server, net: Net, folder: Path, host: str, *asked: str, **ca
 
 
 async def outgoing(edge: LiveEdge) -> Queue:
-    """A transmission queue whose leases end soon after their holder."""
+    """A transmission queue with short leases."""
     return await remote(edge, spec={"visibilityTimeout": "100ms"})
 
 
@@ -88,7 +88,7 @@ async def test_killed_sender_is_replaced_with_the_same_id(
 async def test_sent_message_stays_bound_after_a_crash(
     new_server: NewServer, machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """4.2: whose it is was written down before the first octet left; only that receiver is asked."""
+    """4.2: its receiver was stored before the first octet was sent; only that receiver is asked."""
     server = await new_server()
     looker = await machines.receiver("127.0.0.9", server, receives=False)
     asked = (THERE, "127.0.0.3")
@@ -123,7 +123,7 @@ async def test_killed_receiver_frees_its_queue_at_once(
 
 
 async def answered(hands: HandSender) -> bool:
-    """Asks, as long as nobody answers."""
+    """Ask until there is an answer."""
     hands.ask()
     try:
         hands.findreceiver.accept()[0].close()

@@ -1,4 +1,4 @@
-"""Whom a sending agent of RQP/cast asks: `.rqprc`, names, groups (rqp_cast.md 1.1)."""
+"""The machines that a sending agent of RQP/cast asks: `.rqprc`, names, groups (rqp_cast.md 1.1)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def sends(edge: LiveEdge, receiver: HandReceiver, body: bytes) -> None:
 async def test_file_is_reread_when_it_changes(
     machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """1.1: whoever stands in it at the time of the question is asked."""
+    """1.1: the machines listed at the time of the question are asked."""
     file = machines.net.rqprc(tmp_path / ".rqprc", ["127.0.0.3"])
     edge = await machines.sender(asks=(), rqprc=file, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -120,7 +120,7 @@ async def test_file_may_be_in_the_home_folder(
 async def test_bad_lines_of_the_file_are_skipped(
     machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """1.1: a line that names no machine is told with its number and skipped; the others count."""
+    """1.1: a line that names no machine is logged with its number and skipped; the others count."""
     lines = [b"# machines", b"\xff\xfe\x00", b"two words", b"::1", b"10.0.0.999", b"host:99999", b"", b"a..b"]
     file = tmp_path / ".rqprc"
     file.write_bytes(b"\n".join([*lines, machines.net.at(THERE).encode() + b" # there"]))
@@ -135,7 +135,7 @@ async def test_bad_lines_of_the_file_are_skipped(
 async def test_missing_file_is_logged_and_read_later(
     machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """1.1: nobody is asked, which is told; once it is there, its machines are. What it said last counts on."""
+    """1.1: this is logged; once the file exists, its machines are asked. Its last content is kept."""
     file = tmp_path / ".rqprc"
     edge = await machines.sender(asks=(), rqprc=file, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -150,7 +150,7 @@ async def test_missing_file_is_logged_and_read_later(
 
 
 async def test_names_are_resolved_at_the_question(machines: Machines, receiver: HandReceiver) -> None:
-    """1.1: all addresses of a name are asked; one that means nothing keeps nobody else from being asked."""
+    """1.1: all addresses of a name are asked; an unknown name does not keep others from being asked."""
     resolver = Resolver(there=[THERE, "127.0.0.3", "::1"])
     edge = await machines.sender(
         asks=("nowhere", "there"), edge={"look_up": resolver, "lookup_s": 0.2}, t_wait1_s=0.1
@@ -182,7 +182,7 @@ async def test_an_answer_counts_from_any_address_of_a_name(
 
 
 async def test_condition_names_missing_machines(machines: Machines) -> None:
-    """1.1: a transmission queue without machines says what is wrong."""
+    """1.1: the condition of a transmission queue without machines says so."""
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -217,7 +217,7 @@ async def test_settings_override_groups_in_the_store(machines: Machines, receive
 
 
 async def test_trusted_address_identifies_the_receiver(machines: Machines, receiver: HandReceiver) -> None:
-    """2.2, 4.2: with trust_address a message is bound to whoever the field names, from wherever it answers."""
+    """2.2, 4.2: with trust_address a message is bound to the address in the field, wherever the answer comes from."""
     addresses = [machines.net.at(THERE), machines.net.at("127.0.0.3")]
     group = {"far": {"addresses": addresses, "trust_address": True}}
     edge = await machines.sender(asks=(), peers=group, t_wait4_s=1.0)
@@ -244,7 +244,7 @@ async def test_trusted_address_identifies_the_receiver(machines: Machines, recei
 async def test_hanging_lookup_delays_no_other_name(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.1: whoever waits goes on without it."""
+    """1.1: questions are sent without it."""
     monkeypatch.setattr(machines_module, "LOOK_UP_S", 0.1)
     names = {"there": ["127.0.0.9"]}
 

@@ -63,7 +63,7 @@ def test_foreign_note_is_ignored(text: str) -> None:
 
 
 async def test_ids_wrap_around_without_zero(server: Server) -> None:
-    """2.3: of 32 bits, each once, and never 0, which says that there is none."""
+    """2.3: 32 bits, each once, and never 0, which means none."""
     store = Store(server.url, "test")
     await store.registry.next_ids(1)
     key = store.registry.keys.cast_ids
@@ -208,7 +208,7 @@ async def test_waiter_may_get_a_port_that_rests_for_another_peer() -> None:
 
 
 async def test_ports_without_rest_are_preferred() -> None:
-    """1.2: what is late for another one disturbs whoever has its port now."""
+    """1.2: a late message for another peer would disturb the port's new user."""
     with Machine() as machine:
         first, second = machine.open_all(machine.one, PEER)
         first.close(rests=True)
@@ -255,7 +255,7 @@ async def test_ports_of_a_missing_address() -> None:
 
 
 async def test_port_that_failed_to_open_stays_available(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1.2: whatever the system said."""
+    """1.2: whatever the error was."""
 
     def fail(*_: object) -> socket.socket:
         raise OSError(errno.EIO, "a fault of the machine")
@@ -273,7 +273,7 @@ async def test_port_that_failed_to_open_stays_available(monkeypatch: pytest.Monk
 
 
 async def test_concurrent_declines_are_limited(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """3.3: whoever gave one more waits for T_WAIT2."""
+    """3.3: further receivers wait for T_WAIT2."""
     edge = await machines.sender()
     monkeypatch.setattr(declines, "MAX_DECLINED", 2)
     found = Declines(edge.service.settings.cast, agent(edge).machines)

@@ -60,7 +60,7 @@ async def test_malformed_question_is_counted(machines: Machines, hands: HandSend
 async def test_question_with_a_forged_address_is_dropped(
     machines: Machines, hands: HandSender, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """2.2: nobody can make us connect to a third machine."""
+    """2.2: no question can cause a connection to a third machine."""
     edge = await machines.receiver()
     await keyed(edge)
     with HandSender(machines.net, "127.0.0.9") as third:
@@ -77,7 +77,7 @@ async def test_question_with_a_forged_address_is_dropped(
 
 
 async def test_trusted_address_behind_nat_is_answered(machines: Machines, hands: HandSender) -> None:
-    """2.2, 2.3: the answer goes to where the question came from, and the field says whose id it is."""
+    """2.2, 2.3: the answer goes to the question's source, and the field names the owner of the id."""
     group = {"far": {"addresses": [HERE, "127.0.0.9"], "trust_address": True}}
     edge = await machines.receiver(peers=group)
     queue = await keyed(edge)
@@ -130,7 +130,7 @@ async def test_resting_ports_do_not_block_other_peers_and_keys(machines: Machine
 
 
 async def test_malformed_approval_does_not_rest_ports(machines: Machines, hands: HandSender) -> None:
-    """1.2: they rest after time-outs only, so nobody can have them all at rest in no time."""
+    """1.2: ports rest after timeouts only, so that they cannot be exhausted quickly."""
     edge = await machines.receiver(receiver_ports=port_range(2), port_rest_s=600.0)
     await keyed(edge)
     for number in range(1, 6):
@@ -158,7 +158,7 @@ async def test_ports_of_other_processes_are_skipped(machines: Machines, hands: H
 
 
 async def test_port_accepts_only_its_peer(machines: Machines, hands: HandSender) -> None:
-    """1.2: others are closed and counted, and the session goes on."""
+    """1.2: other connections are closed and counted, and the session continues."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -233,7 +233,7 @@ async def test_a_question_waits_for_ports(machines: Machines, hands: HandSender)
 async def test_questions_waiting_for_a_slot_are_bounded(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2: of one address, and of all; they keep nobody from being asked who has room."""
+    """1.2: for one address and for all; other machines are answered."""
     monkeypatch.setattr(session_slots, "MAX_WAITING_OF_ADDRESS", 2)
     monkeypatch.setattr(session_slots, "MAX_WAITING", 3)
     monkeypatch.setattr(questions, "MAX_JUDGED", 1)
@@ -260,7 +260,7 @@ async def test_questions_waiting_for_a_slot_are_bounded(
 async def test_questions_waiting_for_the_store_are_bounded(
     new_server: NewServer, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: more are not looked at, wherever they come from."""
+    """3.2: more are dropped, wherever they come from."""
     monkeypatch.setattr(questions, "MAX_JUDGED", 2)
     server = await new_server()
     edge = await machines.receiver(server=server)
@@ -276,7 +276,7 @@ async def test_questions_waiting_for_the_store_are_bounded(
 async def test_flood_of_unknown_keys_does_not_wait_for_the_store(
     new_server: NewServer, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: `unknown_key`, as nobody here has them, without a place among those that wait for it."""
+    """3.2: `unknown_key`, without waiting."""
     monkeypatch.setattr(numbers, "BUSY_S", 600.0)
     server = await new_server()
     edge = await machines.receiver(server=server)
@@ -315,7 +315,7 @@ async def test_flood_of_questions_causes_bounded_work(machines: Machines, hands:
 
 
 async def test_flood_from_forged_addresses_frees_its_ports(machines: Machines, hands: HandSender) -> None:
-    """1.2, 2.2: a session whose sender does not exist keeps its ports no longer than a connection takes."""
+    """1.2, 2.2: a session without a real sender keeps its ports only for the connection timeout."""
     edge = await machines.receiver(max_sessions_per_address=100)
     for key in range(40):
         await keyed(edge, f"queue {key}", key=key)

@@ -1,4 +1,4 @@
-"""The receiving agent of RQP/cast, asked by hand (rqp_cast.md 3, 5)."""
+"""The receiving agent of RQP/cast with a test sender (rqp_cast.md 3, 5)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_a_certain_message_is_inserted_and_confirmed(machines: Machines, h
 async def test_an_uncertain_message_is_inserted_and_never_confirmed(
     machines: Machines, hands: HandSender
 ) -> None:
-    """5.6: whatever stands in endtransmission_port (2.3)."""
+    """5.6: whatever endtransmission_port is (2.3)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -68,7 +68,7 @@ async def test_identical_uncertain_messages_are_both_stored(machines: Machines, 
 async def test_the_queue_is_free_before_the_confirmation_is_sent(
     machines: Machines, hands: HandSender
 ) -> None:
-    """3.5: who goes on at once with the next message finds the queue free, every time."""
+    """3.5: a sender that continues at once finds the queue free, every time."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     for number in range(1, 31):
@@ -77,7 +77,7 @@ async def test_the_queue_is_free_before_the_confirmation_is_sent(
 
 
 async def test_a_reserved_queue_does_not_answer(machines: Machines, hands: HandSender) -> None:
-    """3.2: the reservation stands in the store for everybody to see, until the session ends."""
+    """3.2: the reservation is in the store until the session ends."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -127,7 +127,7 @@ async def test_holder_of_a_reservation_is_shown(machines: Machines, hands: HandS
 
 
 async def test_insertion_checks_the_reservation(machines: Machines, hands: HandSender) -> None:
-    """3.2, 5.5: a session whose reservation is another's by now stores nothing, and says FAILURE."""
+    """3.2, 5.5: a session that lost its reservation stores nothing and answers FAILURE."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()

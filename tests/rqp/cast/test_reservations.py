@@ -19,7 +19,7 @@ TTL_S = 0.6
 
 
 class Held:
-    """Reservations that the store has made, and whose answers nobody hears before `may_go`."""
+    """Reservations whose answers from the store are delayed until `may_go`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made = 0

@@ -1,4 +1,4 @@
-"""The sending agent of RQP/cast, answered by hand (rqp_cast.md 3, 4)."""
+"""The sending agent of RQP/cast with a test receiver (rqp_cast.md 3, 4)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_attribute_overrides_certainty(machines: Machines, receiver: HandR
 
 
 async def test_id_is_stored_before_anything_is_sent(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3: with the stable address of the agent; whoever carries on uses them."""
+    """2.3: with the stable address of the agent, for a replica that takes over."""
     edge = await machines.sender(address="10.9.8.7")
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -93,7 +93,7 @@ async def test_no_answer_within_t_wait1(machines: Machines, receiver: HandReceiv
 async def test_an_uncertain_message_without_answer_is_put_back(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.1: to its place, also before those that were taken ahead with it; all are sent when somebody answers."""
+    """4.1: to its place, before those leased with it; all are sent once there is an answer."""
     edge = await machines.sender()
     queue = await remote(edge, reliable=False)
     await edge.put(queue, *(b"%d" % number for number in range(WANTED + 8)))
@@ -205,7 +205,7 @@ async def test_only_the_groups_of_a_queue_are_asked(machines: Machines, receiver
 
 
 async def test_malformed_answers_are_counted(machines: Machines, receiver: HandReceiver) -> None:
-    """2.1: closed and counted; the waiting goes on."""
+    """2.1: closed and counted; the attempt keeps waiting."""
     edge = await machines.sender(t_wait1_s=2.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")

@@ -1,4 +1,4 @@
-"""Questions wait for a place of a receiving agent in their turn (rqp_cast.md 1.2)."""
+"""Questions wait in order for a session slot (rqp_cast.md 1.2)."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ async def test_cancelled_waiter_gives_back_its_ports(bench: Bench) -> None:
 
 
 async def test_single_port_is_given_back(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the system said of the second."""
+    """Whatever the error of the second was."""
     opened: list[Port | None] = []
 
     def fail_second(ports: Ports, whom: PeerKey) -> Port | None:
@@ -128,7 +128,7 @@ async def test_single_port_is_given_back(bench: Bench, monkeypatch: pytest.Monke
 
 
 async def test_ports_freed_by_another_process_are_found(bench: Bench) -> None:
-    """It does not tell: they are looked for again."""
+    """There is no notification: they are polled."""
     theirs = [bench.elsewhere.open(OTHER) for _ in range(2)]
     waiting = await bench.waits(ONE)
     for port in theirs:
@@ -141,7 +141,7 @@ async def test_ports_freed_by_another_process_are_found(bench: Bench) -> None:
 async def test_ports_freed_by_another_process_are_served_in_order(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, wait_s: float
 ) -> None:
-    """Not by whoever looks first: one that has just come, or one whose time is up."""
+    """Not by a new question or by one whose time is up."""
     monkeypatch.setattr(session_slots, "RETRY_S", LONG_S)
     theirs = [bench.elsewhere.open(OTHER) for _ in range(2)]
     first = await bench.waits(ONE)

@@ -77,7 +77,7 @@ async def test_two_queues_for_one_key_take_turns(machines: Machines, receiver: H
 async def test_queues_for_one_key_of_two_systems_are_independent(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.4: one that is away holds up nothing for the other; an answer is for whoever asked its machine."""
+    """4.4: an unreachable one does not block the other; an answer is for the attempt that asked its machine."""
     groups = {
         "near": {"addresses": [machines.net.at(THERE)]},
         "far": {"addresses": [machines.net.at("127.0.0.3")]},
@@ -151,7 +151,7 @@ async def test_only_one_process_of_a_machine_sends(machines: Machines, receiver:
 
 
 async def test_findreceiver_port_of_another_program_is_logged(machines: Machines) -> None:
-    """1: nobody sends then. A process that waits because another one of ours sends tells nothing."""
+    """1: nothing is sent then. A process that waits for another Penstock process logs no warning."""
     with HandReceiver(machines.net, HERE) as stranger:
         taken = stranger.listen(machines.net.findreceiver_port)
         edge = await machines.sender(edge={"outbox": {"renew_s": 0.1}})

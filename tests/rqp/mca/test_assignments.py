@@ -48,7 +48,7 @@ async def test_released_queue_becomes_available(edge: LiveEdge, client: Client) 
 
 
 async def test_assigned_queue_refuses_other_connections(edge: LiveEdge, client: Client) -> None:
-    """2.3: others are told nothing, and what they send is not put in."""
+    """2.3: others get no answer, and their messages are not put in."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1)
     other = await edge.client()

@@ -20,7 +20,7 @@ from tests.servers import Server
 
 
 async def assigned_until(edge: LiveEdge, queue: Queue) -> int:
-    """ms since 1970; 0 if nobody has it."""
+    """Return ms since 1970; 0 if it is not assigned."""
     found = await edge.tools.get_domain(queue.domain).link.call("HMGET", queue.keys[1], "holder", "until")
     return int(found[1]) if found[0] else 0
 
@@ -59,7 +59,7 @@ async def test_request_renews_the_assignment(server: Server, start: Start) -> No
 
 
 async def test_deferred_renewal_lasts_for_the_rest_of_the_ttl(server: Server, start: Start) -> None:
-    """Nobody keeps it for longer than the ttl after the last message."""
+    """It expires one ttl after the last message."""
     edge = await start(server, mca={"reservation_ttl_s": 12.0})
     queue = await edge.numbered("orders", 1)
     client = await edge.client()

@@ -213,7 +213,7 @@ async def test_attributes_do_not_count_towards_the_limit(server: Server, start: 
 async def test_unreliable_messages_continue_after_a_lost_connection(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3: sent once; what comes after asks anew."""
+    """3: sent once; later messages ask again."""
     edge = await sending_edge(server, start, peer)
     queue = await edge.remote("away", reliable=False)
     await edge.put(queue, b"one")

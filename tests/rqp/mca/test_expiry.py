@@ -38,7 +38,7 @@ async def test_undelivered_messages_expire(server: Server, start: Start) -> None
 
 
 async def test_messages_in_flight_do_not_expire(server: Server, start: Start, peer: McaPeer) -> None:
-    """What stands behind it expires meanwhile; what comes after that is sent."""
+    """Later messages expire meanwhile; newer ones are sent."""
     edge = await sending_edge(server, start, peer, data_timeout_s=20.0)
     queue = await edge.remote("away", spec={"messageTTL": "1s"})
     await edge.put(queue, b"out", b"behind", b"behind too")

@@ -1,4 +1,4 @@
-"""What becomes of messages when nobody has their queue, or nobody reserves it (rqp_mca.md 3.1, 3.5)."""
+"""Messages while no peer has their queue or none reserves it (rqp_mca.md 3.1, 3.5)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 
 
 async def test_reliable_message_without_peers_waits(server: Server, start: Start) -> None:
-    """3.1, 3.5: it stays first, the condition says why, the log says so once."""
+    """3.1, 3.5: it stays first, the condition says why, and the log has it once."""
     edge = await sending_edge(server, start, availability_timeout_s=0.05)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -91,7 +91,7 @@ async def test_unreliable_message_without_answers_is_dead_lettered(
 
 
 async def test_unreachable_peer_is_skipped(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.3: while all are asked it only drops that peer; whoever has the queue gets it at once (3.5)."""
+    """3.3: only that peer is dropped; another one that has the queue gets it at once (3.5)."""
     closed = McaPeer()
     await closed.listen()
     closed.die()
@@ -110,7 +110,7 @@ async def test_unreachable_peer_is_skipped(server: Server, start: Start, peer: M
 async def test_reliable_message_refused_by_all_candidates_waits(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """3: a time-out each, the next is asked; none is left: as if nobody had it."""
+    """3: after each timeout the next is asked; with none left it is as if no peer had the queue."""
     edge = await sending_edge(server, start, peer, other_peer, request_timeout_s=0.1)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")

@@ -46,7 +46,7 @@ async def test_paused_queue_stays_assigned(edge: LiveEdge, client: Client) -> No
 
 
 async def test_assignment_ends_when_the_queue_becomes_non_exclusive(edge: LiveEdge, client: Client) -> None:
-    """`exclusive: false` is applied while somebody holds the queue."""
+    """`exclusive: false` is applied while the queue is assigned."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1)
     other = await edge.client()
@@ -65,7 +65,7 @@ async def test_assignment_ends_when_the_queue_becomes_non_exclusive(edge: LiveEd
 async def test_queue_that_became_non_exclusive_is_not_assigned(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`exclusive: false` is said while the store is asked: it is kept for nobody."""
+    """`exclusive: false` is applied during the call to the store: the queue is not kept."""
     queue = await edge.numbered("orders", 1)
     reserve, asked, let_go = Claims.reserve, asyncio.Event(), asyncio.Event()
 

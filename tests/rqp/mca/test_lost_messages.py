@@ -1,4 +1,4 @@
-"""Messages that can be neither put in nor buried, and queues that have gone unnoticed (rqp_mca.md 2.1, 2.2)."""
+"""Messages that can be neither put in nor dead-lettered, and unnoticed deletions (rqp_mca.md 2.1, 2.2)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_unreliable_message_that_cannot_be_dead_lettered_is_counted(
 
 
 async def test_cached_number_of_a_deleted_queue_is_dropped(server: Server, start: Start) -> None:
-    """A queue has gone and nobody told us: the store says so, and what was known of its number is forgotten."""
+    """A queue was deleted without a notification: the store's error drops the cached number."""
     edge = await start(server)
     other = await edge.numbered("other", 8)
     for name, kind in (("asked", None), ("put", RELIABLE), ("put unreliable", UNRELIABLE)):

@@ -1,4 +1,4 @@
-"""Peers whose machines have names: looked up again and again, and waited for by nobody else (rqp_mca.md 3.4)."""
+"""Peers with host names, which are resolved regularly and independently (rqp_mca.md 3.4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AVAILABLE = AvailableConfirm(7)
 
 
 class Dns:
-    """Answers for names, as a test says; `addresses` may change while it runs."""
+    """A resolver with answers set by a test; `addresses` may change while it runs."""
 
     def __init__(self, **addresses: list[str]) -> None:
         self.addresses = addresses
@@ -44,7 +44,7 @@ async def test_each_address_of_a_name_is_a_receiving_mca(server: Server, start: 
 
 
 async def test_name_with_new_addresses_is_followed(server: Server, start: Start) -> None:
-    """Looked up again every `lookup_s`."""
+    """Resolved again every `lookup_s`."""
     async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
         dns = Dns(**{"mca.example": ["127.0.0.1"]})
         peers = {"it": {"addresses": [f"mca.example:{one.port}"]}}
@@ -84,7 +84,7 @@ async def test_unknown_name_delays_no_other(server: Server, start: Start, peer: 
 
 
 class Hanging(Dns):
-    """Answers for what hangs when the test says so."""
+    """A resolver whose lookups hang until the test answers."""
 
     def __init__(self, **addresses: list[str]) -> None:
         super().__init__(**addresses)

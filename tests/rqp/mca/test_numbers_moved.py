@@ -1,4 +1,4 @@
-"""Assignments of queues whose numbers become other queues' (rqp_mca.md 2.3)."""
+"""Assignments of queues whose numbers move to other queues (rqp_mca.md 2.3)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_holder_renews_by_the_new_number(edge: LiveEdge, client: Client) -
 async def test_sending_edge_uses_the_moved_number(
     server: Server, new_server: NewServer, start: Start
 ) -> None:
-    """It asks again once somebody else has the other queue assigned, and gets through when that one has gone."""
+    """It asks again while the other queue is assigned to another connection, and sends once that one is closed."""
     there = await start(await new_server(), mca={"reservation_ttl_s": TTL_S})
     a, b = await there.numbered("a", 7), await there.numbered("b", 8)
     here = await start(server, mca={"peers": {"p": {"addresses": [there.address]}}})

@@ -26,7 +26,7 @@ async def test_nothing_after_a_refused_message_in_its_run_is_put_in(edge: LiveEd
 async def test_nothing_after_a_refused_message_in_later_runs_is_put_in(
     edge: LiveEdge, client: Client
 ) -> None:
-    """Runs for other queues, and for the same; what is UNRELIABLE nobody else has."""
+    """Runs for other queues and the same one; UNRELIABLE messages are kept nowhere else."""
     queue = await edge.heard_numbered("orders", 7, maxBytes=10)
     other = await edge.heard_numbered("other", 8)
     await client.put(8, b"0")
@@ -57,7 +57,7 @@ async def test_nothing_after_a_refused_message_in_another_domain_is_put_in(
 async def test_window_into_a_full_queue_keeps_the_order(
     server: Server, new_server: NewServer, start: Start
 ) -> None:
-    """Small and large messages, and somebody who takes a few out now and then: each comes first in its order (3.3)."""
+    """Small and large messages, with some taken out now and then: first arrivals are in order (3.3)."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)

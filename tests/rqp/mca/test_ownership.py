@@ -1,4 +1,4 @@
-"""Who owns a transmission queue, until when, and what is sent first by whom takes it over (rqp_mca.md 3.2)."""
+"""Ownership of transmission queues, its loss and its takeover (rqp_mca.md 3.2)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_owner_stops_before_its_lease_expires(
 
 
 async def test_reacquired_ownership_starts_over(server: Server, start: Start, peer: McaPeer) -> None:
-    """Renewed too late: somebody else may have had it. What is out is given up, and all begins anew."""
+    """Renewed too late: another process may have owned it. Messages in flight are given up, and sending starts over."""
     settings = {"lease_s": 15.0, "renew_s": 0.2, "look_s": 30.0}
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT}, outbox=settings)
     queue = await edge.remote("away")
@@ -137,7 +137,7 @@ async def test_leased_octets_are_bounded(
 
 
 async def test_wait_for_foreign_leases_is_bounded(server: Server, start: Start, peer: McaPeer) -> None:
-    """Until the dead have surely been swept, and no longer: he took a message out of it as of any other queue."""
+    """Only until leases of dead processes have surely been swept: a client leased a message as from any queue."""
     waits = {"session_timeout_s": 2.0, "heartbeat_s": 0.2, "sweep_s": 0.1}
     idle = await start(server, store=waits)
     await idle.service.stop_taking()

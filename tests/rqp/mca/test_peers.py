@@ -24,7 +24,7 @@ AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 
 
 def write(file: Path, text: str) -> None:
-    """As an editor does: whoever reads sees the old or the new, never half."""
+    """Write as an editor does: readers see the old or the new content."""
     fresh = file.with_suffix(".new")
     fresh.write_text(text)
     os.replace(fresh, file)
@@ -36,7 +36,7 @@ def write(file: Path, text: str) -> None:
 async def test_changed_file_updates_the_peers(
     server: Server, start: Start, peer: Peer, other_peer: Peer, tmp_path: Path
 ) -> None:
-    """One receiving MCA on each line; who comes is asked too, and ends a pause; who goes is forgotten."""
+    """One receiving MCA per line; a new one is asked at once and ends a pause; a removed one is forgotten."""
     file = tmp_path / ".rqprc"
     file.write_text("# nobody yet\n")
     edge = await start(
@@ -71,7 +71,7 @@ async def test_bad_lines_are_skipped(server: Server, start: Start, peer: Peer, t
 
 
 async def test_ipv6_in_the_file(server: Server, start: Start, tmp_path: Path) -> None:
-    """RQP/cast has no room for it, this protocol has (1.1). The name is what the line says, without the port."""
+    """RQP/cast does not support it, RQP/MCA does (1.1). The name is the line without the port."""
     async with Peer("::1") as peer:
         file = tmp_path / ".rqprc"
         file.write_text(f"::1\n[::1]:{peer.port} # here\n[::1]:0\n")
@@ -154,7 +154,7 @@ async def test_peers_in_the_store(server: Server, start: Start, peer: Peer, othe
 
 
 async def test_unreadable_document_hides_no_other(server: Server, start: Start, peer: Peer) -> None:
-    """It is told once; who wrote it may be of a newer version."""
+    """It is logged once; it may have been written by a newer version."""
     server.call("HSET", RegistryKeys().peers, "later", '{"protocol":"rqp-mca","addresses":["a"],"tls":true}')
     edge = await start(server)
     queue = await edge.remote("away")
@@ -225,7 +225,7 @@ async def test_settings_override_the_store_and_the_store_the_file(
 
 
 async def test_another_profile_is_another_receiving_mca(server: Server, start: Start, peer: Peer) -> None:
-    """1.2: nobody knows which of them the peer understands, so it is asked in both."""
+    """1.2: which of them the peer understands is unknown, so it is asked in both."""
     peers = {
         profile.value: {"addresses": [peer.address], "profile": profile.value}
         for profile in (Profile.PACKED, Profile.WORD)
@@ -250,7 +250,7 @@ async def test_another_profile_is_another_receiving_mca(server: Server, start: S
     ],
 )
 def test_addresses(text: str, place: tuple[str, int]) -> None:
-    """1.1: the port is 11311 unless said otherwise."""
+    """1.1: the default port is 11311."""
     assert parse_address(text) == place
 
 

@@ -1,4 +1,4 @@
-"""RQP edges as programs: told to end, and in several workers (rqp_mca.md 3.2, 3.6)."""
+"""RQP edges as programs: SIGTERM and several workers (rqp_mca.md 3.2, 3.6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.servers import Server, free_port
 async def test_sigterm_waits_for_confirmations(
     server: Server, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
-    """3.6: SIGTERM: what is out may still be confirmed, the rest is in its place, nobody owns the queue."""
+    """3.6: messages in flight may still be confirmed, the rest is in its place, and the queue has no owner."""
     edge = await start(server)
     queue = await edge.declare(
         "away", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["p0"]}, paused=True

@@ -1,4 +1,4 @@
-"""What becomes of messages when a receiver says what it should not (rqp_mca.md 1.4, 3.3)."""
+"""Messages when a receiver breaks the protocol (rqp_mca.md 1.4, 3.3)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_malformed_confirmation_closes_the_connection(
 
 
 async def test_answer_in_another_profile_is_reported(server: Server, start: Start, peer: McaPeer) -> None:
-    """1.2, 3.1: what is wrong with it is told, for it looks as if nobody had the queue."""
+    """1.2, 3.1: the condition names the error, as the peer otherwise looks like one without the queue."""
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.2)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -125,7 +125,7 @@ async def test_confirmation_before_its_data_closes_the_connection(
 
 
 class Counting:
-    """Whom a channel tells: so many messages are out."""
+    """A channel's listener with so many messages in flight."""
 
     def __init__(self, out: int) -> None:
         self.out = out

@@ -205,7 +205,7 @@ async def test_a_queue_goes_to_the_peers_that_it_names(
 async def test_messages_go_from_edge_to_edge_in_order(
     server: Server, new_server: NewServer, start: Start
 ) -> None:
-    """Two systems, two stores: what is put in here stands there, in order."""
+    """Two systems with a store each."""
     there = await start(await new_server())
     target = await there.numbered("orders", 7)
     here = await start(server, mca={"peers": {"there": {"addresses": [there.address], "window": 100}}})
@@ -252,7 +252,7 @@ async def test_existing_queue_is_sent(server: Server, start: Start, peer: McaPee
 
 
 async def test_too_large_message_is_refused(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.1: refused when it is put in, whoever does; what is as large as may be is sent."""
+    """3.1: refused when it is put in, by any client; the largest allowed message is sent."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", maxMessageBytes=100)
     async_client = AsyncClient(edge.tools.open_domain("main").pipe)
@@ -304,7 +304,7 @@ async def test_attribute_overrides_certainty(server: Server, start: Start, peer:
 async def test_certain_message_in_an_uncertain_queue_is_resent(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3: nobody confirms it, so it is not gone; what is taken back and sent again is still RELIABLE (3.6)."""
+    """3: it is kept while unconfirmed, and is still RELIABLE when it is resent (3.6)."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", reliable=False)
     await edge.put_records(queue, encode(b"once"), encode(b"kept", {"certain": True}), encode(b"behind"))
