@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from protos.rqp_cast import FileDamaged, GarbageMsg, GarbageReader, Reason, encode_garbage
-from services.kit.dead_letter_formats import Letter, LetterFormat, LettersDamaged
+from services.kit.dead_letter_formats import DamagedDeadLetters, DeadLetterFormat, ExportedDeadLetter
 
 PROTOCOL_REASONS = {reason.label: reason for reason in Reason}
 # Penstock's own reasons for which the message itself is at fault: no queue could have taken it.
@@ -19,13 +19,13 @@ def reason_of(reason: str) -> Reason:
     return Reason.INJURED if reason in FAULTY_MESSAGE else Reason.ZOMBIE
 
 
-def encode(letter: Letter) -> bytes:
+def encode(letter: ExportedDeadLetter) -> bytes:
     """Encode one dead letter."""
     return encode_garbage(GarbageMsg(letter.body, reason_of(letter.reason)))
 
 
 class GarbageLetters:
-    """A `LetterReader` of such a file."""
+    """A `DeadLetterReader` of such a file."""
 
     def __init__(self, max_message_bytes: int, skip: int) -> None:
         self._reader = GarbageReader(max_message_bytes, skip)
@@ -35,20 +35,20 @@ class GarbageLetters:
         """How many messages were skipped so far."""
         return self._reader.skipped
 
-    def receive(self, data: bytes) -> Iterator[Letter]:
-        """Yield the letters that `data` completes. Raises LettersDamaged."""
+    def receive(self, data: bytes) -> Iterator[ExportedDeadLetter]:
+        """Yield the letters that `data` completes. Raises DamagedDeadLetters."""
         try:
             for message in self._reader.receive(data):
-                yield Letter(message.data, message.reason.label)
+                yield ExportedDeadLetter(message.data, message.reason.label)
         except FileDamaged as error:
-            raise LettersDamaged(str(error), can_be_skipped=error.reason == "unknown_reason") from None
+            raise DamagedDeadLetters(str(error), can_be_skipped=error.reason == "unknown_reason") from None
 
     def receive_eof(self) -> None:
-        """Raise LettersDamaged if the file ends within a message."""
+        """Raise DamagedDeadLetters if the file ends within a message."""
         try:
             self._reader.receive_eof()
         except FileDamaged as error:
-            raise LettersDamaged(str(error)) from None
+            raise DamagedDeadLetters(str(error)) from None
 
 
-LETTERS = LetterFormat("garbage-msg", "GARBAGE_MSGs of RQP/cast", encode, GarbageLetters)
+DEAD_LETTER_FORMAT = DeadLetterFormat("garbage-msg", "GARBAGE_MSGs of RQP/cast", encode, GarbageLetters)

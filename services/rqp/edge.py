@@ -18,7 +18,7 @@ async def start(context: EdgeContext[RqpSettings], look_up: LookUp = look_up) ->
     """Start the listeners and agents of both protocols. look_up: resolves host names."""
     settings = context.settings
     store = settings.store.store(
-        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
     )
     service = RqpService(settings, store, context.metrics, look_up)
     receiver = Receiver(service)

@@ -72,7 +72,7 @@ async def test_lists_subscriptions_in_pages(edge: LiveEdge) -> None:
 
 async def test_skip_that_is_not_a_number_is_refused(edge: LiveEdge) -> None:
     for skip in (-1, "1", None, True):
-        assert (await ask(edge, skip=skip)).problem == "skip is a number, 0 or more"
+        assert (await ask(edge, skip=skip)).problem == "skip must be a whole number, 0 or more"
 
 
 async def test_long_or_non_text_patterns_are_shortened(edge: LiveEdge) -> None:

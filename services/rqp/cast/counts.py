@@ -42,7 +42,7 @@ class Counts:
     def fault(self, reason: str, peer: str = "", detail: str = "") -> None:
         """Count malformed input. Another protocol on this port is a refusal, as at every edge, and is logged."""
         if reason in WRONG_PROTOCOL:
-            self._denials.tell(reason, peer, detail)
+            self._denials.record(reason, peer, detail)
             return
         self._faults.labels(self._edge, reason).inc()
 

@@ -19,22 +19,22 @@ RUN_PART = 32  # messages of a run that count as one unit of work
 class McaSession(InflowSession[Request, McaConversation]):
     """The kit's `Session`, and the `Handler` of its own input. RECEIVER_IDLE_STATE is its only state."""
 
-    __slots__ = ("_assignments", "_inserts", "_is_ending", "_questions")
+    __slots__ = ("_assignments", "_inserts", "_is_ending", "_requests")
 
     def __init__(self, receiver: Receiver, wire: Wire) -> None:
-        talk = McaConversation(wire, receiver)
-        super().__init__(talk, Inflow(talk, talk.parser, self))
-        self._assignments = Assignments(receiver, wire, talk.holder)
-        self._inserts = Inserts(talk, self._inflow, self._assignments)
-        self._questions = QueueRequests(talk, self._inflow, self._assignments)
+        conversation = McaConversation(wire, receiver)
+        super().__init__(conversation, Inflow(conversation, conversation.parser, self))
+        self._assignments = Assignments(receiver, wire, conversation.holder)
+        self._inserts = Inserts(conversation, self._inflow, self._assignments)
+        self._requests = QueueRequests(conversation, self._inflow, self._assignments)
         self._is_ending = False
 
     # callbacks from the kit
 
     def lost(self, reset: bool) -> None:
         """End the connection's assignments (2.3)."""
-        talk = self._talk
-        talk.gone = True
+        conversation = self._conversation
+        conversation.is_lost = True
         self._inflow.lost()
         self._free()
 
@@ -46,9 +46,9 @@ class McaSession(InflowSession[Request, McaConversation]):
             case Data():
                 self._inserts.insert(event)
             case AvailableRequest():
-                self._questions.available(event)
+                self._requests.available(event)
             case QueueRequest():
-                self._questions.request(event)
+                self._requests.request(event)
             case _:
                 assert_never(event)
 
@@ -56,21 +56,25 @@ class McaSession(InflowSession[Request, McaConversation]):
         """Return how much work a request is, in units of one message."""
         return 1 + len(event.records) // RUN_PART if isinstance(event, Data) else 1
 
-    def comes_alone(self, event: Request) -> bool:
+    def is_exclusive(self, event: Request) -> bool:
         """Return whether a request must wait for those before it: only MSG_DATAs may overlap."""
-        return self._inserts.comes_alone(event) if isinstance(event, Data) else True
+        return self._inserts.is_exclusive(event) if isinstance(event, Data) else True
 
     def end_if_done(self) -> None:
         """After a FIN: once whole messages are confirmed, free the assignments, then close (2.4)."""
-        talk, inflow = self._talk, self._inflow
-        if talk.gone or self._is_ending or not (talk.closing or talk.drained or inflow.eof_parsed):
+        conversation, inflow = self._conversation, self._inflow
+        if (
+            conversation.is_lost
+            or self._is_ending
+            or not (conversation.closing or conversation.drained or inflow.eof_parsed)
+        ):
             return
-        if inflow.pumping or talk.answers or (not talk.closing and inflow.is_waiting()):
+        if inflow.pumping or conversation.answers or (not conversation.closing and inflow.is_waiting()):
             return
-        self._is_ending = talk.closing = True
+        self._is_ending = conversation.closing = True
         if inflow.violation is not None:
             violation, inflow.violation = inflow.violation, None
-            talk.wire.refuse(violation.reason, violation.detail)
+            conversation.wire.refuse(violation.reason, violation.detail)
         self._free()
 
     def _free(self) -> None:
@@ -78,9 +82,9 @@ class McaSession(InflowSession[Request, McaConversation]):
         assignments = self._assignments
         assignments.is_over = True
         if assignments:
-            self._talk.receiver.service.background.run(assignments.free(), self._freed)
+            self._conversation.receiver.service.background.run(assignments.free(), self._freed)
         else:
-            self._talk.wire.close()
+            self._conversation.wire.close()
 
     def _freed(self, _: StoreError | None) -> None:
-        self._talk.wire.close()
+        self._conversation.wire.close()

@@ -13,7 +13,7 @@ import pytest
 
 from protos.rqp_cast import EndTransmissionMsg, Result, encode_end_transmission
 from services.kit.metrics.metrics import Metrics
-from services.kit.net.acceptor import REST_S
+from services.kit.net.acceptor import EXHAUSTED_PAUSE_S
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.ports.ports import Ports
 from services.rqp.cast.sending.confirmations import Confirmations
@@ -82,7 +82,7 @@ async def test_accepting_resumes_after_a_pause(exhausted: Exhausted) -> None:
     """Everything else continues meanwhile; 4.2: the confirmation counts."""
     await until(lambda: len(exhausted.failures()) >= 2)
     first, second, *_ = exhausted.failures()
-    assert second - first > 0.9 * REST_S
+    assert second - first > 0.9 * EXHAUSTED_PAUSE_S
     exhausted.recover()
     await until(lambda: exhausted.heard == [CONFIRMED])
 
@@ -104,6 +104,6 @@ async def test_closed_port_is_not_accepted_again(exhausted: Exhausted) -> None:
     exhausted.close()
     exhausted.recover()
     rest_over = asyncio.Event()
-    asyncio.get_running_loop().call_later(1.5 * REST_S, rest_over.set)
+    asyncio.get_running_loop().call_later(1.5 * EXHAUSTED_PAUSE_S, rest_over.set)
     await rest_over.wait()
     assert exhausted.loop_errors == []

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from protos.rqp_cast import EndTransmissionMsg, Unheard, end_transmission_reader
 from protos.types import PeerError
-from services.kit.net import BATCH, EXHAUSTED, REST_S
+from services.kit.net import ACCEPT_BATCH, EXHAUSTED_ERRNOS, EXHAUSTED_PAUSE_S
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.ports.ports import Port
 from services.rqp.cast.ports.wrong_protocol import DiagnosingReader
@@ -60,13 +60,13 @@ class Confirmations:
 
     def _accept(self) -> None:
         """Accept pending connections; a batch is larger than the port's backlog."""
-        for _ in range(BATCH):
+        for _ in range(ACCEPT_BATCH):
             try:
                 sock, place = self._port.sock.accept()
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in EXHAUSTED:
+                if error.errno in EXHAUSTED_ERRNOS:
                     self._exhausted(error)
                     return
                 continue  # a connection that was reset while it waited
@@ -78,7 +78,7 @@ class Confirmations:
             text = "cannot accept confirmations, retrying: %s"
             log.error(text, error.strerror, extra={"action": "accept_failed"})
             self._loop.remove_reader(self._port.sock)
-            self._rest = self._loop.call_later(REST_S, self.start)
+            self._rest = self._loop.call_later(EXHAUSTED_PAUSE_S, self.start)
 
     def _accepted(self, sock: socket.socket, source: str) -> None:
         if source != self._source:
