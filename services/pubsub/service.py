@@ -160,7 +160,7 @@ class PubsubService:
             self.fanout.remove(subscription)
         self.slow_consumers.unsubscribed(subscription)
 
-    def gone(self, subscriber: Subscriber) -> None:
+    def remove(self, subscriber: Subscriber) -> None:
         """Stop serving a connection that has closed or is closing. May be called twice."""
         self.subscriptions -= len(subscriber.by_identifier)
         self.subscribers.pop(subscriber, None)
@@ -179,7 +179,7 @@ class PubsubService:
         """
         reached = [self._reached(s) for s in subscriber.by_identifier.values() if s.since is not None]
         is_within_a_line = subscriber.unfinished
-        self.gone(subscriber)
+        self.remove(subscriber)
         if not is_within_a_line:
             subscriber.begin_line()  # nothing else is written until the store has answered
         done = partial(self._close_overrun, subscriber, min(reached, default=None), is_within_a_line)

@@ -73,7 +73,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         """Stop serving the closed connection."""
         self._conversation.is_lost = True
         self._inflow.lost()
-        self._service.gone(self._subscriber)  # if it has not ended in order
+        self._service.remove(self._subscriber)  # if it has not ended in order
 
     def _line(self, begun: bool) -> None:
         """Hold replies while a line is sent in pieces (3.5)."""
@@ -134,7 +134,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
             violation, inflow.violation = inflow.violation, None
             conversation.wire.refuse(violation.reason, violation.detail)
         conversation.wire.close()
-        self._service.gone(self._subscriber)
+        self._service.remove(self._subscriber)
 
     # replies
 

@@ -23,7 +23,9 @@ LARGEST_ENTRY_S = 600.0  # timeout of one line of a link: 64 MiB over a slow net
 class TextListener(ListenerSettings):
     """A port for clients or for neighbours."""
 
-    serves: Literal["clients", "links"] = Field(default="clients", description="[1, 4.3] who connects here")
+    serves: Literal["clients", "links"] = Field(
+        default="clients", description="[1, 4.3] which peers connect here"
+    )
     charset: Charset = Field(
         default=Charset.ASCII, description="[2.1] ascii refuses bytes from 128 on, utf-8 accepts UTF-8"
     )

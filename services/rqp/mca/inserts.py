@@ -141,10 +141,8 @@ class Inserts:
         conversation.reply_last(slot, self._confirms(first), RELIABLE, first, len(event.records))
 
     def _bury(self, slot: Slot, event: Data, queue: Queue, refused: Refusals) -> None:
-        conversation, source = (
-            self.conversation,
-            Source(self.conversation.source.client, begins_traces=False),
-        )  # already decided
+        conversation = self.conversation
+        source = Source(conversation.source.client, begins_traces=False)  # already decided
         _, first = refused[0]
         conversation.wire.refuse(first.reason, f"queue {event.queue_id}: UNRELIABLE, dead-lettered: {first}")
         burials = _Burials(self, slot, len(refused), len(event.records))

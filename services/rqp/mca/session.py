@@ -63,11 +63,9 @@ class McaSession(InflowSession[Request, McaConversation]):
     def end_if_done(self) -> None:
         """After a FIN: once whole messages are confirmed, free the assignments, then close (2.4)."""
         conversation, inflow = self._conversation, self._inflow
-        if (
-            conversation.is_lost
-            or self._is_ending
-            or not (conversation.closing or conversation.drained or inflow.eof_parsed)
-        ):
+        if conversation.is_lost or self._is_ending:
+            return
+        if not (conversation.closing or conversation.drained or inflow.eof_parsed):
             return
         if inflow.pumping or conversation.answers or (not conversation.closing and inflow.is_waiting()):
             return

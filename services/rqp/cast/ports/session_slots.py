@@ -142,8 +142,8 @@ class SessionSlots:
         return self._taken[source] >= self._per_address
 
     def _may_wait(self, source: str) -> bool:
-        ours = sum(waiter.peer == source for waiter in self._waiters)
-        return self.waiting < MAX_WAITING and ours < MAX_WAITING_OF_ADDRESS
+        waiting = sum(waiter.peer == source for waiter in self._waiters)
+        return self.waiting < MAX_WAITING and waiting < MAX_WAITING_OF_ADDRESS
 
     def _two(self, peer_key: PeerKey) -> tuple[Port, ...]:
         """Open two ports or none."""

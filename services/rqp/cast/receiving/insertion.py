@@ -129,13 +129,13 @@ class Inserter:
         accepts nothing now. A queue without bounds is not checked for room until it refuses something.
         """
         self._number += 1
-        ours = f"{PROTOCOL} {self._service.name} "
-        holder = f"{ours}{self._number} {source}"
+        prefix = f"{PROTOCOL} {self._service.name} "
+        holder = f"{prefix}{self._number} {source}"
         if queue.spec.max_length or queue.spec.max_bytes or queue.qid in self._doubtful:
             await self._connections.of(queue).available(queue, holder)
             self._doubtful.discard(queue.qid)
         reserved = Reservation(self._connections, queue, holder, self._reservation_s, source)
-        await reserved.make(Asked(source, round((now() - came) * MS), ours))
+        await reserved.make(Asked(source, round((now() - came) * MS), prefix))
         return reserved
 
     async def close(self) -> None:

@@ -144,10 +144,10 @@ class Session:
         """Send ACCEPT_SENDER_MSG (3.2)."""
         settings = self._settings
 
-        def message(ours: str) -> bytes:
+        def message(local: str) -> bytes:
             self._is_announced = True
             ports = (self._accept_port.number, self.key, self._data_port.number)
-            return encode_accept_sender(AcceptSenderMsg(self._address(ours), *ports))
+            return encode_accept_sender(AcceptSenderMsg(self._address(local), *ports))
 
         port, timeout_s = settings.findreceiver_port, settings.connect_timeout_s
         await connections.send_message(settings.host, self.source, port, timeout_s, message)
@@ -203,9 +203,9 @@ class Session:
         """Send END_TRANSMISSION_MSG, once (3.5)."""
         settings = self._settings
 
-        def message(ours: str) -> bytes:
+        def message(local: str) -> bytes:
             return encode_end_transmission(
-                EndTransmissionMsg(self._address(ours), confirm.id, confirm.result)
+                EndTransmissionMsg(self._address(local), confirm.id, confirm.result)
             )
 
         port, timeout_s = confirm.endtransmission_port, settings.connect_timeout_s
@@ -230,9 +230,9 @@ class Session:
                         return
                     self._machine.receive(data, self._now())
 
-    def _address(self, ours: str) -> str | None:
+    def _address(self, local: str) -> str | None:
         """Return the field `address` (2.2)."""
-        return None if self._options.omit_address else self._settings.address or ours
+        return None if self._options.omit_address else self._settings.address or local
 
     def _stranger(self) -> None:
         self._counts.unheard("foreign_peer")

@@ -202,7 +202,7 @@ class Attempt:
                     offer.source,
                     offer.accept_port,
                     settings.connect_timeout_s,
-                    lambda ours: self._approval(offer, ours),
+                    lambda local: self._approval(offer, local),
                 )
         except TimeoutError:
             late = max(now(), deadline or 0.0)
@@ -212,11 +212,11 @@ class Attempt:
         else:
             self._post(self._machine.approved(now()))
 
-    def _approval(self, offer: Offer, ours: str) -> bytes:
+    def _approval(self, offer: Offer, local: str) -> bytes:
         self._is_announced = True
         outgoing = self._message.outgoing
         port = self._port.number if self._port is not None else ZERO_ID
-        message = AcceptReceiverMsg(self._address(offer, ours), port, outgoing.id, outgoing.quality)
+        message = AcceptReceiverMsg(self._address(offer, local), port, outgoing.id, outgoing.quality)
         return encode_accept_receiver(message)
 
     def _peer_key(self) -> PeerKey:
@@ -264,11 +264,11 @@ class Attempt:
             self._error = error
             self._post([])
 
-    def _address(self, offer: Offer, ours: str) -> str | None:
+    def _address(self, offer: Offer, local: str) -> str | None:
         """Return the field `address` (2.2); for a certain message, that of the agent that gave its id (2.3)."""
         if self._context.machines.options(offer.source).omit_address:
             return None
-        return self._message.address or self._settings.address or ours
+        return self._message.address or self._settings.address or local
 
     def _close(self, rests: bool) -> None:
         """Close everything opened for the attempt; a port that was not announced needs no rest."""
