@@ -56,28 +56,12 @@ class CatchUp:
         self._sent_of_next = 0  # number of the last subscription that already has the line after `place`
         self._begun: _Begun | None = None  # of that line
         self._turn = self._left = self._runs_left = 0  # octets of a turn; octets and runs left of this one
-        self._table = SubscriptionTable(self._subscriptions())
+        self.table = SubscriptionTable(self._subscriptions())
 
     def _subscriptions(self) -> list[Subscription]:
         if self._late is not None:
             return [self._late]
         return [s for s in self.subscriber.by_identifier.values() if s.since is not None and not s.is_late]
-
-    def add(self, subscription: Subscription) -> None:
-        """Serve one more subscription."""
-        self._table.add(subscription)
-
-    def remove(self, subscription: Subscription) -> None:
-        """Stop serving a subscription."""
-        self._table.remove(subscription)
-
-    def end(self) -> None:
-        """Check the ends of subscriptions from now on: some have one."""
-        self._table.end()
-
-    def prepare(self) -> bool:
-        """Index some subscriptions. Return whether all are indexed."""
-        return self._table.fill()
 
     def may_go_on(self) -> bool:
         """Return whether there is room for a turn, and no line of another part of the connection is unfinished."""
@@ -139,7 +123,7 @@ class CatchUp:
     def _send(self, tag: bytes, run: bytes, place: Place) -> bool:
         """Return False once the turn is over."""
         lines = run.count(b"\n")
-        wanted = self._table.wanted(tag, place)
+        wanted = self.table.wanted(tag, place)
         if self._begun is None and not self._sent_of_next:
             if not wanted:
                 self._forward(lines)

@@ -65,7 +65,7 @@ async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
     peers = KnownPeers(store, context.metrics.local_errors.inc)
     peers.on_change.append(lambda: neighbours.follow(peers.addresses(PeerProtocol.TEXT)))
     service.start()
-    neighbours.start()
+    neighbours.follow(())
     peers.start()
     return RunningPubsub(service, hub, neighbours, peers)
 

@@ -42,7 +42,7 @@ class Fanout:
         self._removed: set[Subscription] = set()  # of the young ones
         self._young: list[tuple[Place, int, Subscription]] = []  # a heap: subscriptions that begin later
         self._ending: list[tuple[Place, int, Subscription]] = []  # a heap, by their end
-        self._numbers = count(1)
+        self.numbers = count(1)  # of subscriptions
         self._touched: list[Subscriber] = []
 
     # subscriptions
@@ -50,10 +50,6 @@ class Fanout:
     def __len__(self) -> int:
         """Return the number of subscriptions that it serves, now or from a later place on."""
         return len(self._router) + len(self._young) - len(self._removed)
-
-    def number(self, subscription: Subscription) -> None:
-        """Give a subscription its number, greater than all earlier ones."""
-        subscription.number = next(self._numbers)
 
     def add(self, subscription: Subscription, since: Place) -> None:
         """Serve a subscription from `since` on, which is not before `place` (pubsub.md 3.2)."""

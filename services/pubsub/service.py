@@ -147,7 +147,7 @@ class PubsubService:
         """Serve a subscription from `since` on."""
         self.subscribers[subscription.subscriber] = None
         subscription.since = since
-        self.fanout.number(subscription)
+        subscription.number = next(self.fanout.numbers)
         if self.fanout.place is not None and since < self.fanout.place:
             self.slow_consumers.add_late(subscription, since)  # the store's answer was slower than the log
         else:

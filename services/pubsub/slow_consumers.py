@@ -88,7 +88,7 @@ class SlowConsumers:
     def subscribed(self, subscription: Subscription) -> None:
         """Add a new subscription to its subscriber if that is behind."""
         if (catch_up := self.behind.get(subscription.subscriber)) is not None:
-            catch_up.add(subscription)
+            catch_up.table.add(subscription)
 
     def unsubscribed(self, subscription: Subscription) -> None:
         """Stop serving a subscription; a line that was begun is completed."""
@@ -100,12 +100,12 @@ class SlowConsumers:
                 self._end(subscription)
             return
         if (catch_up := self.behind.get(subscription.subscriber)) is not None:
-            catch_up.remove(subscription)
+            catch_up.table.remove(subscription)
 
     def end(self, subscription: Subscription) -> None:
         """Serve a subscription only up to its `until`."""
         if (catch_up := self._serving(subscription)) is not None:
-            catch_up.end()
+            catch_up.table.has_ends = True
 
     def place_of(self, subscription: Subscription) -> Place | None:
         """Return up to where a subscription was served; None if it keeps up."""
@@ -164,7 +164,7 @@ class SlowConsumers:
         until = self._fanout.place
         if until is None or now < catch_up.rests_until:
             return False
-        if not catch_up.prepare():
+        if not catch_up.table.fill():
             return True
         if not catch_up.may_go_on():
             catch_up.subscriber.wire.watch_output()

@@ -17,7 +17,7 @@ class SubscriptionTable:
         self._removed: set[Subscription] = set()  # of those, to be left out
         self._router: Router[Subscription] = Router()
         self._youngest = START  # all subscriptions began here or before
-        self._has_ends = False  # some subscription ends at a place
+        self.has_ends = False  # some subscription ends at a place: to be set when one gets its end
         self._matched: tuple[bytes, list[Subscription]] = (
             b"",
             [],
@@ -39,13 +39,9 @@ class SubscriptionTable:
         self._router.add(subscription.tag, subscription.is_prefix, subscription)
         self._matched = (b"", [])
         if subscription.until is not None:
-            self._has_ends = True
+            self.has_ends = True
         if subscription.since is not None:
             self._youngest = max(self._youngest, subscription.since)
-
-    def end(self) -> None:
-        """Check the ends of subscriptions from now on: some have one."""
-        self._has_ends = True
 
     def remove(self, subscription: Subscription) -> None:
         """Remove a subscription."""
@@ -60,6 +56,6 @@ class SubscriptionTable:
         if self._matched[0] != tag:
             self._matched = (tag, sorted(self._router.match(tag), key=by_number))
         matched = self._matched[1]
-        if self._youngest < place and not self._has_ends:
+        if self._youngest < place and not self.has_ends:
             return matched
         return [s for s in matched if s.is_open_at(place)]

@@ -86,7 +86,11 @@ class Outbox:
 
     def _update(self, queues: list[Queue]) -> None:
         """Start an ownership for each queue to be sent now, and end all others."""
-        wanted = {queue.qid: queue for queue in queues if self._is_wanted(queue)}
+        wanted = {
+            queue.qid: queue
+            for queue in queues
+            if (remote := queue.spec.remote) and remote.protocol == self._protocol and not queue.spec.paused
+        }
         for qid, ownership in list(self._ownerships.items()):
             queue = wanted.get(qid)
             if queue is None or queue.spec.remote != ownership.remote:
@@ -95,10 +99,6 @@ class Outbox:
             if qid not in self._ownerships:
                 before = self._ending.get(qid)
                 self._ownerships[qid] = Ownership(self._service, queue, self._protocol, self._make, before)
-
-    def _is_wanted(self, queue: Queue) -> bool:
-        remote = queue.spec.remote
-        return remote is not None and remote.protocol == self._protocol and not queue.spec.paused
 
     def _end(self, qid: str) -> None:
         """End an ownership in the background; the next one of the same queue waits for that."""

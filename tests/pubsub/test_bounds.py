@@ -93,7 +93,7 @@ def test_cache_of_tags_is_bounded(
     subscriber = Subscriber(paper, True)  # type: ignore[arg-type]
     for each in range(number):
         subscription = Subscription(subscriber, b"%d" % each, pattern, True)
-        fanout.number(subscription)
+        subscription.number = next(fanout.numbers)
         fanout.add(subscription, Place(1, 0))
     tracemalloc.start()
     try:

@@ -43,7 +43,7 @@ async def test_consumer_that_ends_during_another_ones_read_gets_nothing_more(
     def subscriber(identifier: bytes, since: Place) -> tuple[Subscriber, Subscription]:
         one = Subscriber(Paper(), True)  # type: ignore[arg-type]
         wanted = subscribe(one, identifier, since, 0)
-        fanout.number(wanted)
+        wanted.number = next(fanout.numbers)
         return one, wanted
 
     slow, _ = subscriber(b"1", Place(1, 0))

@@ -27,12 +27,12 @@ class Laggard:
 
     def unsubscribe(self, made: Subscription) -> None:
         del self.subscriber.by_identifier[made.identifier]
-        self.catch_up.remove(made)
+        self.catch_up.table.remove(made)
 
     def subscribe(self, since: int) -> Subscription:
         self.number += 1
         made = subscribe(self.subscriber, b"%d" % self.number, Place(1, since), self.number)
-        self.catch_up.add(made)
+        self.catch_up.table.add(made)
         return made
 
 
@@ -151,7 +151,7 @@ class TestVeryManySubscriptions:
 
     def test_subscriptions_get_their_messages_in_order(self) -> None:
         paper, _, catch_up = self.behind()
-        assert [catch_up.prepare(), catch_up.prepare()] == [False, True]
+        assert [catch_up.table.fill(), catch_up.table.fill()] == [False, True]
         catch_up.take([entry(1, 2, 2)], Place(1, 2))
         assert b"".join(paper.written) == b"".join(
             b"MESSAGE %b m%d\n" % (identifier, serial)
@@ -162,9 +162,9 @@ class TestVeryManySubscriptions:
     def test_subscriptions_may_change_while_the_table_is_filled(self) -> None:
         paper, subscriber, catch_up = self.behind()
         for identifier in (b"i5", b"i1700"):  # one of them is in already, the other is not
-            catch_up.remove(subscriber.by_identifier.pop(identifier))
-        catch_up.add(subscribe(subscriber, b"new", Place(1, 1), 9_999))
-        while not catch_up.prepare():
+            catch_up.table.remove(subscriber.by_identifier.pop(identifier))
+        catch_up.table.add(subscribe(subscriber, b"new", Place(1, 1), 9_999))
+        while not catch_up.table.fill():
             pass
         catch_up.take([entry(1, 1), entry(1, 2)], Place(1, 2))
         assert b"".join(paper.written) == b"MESSAGE new m2\n"

@@ -68,10 +68,6 @@ class Neighbours:
         self._left_out = 0  # as last logged
         self._is_closed = False
 
-    def start(self) -> None:
-        """Dial the neighbours of the settings."""
-        self.follow(())
-
     def follow(self, addresses: Iterable[str]) -> None:
         """Keep links to these neighbours and those of the settings; dial new ones and close links to others."""
         if self._is_closed:

@@ -47,19 +47,15 @@ async def connected(host: str, address: str, port: int, timeout_s: float) -> soc
         if host != ANY:
             sock.setsockopt(socket.IPPROTO_IP, BIND_ADDRESS_NO_PORT, 1)
             sock.bind((host, 0))
-        await _connect(sock, (address, port), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await connect(sock, (address, port))
+    except TimeoutError:
+        sock.close()
+        raise ConnectionError(f"no answer within {timeout_s:g} s") from None
     except BaseException:
         sock.close()
         raise
     return sock
-
-
-async def _connect(sock: socket.socket, place: tuple[str, int], timeout_s: float) -> None:
-    try:
-        async with asyncio.timeout(timeout_s):
-            await connect(sock, place)
-    except TimeoutError:
-        raise ConnectionError(f"no answer within {timeout_s:g} s") from None
 
 
 async def connected_patiently(host: str, address: str, port: int, timeout_s: float) -> socket.socket:

@@ -188,17 +188,15 @@ class Inserter:
     async def bury(self, queue: Queue, agent: str, buried: BuryReceived) -> None:
         """Dead-letter a message in the queue; if it is deleted, in DEAD.LETTER.Q if that exists (5.2, 5.3)."""
         try:
-            await self._bury(queue, agent, buried)
-        except QueueUnknown:
-            await self._bury_elsewhere(agent, buried)
+            try:
+                await self._bury(queue, agent, buried)
+            except QueueUnknown:
+                other = await self._service.store.catalogue.find(self._dead_letter_queue)
+                await self._bury(other, agent, buried)
         except StoreError as error:
-            self._lost(buried, str(error))
-
-    async def _bury_elsewhere(self, agent: str, buried: BuryReceived) -> None:
-        try:
-            await self._bury(await self._service.store.catalogue.find(self._dead_letter_queue), agent, buried)
-        except StoreError as error:
-            self._lost(buried, str(error))
+            self._counts.unburied(buried.reason)
+            fields = {"action": "cast_unburied", "reason": buried.reason}
+            log.warning("message lost, it could not be dead-lettered: %s", error, extra=fields)
 
     async def _bury(self, queue: Queue, agent: str, buried: BuryReceived) -> None:
         pipe, record = self._service.pipe(queue), encode_record(buried.data)
@@ -207,11 +205,6 @@ class Inserter:
                 Source(INTERNAL_CLIENT), queue, record, _origin(agent), buried.reason, buried.detail, done
             )
         )
-
-    def _lost(self, buried: BuryReceived, why: str) -> None:
-        self._counts.unburied(buried.reason)
-        fields = {"action": "cast_unburied", "reason": buried.reason}
-        log.warning("message lost, it could not be dead-lettered: %s", why, extra=fields)
 
 
 def _origin(agent: str) -> str:
