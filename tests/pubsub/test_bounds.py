@@ -15,8 +15,8 @@ from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log.log import Entry, Place
 from tests.live import set_up, until
 from tests.pubsub.conftest import Start
+from tests.pubsub.fake_wire import FakeWire
 from tests.pubsub.live import LiveEdge
-from tests.pubsub.paper import Paper
 from tests.pubsub.stores import store
 from tests.servers import Server
 from tests.topologies import Replicated
@@ -88,7 +88,7 @@ def test_cache_of_tags_is_bounded(
 ) -> None:
     """A publisher of ever new tags, long ones or such as match very much, does not fill the memory of the edges."""
     monkeypatch.setattr(fanout_module, "CACHED", 2_000)
-    fanout, paper = fanout_module.Fanout(Backlogs(8 << 20, 128 << 20), lambda *_: None), Paper()
+    fanout, paper = fanout_module.Fanout(Backlogs(8 << 20, 128 << 20), lambda *_: None), FakeWire()
     fanout.place = Place(1, 0)
     subscriber = Subscriber(paper, True)  # type: ignore[arg-type]
     for each in range(number):

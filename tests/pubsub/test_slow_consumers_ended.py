@@ -14,7 +14,7 @@ from services.pubsub.slow_consumers import SlowConsumers
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log.log import Entry, Place
 from tests.live import until
-from tests.pubsub.paper import Paper, entry, subscribe
+from tests.pubsub.fake_wire import FakeWire, entry, subscribe
 
 ENTRIES = [entry(1, serial) for serial in range(1, 12)]
 
@@ -41,7 +41,7 @@ async def test_consumer_that_ends_during_another_ones_read_gets_nothing_more(
     slow_consumers = SlowConsumers(log, fanout, recent, backlogs, lambda *_: None)  # type: ignore[arg-type]
 
     def subscriber(identifier: bytes, since: Place) -> tuple[Subscriber, Subscription]:
-        one = Subscriber(Paper(), True)  # type: ignore[arg-type]
+        one = Subscriber(FakeWire(), True)  # type: ignore[arg-type]
         wanted = subscribe(one, identifier, since, 0)
         wanted.number = next(fanout.numbers)
         return one, wanted

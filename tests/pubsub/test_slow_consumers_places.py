@@ -13,14 +13,14 @@ from services.pubsub.render import LongLine
 from services.pubsub.subscriber import Subscriber, Subscription
 from services.pubsub.subscription_table import STEP
 from services.store.log.log import Entry, Place
-from tests.pubsub.paper import Paper, entry, subscribe
+from tests.pubsub.fake_wire import FakeWire, entry, subscribe
 
 
 class Laggard:
     def __init__(self, *since: int) -> None:
         """At the log's beginning, with a subscription made at each of these serials."""
         self.number = 0
-        self.paper = Paper()
+        self.paper = FakeWire()
         self.subscriber = Subscriber(self.paper, True)  # type: ignore[arg-type]
         self.catch_up = CatchUp(self.subscriber, None, Place(1, 0), Backlogs(8 << 20, 128 << 20), LongLine())
         self.made = [self.subscribe(serial) for serial in since]
@@ -137,8 +137,8 @@ class TestReadings:
 class TestVeryManySubscriptions:
     """Of one connection: its table is filled step by step, and others are served in between."""
 
-    def behind(self) -> tuple[Paper, Subscriber, CatchUp]:
-        paper = Paper()
+    def behind(self) -> tuple[FakeWire, Subscriber, CatchUp]:
+        paper = FakeWire()
         subscriber = Subscriber(paper, True)  # type: ignore[arg-type]
         for number in range(1, 2 * STEP + 2):
             made = subscribe(subscriber, b"i%d" % number, Place(1, 0), number)

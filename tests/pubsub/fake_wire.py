@@ -6,7 +6,7 @@ from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log.log import Entry, Place
 
 
-class Paper:
+class FakeWire:
     """A wire on which there is always room."""
 
     def __init__(self) -> None:
