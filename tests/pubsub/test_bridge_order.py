@@ -184,7 +184,7 @@ async def test_clients_are_congested_while_too_many_sends_wait() -> None:
         bridge.send(source, run, 1000, "test", answers.append)
         sent += 1000
     assert MAX_WAITING < sent < MAX_WAITING + 2 * MAX_UNDER_WAY
-    assert not bridge.is_congested(Source(INTERNAL_CLIENT))  # who has nothing waiting here waits for nobody
+    assert not bridge.is_congested(Source(INTERNAL_CLIENT))  # clients without waiting SENDs are not affected
     cleared = asyncio.Event()
     bridge.when_clear(cleared.set)
     while not cleared.is_set():

@@ -104,7 +104,7 @@ async def test_order_is_kept_while_bindings_change(server: Server, start: Start)
         sent += total // 20
         await client.send(block)
         queue = await edge.declare(f"q{turn}", **subscribing("s1", f"s{turn % 3}*"))
-        await edge.service.bridge.renew()  # as a link does that was told of it first
+        await edge.service.bridge.renew()  # as a link does that got BindingsChanged first
         if turn % 2:
             await edge.tools.catalogue.delete(queue)
     assert await client.lines(total) == [b"OK\n"] * total

@@ -26,7 +26,7 @@ from tests.pubsub.stores import (
 )
 from tests.servers import free_port
 
-GRAPHS = {  # who names whom
+GRAPHS = {  # (dialling end, dialled end)
     "both name each other": [(0, 1), (1, 0)],
     "chain": [(0, 1), (1, 2), (2, 3)],
     "mesh": list(combinations(range(4), 2)),

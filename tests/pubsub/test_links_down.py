@@ -48,7 +48,7 @@ class Pair:
         await linked(self.one)
         await linked(self.two)
         assert not self.two.value(DOWN)
-        assert not self.one.value(DOWN)  # which dials nobody
+        assert not self.one.value(DOWN)  # which dials no neighbour
 
 
 @pytest.fixture

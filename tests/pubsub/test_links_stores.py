@@ -215,11 +215,11 @@ async def test_gaps_are_forwarded(new_server: NewServer, start: Start) -> None:
     await counted_as_gaps(one, 39)
     await counted_as_gaps(two, 39)
     assert await messages(two) == [b"first", b"last"]
-    await source.entry(7, b"t", b"found")  # somebody had it
+    await source.entry(7, b"t", b"found")  # another neighbour had it
     await source.entry(42, b"t", b"next")
     await hold_the_same(one, two, number=42)
     await until_messages(two, [b"first", b"last", b"found", b"next"])
-    sink = await Neighbour.meet(two, b"sink")  # and to who comes later
+    sink = await Neighbour.meet(two, b"sink")  # and to later neighbours
     await sink.follow()
     assert await sink.hear(b"GAP") == b"GAP other inc1 2 6"
     assert await sink.hear(b"GAP") == b"GAP other inc1 8 40"

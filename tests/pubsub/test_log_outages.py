@@ -81,7 +81,7 @@ async def test_subscribers_learn_how_many_messages_were_trimmed_during_an_outage
         await client.closed()
     assert edge.refusals()["slow_subscriber"] == len(subscribers)
     assert edge.value("penstock_subscriber_lost_messages_total") == lost * len(subscribers)
-    # memory does not hide the hole from who comes from before it
+    # memory does not hide the gap from consumers before it
     assert edge.service.recent_entries.after(seen) is None
     await until(lambda: edge.routed == 0)
     await sender.subscribe(b"1", b"t")

@@ -13,7 +13,7 @@ from tests.servers import Server
 async def test_sends_before_the_log_is_open_wait_or_are_refused(
     new_server: Callable[[], Server],
 ) -> None:
-    server = new_server()  # empty: nobody has set it up
+    server = new_server()  # empty: not set up
     edge = LiveEdge(server.url, store={"patience_s": 0.3})
     await edge.begin()
     try:

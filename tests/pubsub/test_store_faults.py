@@ -121,7 +121,7 @@ async def test_an_empty_store_is_not_taken_for_a_quiet_one(new_server: NewServer
     server.call("FLUSHALL")
     await until(lambda: is_unready(edge))
     assert (await client.ask(b"SEND t x\n")).startswith(b"ERROR ")
-    store = Store(server.url, "test")  # somebody accepts the loss
+    store = Store(server.url, "test")  # an operator accepts the loss
     await store.initialise(accept_loss=True)
     await store.close()
     await until(edge.is_ready)

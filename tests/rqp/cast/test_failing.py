@@ -149,7 +149,7 @@ async def test_t_wait4_within_a_message(machines: Machines, receiver: HandReceiv
     queue = await remote(edge, maxMessageBytes=len(LARGE))
     await edge.put(queue, LARGE)
     await receiver.chosen()
-    await receiver.accept(receiver.data_port)  # and nobody reads
+    await receiver.accept(receiver.data_port)  # and does not read
     await until(lambda: failed(edge, "cut_short") == 1)
     assert (await state(edge, queue))[1] == THERE
 

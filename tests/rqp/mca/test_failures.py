@@ -14,7 +14,7 @@ from tests.servers import Server
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 
 
-# nobody has the queue
+# no peer has the queue
 
 
 async def test_reliable_message_without_peers_waits(server: Server, start: Start) -> None:
@@ -31,7 +31,7 @@ async def test_reliable_message_without_peers_waits(server: Server, start: Start
     assert await edge.dead(queue) == []
     await edge.check_nothing_is_left()
     assert await edge.bodies(queue) == [b"one"]
-    assert await edge.condition(queue) == ""  # nobody is there who would judge
+    assert await edge.condition(queue) == ""  # no owner sets a condition
     assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-mca") == 0
 
 

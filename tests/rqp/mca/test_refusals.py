@@ -185,7 +185,7 @@ async def test_reliable_message_for_a_deleted_queue(edge: LiveEdge, client: Clie
     assert edge.refusals() == {"queue_unknown": 1}
 
 
-# UNRELIABLE and not inserted (2.1): to the dead letters with the reason, as nobody else still has it
+# UNRELIABLE and not inserted (2.1): to the dead letters with the reason, as their sender does not keep them
 
 
 async def test_unreliable_message_for_a_paused_queue(edge: LiveEdge, client: Client) -> None:
