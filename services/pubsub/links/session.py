@@ -30,7 +30,7 @@ BLIND_BEATS = 2  # beats without a store before the link is closed, so that the 
 class LinkSession:
     """`ended` is set when the connection has closed; `has_met`: both sides have greeted."""
 
-    def __init__(self, hub: LinkHub, wire: Wire, on_met: Callable[[], None] | None = None) -> None:
+    def __init__(self, hub: LinkHub, wire: Wire, on_met: Callable[[], None] = lambda: None) -> None:
         """on_met: called when both sides have greeted."""
         self.ended = asyncio.Event()
         self.has_met = False
@@ -129,8 +129,7 @@ class LinkSession:
         assert peer is not None
         self.has_met = True
         self.same_store = peer.store == greeting.store
-        if self._on_met is not None:
-            self._on_met()
+        self._on_met()
         if self.same_store:
             self._hub.warn_same_store(self._wire.peer, peer.store)
             self._wire.write(pubsub.encode_problem("this is the same store: no link is needed"))

@@ -112,7 +112,7 @@ class CastSender:
         self._outbox.start()
 
     async def _wait_for_port(self) -> None:
-        """Wait for findreceiver_port. Another edge may have it, and send; warn if none sends."""
+        """Wait for findreceiver_port. Another edge may have it, and send; warn if none does."""
         unsent = ""
         while not await self._is_open_within(self._service.settings.outbox.renew_s):
             before, unsent = unsent, await self._unsent()

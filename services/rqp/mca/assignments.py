@@ -68,7 +68,7 @@ class Assignments:
             return
         now = self._wire.loop_time()
         self._held[queue.qid] = Assignment(queue, fence, now, now)
-        self._receiver.followers.add(self.follow)
+        self._receiver.on_change.add(self._release_non_exclusive)
 
     def named(self, queue: Queue) -> None:
         """Keep the queue: a message names it, by the number that it has now."""
@@ -108,7 +108,7 @@ class Assignments:
         elif is_held and isinstance(outcome, QueueReserved | QueueUnknown):
             del self._held[qid]  # after any other error it may still have to be freed
 
-    def follow(self) -> None:
+    def _release_non_exclusive(self) -> None:
         """Release queues whose changed documents no longer ask for exclusive use."""
         for held in self._held.values():
             if not held.is_exclusive:
@@ -122,7 +122,7 @@ class Assignments:
     async def free(self) -> None:
         """Release everything, as the connection ends; a lease that cannot be released expires."""
         self.is_over = True
-        self._receiver.followers.discard(self.follow)
+        self._receiver.on_change.discard(self._release_non_exclusive)
         if self._timer is not None:
             self._timer.cancel()
         held, self._held = self._held, {}

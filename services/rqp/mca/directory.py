@@ -42,14 +42,14 @@ Endpoints = dict[str, Endpoint]  # by key
 
 
 class Directory:
-    """All known receiving MCAs, kept up to date from `start` until `close`."""
+    """All known receiving MCAs, kept up to date from `start` until `close`; `on_change` is called for each change."""
 
     def __init__(self, service: RqpService, settings: McaSettings) -> None:
         self._service = service
         self._configured = settings.peers
         self._file = RqprcFile(settings.rqprc, RQP_PORT, read_machine) if settings.rqprc is not None else None
         self._found: dict[str, tuple[Endpoint, ...]] = {}  # by the peer's name
-        self._followers: dict[Callable[[], None], None] = {}
+        self.on_change: set[Callable[[], None]] = set()
         self._stale = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -72,14 +72,6 @@ class Directory:
                 found.setdefault(endpoint.key, endpoint)
         return found
 
-    def subscribe(self, on_change: Callable[[], None]) -> None:
-        """Call `on_change` whenever the endpoints change."""
-        self._followers[on_change] = None
-
-    def unsubscribe(self, on_change: Callable[[], None]) -> None:
-        """Stop calling `on_change`."""
-        self._followers.pop(on_change, None)
-
     async def _keep_fresh(self) -> None:
         while True:
             self._stale.clear()
@@ -95,8 +87,8 @@ class Directory:
         now = {name: tuple(self._endpoints_of(peer)) for name, peer in self._peers().items()}
         if now != self._found:
             self._found = now
-            for on_change in list(self._followers):
-                on_change()
+            for notify in tuple(self.on_change):
+                notify()
 
     def _peers(self) -> dict[str, McaPeer]:
         peers = self._peers_in_file()

@@ -19,12 +19,12 @@ class Receiver:
         self.settings = service.settings.mca
         self.limits = self.settings.limits()
         self.lost = service.lost.labels(service.metrics.edge, PROTOCOL)
-        self.followers: set[Callable[[], None]] = set()  # called when queue documents have changed
+        self.on_change: set[Callable[[], None]] = set()  # called when queue documents have changed
         service.store.catalogue.watch(self._changed)
 
     def _changed(self, _name: str) -> None:
-        for on_change in tuple(self.followers):
-            on_change()
+        for notify in tuple(self.on_change):
+            notify()
 
     def known(self, number: int) -> Queue | None:
         """Return the queue with this number if it is cached."""

@@ -83,12 +83,12 @@ class McaSendingAgent:
         self._leased = self._prefetch.leased
         hops = service.store.trace_propagation
         self._traces = None if hops is None else DeliveryTraces(hops, queue, self._leased)
-        directory.subscribe(self._peers_changed)
+        directory.on_change.add(self._peers_changed)
         self._peers_changed()
 
     async def close(self, *, lost: bool) -> None:
         """Wait for confirmations of messages in flight, unless the ownership is lost (3.6); give back all others."""
-        self._directory.unsubscribe(self._peers_changed)
+        self._directory.on_change.discard(self._peers_changed)
         await self._prefetch.stop(lost=lost)
         if not lost:
             self._give_back(self._leased.keep(self._machine.unconfirmed))
