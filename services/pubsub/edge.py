@@ -54,7 +54,7 @@ async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
     service = PubsubService(settings, store, context.metrics)
     context.add_topic(TOPIC, lambda args: subscriptions(service.subscribers, args))
     store.start_serving(LOG_DOMAIN)
-    hub = LinkHub(service, context.metrics)
+    hub = LinkHub(service)
     for name, listener in settings.listeners.items():
         if listener.serves == "clients":
             context.listen(name, listener, partial(TextSession, service, listener))

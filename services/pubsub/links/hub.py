@@ -9,7 +9,6 @@ from collections.abc import Coroutine
 from typing import Any
 
 from protos.pubsub import Have
-from services.kit.metrics import Metrics
 from services.kit.session import Peer
 from services.pubsub import measures
 from services.pubsub.links.trace_propagation import LinkTraces
@@ -30,12 +29,12 @@ class LinkStale(Exception):
 class LinkHub:
     """The links of a process."""
 
-    def __init__(self, service: PubsubService, metrics: Metrics) -> None:
+    def __init__(self, service: PubsubService) -> None:
         self.service = service
         self.settings: LinkSettings = service.settings.link
         self.replica = Replica(service.log)
         self.traces = LinkTraces(service.store.trace_propagation)
-        edge = metrics.edge
+        metrics, edge = service.metrics, service.metrics.edge
         self.following = metrics.gauge(measures.FOLLOWING).labels(edge)
         self.down = metrics.gauge(measures.DOWN).labels(edge)
         self.serving = metrics.gauge(measures.SERVING).labels(edge)

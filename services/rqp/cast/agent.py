@@ -15,7 +15,6 @@ from services.rqp.cast.sending.findreceiver import FindReceiver
 from services.rqp.cast.sending.prefetch_buffer import Ids
 from services.rqp.cast.sending.question_sender import QuestionSender
 from services.rqp.cast.sending.sending_agent import CastSendingAgent
-from services.rqp.cast.settings import CastSettings
 from services.rqp.jobs import start_job, stop_job
 from services.rqp.outbox import Outbox
 from services.rqp.service import RqpService
@@ -26,16 +25,11 @@ class CastAgent:
     """The edge's `Agent` for RQP/cast. Raises SettingsError if the port for questions is not available."""
 
     def __init__(self, service: RqpService) -> None:
-        settings: CastSettings = service.settings.cast
+        settings = service.settings.cast
         counts = Counts(service.metrics)
-        self.machines = Machines(settings, service)
-        self.questions: Questions | None = None
-        self.sending: CastSender | None = None
-        if settings.receives:
-            shared = service.settings.workers > 1
-            self.questions = Questions(service, settings, self.machines, counts, shared=shared)
-        if settings.sends:
-            self.sending = CastSender(service, settings, self.machines, counts)
+        self.machines = Machines(service)
+        self.questions = Questions(service, self.machines, counts) if settings.receives else None
+        self.sending = CastSender(service, self.machines, counts) if settings.sends else None
 
     def start(self) -> None:
         """Start resolving names, receiving and sending."""
@@ -70,11 +64,10 @@ class CastAgent:
 class CastSender:
     """The sending agents of all queues that this process owns; it owns none before it has findreceiver_port."""
 
-    def __init__(
-        self, service: RqpService, settings: CastSettings, machines: Machines, counts: Counts
-    ) -> None:
+    def __init__(self, service: RqpService, machines: Machines, counts: Counts) -> None:
+        settings = service.settings.cast
         self._service = service
-        self._findreceiver = FindReceiver(settings, machines, counts, service.metrics)
+        self._findreceiver = FindReceiver(service, machines, counts)
         self._questions = QuestionSender(settings, machines)
         self.ports = Ports(settings.host, settings.sender_range, settings.port_rest_s)
         context = SendingContext(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from protos.rqp_mca import RQP_PORT, Profile
 from services.rqp.jobs import start_job, stop_job
 from services.rqp.mca.rqprc import read_machine
-from services.rqp.mca.settings import McaPeer, McaSettings, parse_address
+from services.rqp.mca.settings import McaPeer, parse_address
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
 from services.store.model import PeerProtocol
@@ -44,7 +44,8 @@ Endpoints = dict[str, Endpoint]  # by key
 class Directory:
     """All known receiving MCAs, kept up to date from `start` until `close`; `on_change` is called for each change."""
 
-    def __init__(self, service: RqpService, settings: McaSettings) -> None:
+    def __init__(self, service: RqpService) -> None:
+        settings = service.settings.mca
         self._service = service
         self._configured = settings.peers
         self._file = RqprcFile(settings.rqprc, RQP_PORT, read_machine) if settings.rqprc is not None else None

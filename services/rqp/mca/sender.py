@@ -16,10 +16,9 @@ class McaSender:
     """The edge's `Agent` for sending over RQP/MCA."""
 
     def __init__(self, service: RqpService, dialler: Dialler) -> None:
-        settings = service.settings.mca
         self.dialler = dialler
-        self.directory = Directory(service, settings)
-        make = partial(McaSendingAgent, service, settings, self.directory, dialler)
+        self.directory = Directory(service)
+        make = partial(McaSendingAgent, service, self.directory, dialler)
         self._outbox = Outbox(service, PROTOCOL, make)
 
     def start(self) -> None:

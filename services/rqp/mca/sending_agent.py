@@ -38,7 +38,6 @@ from services.rqp.mca.failure_reports import FailureReports
 from services.rqp.mca.leased_messages import kind_of
 from services.rqp.mca.prefetch import Prefetch
 from services.rqp.mca.receiver import PROTOCOL
-from services.rqp.mca.settings import McaSettings
 from services.rqp.service import RqpService
 from services.store import INTERNAL_CLIENT, Delivery, Queue, Source
 
@@ -54,7 +53,6 @@ class McaSendingAgent:
     def __init__(
         self,
         service: RqpService,
-        settings: McaSettings,
         directory: Directory,
         dialler: Dialler,
         queue: Queue,
@@ -63,7 +61,7 @@ class McaSendingAgent:
         remote = queue.spec.remote
         assert remote is not None  # it is a transmission queue
         self._service = service
-        self._settings = settings
+        self._settings = settings = service.settings.mca
         self._directory = directory
         self._dialler = dialler
         self._queue = queue

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from protos.rqp_cast import REQUEST_PORT, Host, is_address, parse_rqprc
 from services.kit.config import SettingsError
 from services.rqp.cast.machines.broadcast_addresses import broadcast_problem
-from services.rqp.cast.settings import CastPeer, CastSettings, PeerOptions
+from services.rqp.cast.settings import CastPeer, PeerOptions
 from services.rqp.jobs import start_job, stop_job
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
@@ -25,9 +25,9 @@ LOOK_UP_S = 5.0  # how long a question waits for a name
 class Machines:
     """Groups of machines by name, and the machines of `.rqprc`, which belong to no group."""
 
-    def __init__(self, settings: CastSettings, service: RqpService) -> None:
+    def __init__(self, service: RqpService) -> None:
         """Raise SettingsError if an address in the settings is a broadcast address."""
-        self._settings = settings
+        self._settings = settings = service.settings.cast
         self._metrics = service.metrics
         self._file = RqprcFile(settings.rqprc, REQUEST_PORT) if settings.rqprc is not None else None
         self._resolver = service.resolver

@@ -10,7 +10,6 @@ from protos.rqp_cast import BuryReceived, Insert, Insertion, encode_record, fing
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import PROTOCOL
 from services.rqp.cast.receiving.claim_connections import ClaimConnections
-from services.rqp.cast.settings import CastSettings
 from services.rqp.cast.trace_propagation import hop_of
 from services.rqp.service import RqpService
 from services.store import INTERNAL_CLIENT, Client, Pipe, Queue, Source, StoreError
@@ -112,7 +111,8 @@ class Reservation:
 class Inserter:
     """The store as sessions use it. An insertion checks the reservation again, in the same step (3.2)."""
 
-    def __init__(self, service: RqpService, settings: CastSettings, counts: Counts) -> None:
+    def __init__(self, service: RqpService, counts: Counts) -> None:
+        settings = service.settings.cast
         self._service = service
         self._connections = ClaimConnections(service)
         self._reservation_s = settings.reservation_s

@@ -16,7 +16,6 @@ from services.rqp.cast.machines.machines import Machines
 from services.rqp.cast.ports.datagrams import bound, received
 from services.rqp.cast.receiving.rate_limit import RateLimit
 from services.rqp.cast.receiving.sessions import Sessions
-from services.rqp.cast.settings import CastSettings
 from services.rqp.service import RqpService
 from services.store.model import Stamps, now
 
@@ -32,23 +31,16 @@ TOO_MANY_QUESTIONS = "too_many_questions"  # of this address, or of all; beside 
 class Questions:
     """The UDP port for questions, and the sessions they begin."""
 
-    def __init__(
-        self,
-        service: RqpService,
-        settings: CastSettings,
-        machines: Machines,
-        counts: Counts,
-        *,
-        shared: bool,
-    ) -> None:
-        """shared: other workers bind the same port. Raises SettingsError if the port is not available."""
+    def __init__(self, service: RqpService, machines: Machines, counts: Counts) -> None:
+        """Raise SettingsError if the port is not available."""
+        settings = service.settings.cast
         self._service = service
         self._machines = machines
         self._counts = counts
-        self.sessions = Sessions(service, settings, machines, counts)
+        self.sessions = Sessions(service, machines, counts)
         self._rate_limit = RateLimit(settings.questions_per_second)
         self._late_s = settings.t_wait1_s
-        self._sock = bound(settings.host, settings.request_port, shared)
+        self._sock = bound(settings.host, settings.request_port, shared=service.settings.workers > 1)
         self._stamps = Stamps()
         self._judged: set[asyncio.Task[None]] = set()
         self._foreign: set[str] = set()  # logged addresses

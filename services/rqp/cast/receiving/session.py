@@ -63,10 +63,9 @@ class Session:
         reserved: Reservation,
         ports: tuple[Port, Port],
         key: int,
-        source: str,
     ) -> None:
         self.key = key
-        self.source = source
+        self.source = source = reserved.source
         self._settings = settings
         self._options = options
         self._inserter = inserter

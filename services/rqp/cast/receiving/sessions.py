@@ -15,7 +15,7 @@ from services.rqp.cast.ports.ports import PeerKey, Port, Ports
 from services.rqp.cast.ports.session_slots import TOO_MANY_SESSIONS, SessionSlots
 from services.rqp.cast.receiving.insertion import Inserter, Reservation
 from services.rqp.cast.receiving.session import Session
-from services.rqp.cast.settings import CastSettings, PeerOptions
+from services.rqp.cast.settings import PeerOptions
 from services.rqp.service import RqpService
 from services.store import Client, Queue, StoreError
 from services.store.model import QueueReserved, QueueServed, QueueUnknown, now
@@ -36,18 +36,16 @@ class Busy:
 class Sessions:
     """The sessions of a process."""
 
-    def __init__(
-        self, service: RqpService, settings: CastSettings, machines: Machines, counts: Counts
-    ) -> None:
+    def __init__(self, service: RqpService, machines: Machines, counts: Counts) -> None:
         self._service = service
-        self._settings = settings
+        self._settings = settings = service.settings.cast
         self._machines = machines
         self._counts = counts
         self._store = service.store
         self.ports = Ports(settings.host, settings.receiver_range, settings.port_rest_s)
         self.slots = SessionSlots(settings.max_sessions_per_address, self.ports)
         self._denials = Denials(service.metrics)
-        self._inserter = Inserter(service, settings, counts)
+        self._inserter = Inserter(service, counts)
         self._sessions: dict[asyncio.Task[None], Session] = {}
         self._busy: dict[str, Busy] = {}  # by the queue's id
 
@@ -181,7 +179,7 @@ class Sessions:
 
     def _start_session(self, reserved: Reservation, ports: tuple[Port, Port], key: int, source: str) -> None:
         options = self._options(reserved.queue, source)
-        session = Session(self._settings, options, self._inserter, self._counts, reserved, ports, key, source)
+        session = Session(self._settings, options, self._inserter, self._counts, reserved, ports, key)
         session.on_free = lambda: self._free(reserved.queue)
         task = asyncio.create_task(self._run(session))
         self._sessions[task] = session

@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterator
 from protos.rqp_cast import Offer, Unheard, accept_sender_reader
 from protos.types import PeerError
 from services.kit.config import SettingsError
-from services.kit.metrics import Metrics
 from services.kit.net import Acceptor, open_listening
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import Machines
 from services.rqp.cast.ports import connections
 from services.rqp.cast.ports.wrong_protocol import DiagnosingReader
 from services.rqp.cast.sending.declines import Declines
-from services.rqp.cast.settings import CastSettings
 from services.rqp.jobs import start_job, stop_job
+from services.rqp.service import RqpService
 
 log = logging.getLogger(__name__)
 
@@ -37,20 +36,20 @@ Answered = Callable[[Offer], Unheard | None]  # None: it was taken
 class FindReceiver:
     """The port of this machine. Only the process that has it sends, as all answers come to it."""
 
-    def __init__(self, settings: CastSettings, machines: Machines, counts: Counts, metrics: Metrics) -> None:
+    def __init__(self, service: RqpService, machines: Machines, counts: Counts) -> None:
         self.is_open = asyncio.Event()
         self._asking: defaultdict[int, list[Answered]] = defaultdict(list)  # attempts that wait, by key
-        self._settings = settings
+        self._settings = service.settings.cast
         self._machines = machines
         self._counts = counts
-        self._metrics = metrics
+        self._metrics = service.metrics
         self._acceptor: Acceptor | None = None
         self._is_logged = False  # that another process has the port
         self._is_warned = False  # that nothing is sent
         self._opening: asyncio.Task[None] | None = None
         self._readings: set[asyncio.Task[None]] = set()
         self._of_address: Counter[str] = Counter()
-        self._declines = Declines(settings, machines)
+        self._declines = Declines(self._settings, machines)
 
     def start(self) -> None:
         """Open the port, now or once another process closes it."""
