@@ -1,4 +1,4 @@
-"""List open subscriptions for requests through the store (`penstock connections`, the console)."""
+"""List open subscriptions for requests through the store (docs/operations.md, Who is connected)."""
 
 from __future__ import annotations
 

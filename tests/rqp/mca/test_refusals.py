@@ -63,7 +63,7 @@ async def test_tls_at_a_plain_port_is_reported(edge: LiveEdge, client: Client) -
     assert await client.rest() == b""
     assert edge.refusals() == {"tls_at_a_plain_port": 1}
     (refused,) = edge.log.events("refused", reason="tls_at_a_plain_port")
-    assert "the connection begins as TLS does" in vars(refused)["detail"]
+    assert "the connection begins with TLS" in vars(refused)["detail"]
 
 
 async def test_bad_uint4_is_refused(edge: LiveEdge) -> None:
