@@ -1,4 +1,4 @@
-"""Queues that subscribe to tags, and what each of them keeps of a message (pubsub.md 5.1)."""
+"""Find the queues that subscribe to a tag, and make their copies of messages (pubsub.md 5.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_COPIES: Copies = []
 
 
 class Bindings:
-    """All of them, as of one version of the store's table. True if there are any."""
+    """All queue subscriptions, as of one version of the store's table; true if there are any."""
 
     def __init__(self, subscriptions: Subscriptions) -> None:
         self.subscriptions = subscriptions
@@ -30,11 +30,11 @@ class Bindings:
         return len(self._router) > 0
 
     def queues(self, tag: bytes) -> list[Queue]:
-        """Each once, however many of its patterns match."""
+        """Return the queues that subscribe to the tag, each once."""
         return list(dict.fromkeys(self._router.match(tag)))
 
     def split(self, block: bytes) -> Iterator[tuple[bytes, int, Copies]]:
-        """The block in parts: (lines that no queue wants, how many, none), or (one line, 1, its copies)."""
+        """Yield the block in parts: (lines without copies, their number, none), or (one line, 1, its copies)."""
         plain: list[bytes] = []
         lines = 0
         for tag, run in runs(block):
@@ -54,5 +54,5 @@ class Bindings:
 
 
 def record_of(tag: bytes, line: bytes) -> bytes:
-    """The message of one line `SEND tag message` as a queue keeps it; the tag is an attribute."""
+    """Return the message of a line `SEND tag message` as a queue's record, with the tag as attribute."""
     return records.encode(line[len(tag) + 6 :], {"tag": tag.decode("utf-8", "backslashreplace")})

@@ -1,7 +1,7 @@
-"""SENDs on their way to the log, with a copy for each queue that subscribes to their tag (pubsub.md 5.1).
+"""Put SENDs into the log, with a copy for each queue that subscribes to their tag (pubsub.md 5.1).
 
-Which queues subscribe is known here by a version; the store refuses a send that was made by another one. Then the
-table is read again, and what was refused is asked anew, everything in the order in which it came.
+Each send carries the version of the subscriptions it was made with; the store refuses an outdated one. The table is
+then read again, and refused sends are repeated, all in the order in which they came.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 
 from services.pubsub.bindings import NO_COPIES, Bindings, Copies
+from services.pubsub.fair_queue import FairQueue, SendPart, SendRun
 from services.pubsub.render import runs
-from services.pubsub.turns import Part, Run, Turns
 from services.store import Source, StoreError, StoreUnavailable
 from services.store.log import NO_SUBSCRIPTIONS, Log
 from services.store.model import BindingsChanged, Published, Send
@@ -23,22 +23,24 @@ log = logging.getLogger(__name__)
 
 AGAIN_S = 0.1
 PATIENCE_S = 2.0  # how long sends wait for a table that cannot be read
-MAX_WAITING = 100_000  # lines that wait for their copies; who has sent them is read no further then
-MAX_UNDER_WAY = 2_000  # lines with copies that are with the store at a time
-SLICE = 32  # lines of one client that are taken apart, then the next one has its turn
-TURN_SLICES = 8  # then everything else in this process has its
+MAX_WAITING = 100_000  # waiting lines; beyond it their clients are not read
+MAX_UNDER_WAY = 2_000  # copies that the store has not answered
+SLICE = 32  # lines processed for one client before the next one's turn
+TURN_SLICES = 8  # slices before other work of this process gets a turn
 STOPPING = StoreUnavailable("this process is stopping")
 
 
 class Bridge:
+    """The way of all SENDs of a process into the log, in order for each client."""
+
     def __init__(self, target: Log) -> None:
         self.bindings = Bindings(NO_SUBSCRIPTIONS)
         self._log = target
-        self._refused: list[Part] = []  # to be asked anew, before what waits
-        self.turns = Turns()  # waits for its copies, or for the table
-        self._resumes: list[Callable[[], None]] = []  # of those that wait for room
-        self._copied = 0  # lines with copies that the store has not answered
-        self._pumps = False  # lines are being taken apart, or the next turn has been asked for
+        self._refused: list[SendPart] = []  # to be repeated, before those that wait
+        self.waiting = FairQueue()  # parts that wait for their copies or the table
+        self._resumes: list[Callable[[], None]] = []  # of clients that wait for room
+        self._copied = 0  # copies that the store has not answered
+        self._pumps = False  # `_pump` is running or scheduled
         self._closed = False
         self._under_way = 0  # parts that the store has not answered
         self._all_back = asyncio.Event()
@@ -46,12 +48,13 @@ class Bridge:
         self._is_open = False
 
     async def open(self) -> None:
-        """What came before waits until now: neither table nor promise of the log were known. Raises StoreError."""
+        """Read the table and send what waits; earlier SENDs wait for this. Raises StoreError."""
         await self._read()
         self._is_open = True
         self._ask_again()
 
     async def close(self) -> None:
+        """Refuse all waiting SENDs."""
         self._closed = True
         if self._reading is not None:
             self._reading.cancel()
@@ -59,37 +62,37 @@ class Bridge:
         self.refuse_waiting(STOPPING)
 
     def send(self, source: Source, block: bytes, count: int, origin: str, done: Published) -> None:
-        """`count` lines `SEND tag message`; done([]) once all are stored with all their copies.
+        """Store `count` lines `SEND tag message`. Calls done([]) once all are stored with all their copies.
 
-        Else done([(index, why), ...]) of those that were refused whole, or done(OutcomeUnknown).
+        Otherwise calls done([(index, error), ...]) with the refused lines, or done(OutcomeUnknown).
         """
-        self._send(Part(Run(source, origin, done, count), 0, count, block))
+        self._send(SendPart(SendRun(source, origin, done, count), 0, count, block))
 
-    def _send(self, part: Part) -> None:
-        if self._may_ask() and not self.turns.has(part.run.source) and not self._wants_copies(part):
+    def _send(self, part: SendPart) -> None:
+        if self._may_ask() and not self.waiting.has(part.run.source) and not self._wants_copies(part):
             self._ask(part, NO_COPIES)
             return
-        self.turns.append(part)
+        self.waiting.append(part)
         self._pump()
 
     def _may_ask(self) -> bool:
         return self._is_open and self._reading is None
 
-    def _wants_copies(self, part: Part) -> bool:
+    def _wants_copies(self, part: SendPart) -> bool:
         return bool(self.bindings) and any(self.bindings.queues(tag) for tag, _ in runs(part.block))
 
-    # how much
+    # back-pressure
 
     def is_congested(self, source: Source) -> bool:
-        """Too much waits for the store, or here and some of it is this client's: it should be read no further."""
-        return self._log.domain.pipe.waiting.congested or (self.turns.has(source) and self._has_too_much())
+        """Return whether the client should not be read: too much waits for the store, or here with some of it its."""
+        return self._log.domain.pipe.waiting.congested or (self.waiting.has(source) and self._has_too_much())
 
     def _has_too_much(self) -> bool:
         most = self._log.domain.pipe.waiting.max_bytes
-        return self.turns.lines > MAX_WAITING or self.turns.bytes > most
+        return self.waiting.lines > MAX_WAITING or self.waiting.bytes > most
 
     def when_clear(self, resume: Callable[[], None]) -> None:
-        """Calls back once, when there is room again."""
+        """Call `resume` once, when there is room again."""
         waiting = self._log.domain.pipe.waiting
         if waiting.congested:
             waiting.when_clear(resume)
@@ -99,34 +102,34 @@ class Bridge:
     # to the store
 
     def _pump(self) -> None:
-        """Some of what waits is taken apart, and asked."""
+        """Send some of what waits."""
         if self._pumps:
             return
-        self._pumps = True  # a store that refuses answers while it is asked
+        self._pumps = True  # the store may answer, and so call this, before it returns
         try:
             for _ in range(TURN_SLICES):
                 if self._may_go_on():
-                    self._submit(self.turns.take(SLICE if self.bindings else MAX_WAITING))
-        finally:  # whoever is told may fail: the others are served all the same
+                    self._submit(self.waiting.take(SLICE if self.bindings else MAX_WAITING))
+        finally:  # a callback may raise: the other clients are served all the same
             self._pumps = self._may_go_on()
             if self._pumps:
                 asyncio.get_running_loop().call_soon(self._pump_again)
         self._resume_if_clear()
 
     def _may_go_on(self) -> bool:
-        return bool(self.turns) and self._may_ask() and self._copied < MAX_UNDER_WAY
+        return bool(self.waiting) and self._may_ask() and self._copied < MAX_UNDER_WAY
 
     def _pump_again(self) -> None:
         self._pumps = False
         self._pump()
 
-    def _submit(self, part: Part) -> None:
+    def _submit(self, part: SendPart) -> None:
         first = part.first
         for block, count, copies in self.bindings.split(part.block):
-            self._ask(Part(part.run, first, count, block), copies)
+            self._ask(SendPart(part.run, first, count, block), copies)
             first += count
 
-    def _ask(self, part: Part, copies: Copies) -> None:
+    def _ask(self, part: SendPart, copies: Copies) -> None:
         run = part.run
         self._under_way += 1
         self._copied += len(copies)
@@ -135,7 +138,7 @@ class Bridge:
             run.source, Send(part.block, part.count, copies, run.origin, self.bindings.version, done)
         )
 
-    def _answered(self, part: Part, copies: int, error: StoreError | None) -> None:
+    def _answered(self, part: SendPart, copies: int, error: StoreError | None) -> None:
         self._under_way -= 1
         self._copied -= copies
         if not self._under_way:
@@ -147,7 +150,7 @@ class Bridge:
             self._begin_reading()
         elif part.run.unanswered > 0:
             part.run.answered(part.first, part.count, error)
-        if self._resumes or (self.turns and self._copied <= MAX_UNDER_WAY // 2):
+        if self._resumes or (self.waiting and self._copied <= MAX_UNDER_WAY // 2):
             self._pump()
 
     # the table
@@ -158,11 +161,11 @@ class Bridge:
         return self._reading
 
     async def renew(self) -> None:
-        """Reads the table again for somebody else who was told that it is old; SENDs keep their order meanwhile."""
+        """Read the table again, as the store refused an outdated version; SENDs keep their order meanwhile."""
         await asyncio.wait((self._begin_reading(),))
 
     async def _ask_anew(self) -> None:
-        """Everything that was asked by the old table is back before anything is asked by the new one: order stays."""
+        """Read the table; repeat sends once all those made with the old table are answered, to keep the order."""
         try:
             await self._read()
         except StoreError as error:
@@ -174,9 +177,9 @@ class Bridge:
         self._ask_again()
 
     def _ask_again(self) -> None:
-        """The refused ones first: they came before those that wait."""
+        """Repeat refused sends, before those that wait."""
         refused, self._refused = self._refused, []
-        self.turns.put_back(refused)
+        self.waiting.put_back(refused)
         self._pump()
         self._resume_if_clear()
 
@@ -190,15 +193,14 @@ class Bridge:
                 self._resumes += resumes
 
     async def _read(self) -> None:
-        """The table as it is now. Raises StoreError after some time of trying."""
+        """Read the table. Raises StoreError after PATIENCE_S."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
                 self.bindings = Bindings(await self._log.subscriptions())
             except StoreError as error:
-                log.info(
-                    "the queues that subscribe cannot be read: %s", error, extra={"action": "bindings_unread"}
-                )
+                text = "cannot read which queues subscribe, SENDs wait: %s"
+                log.info(text, error, extra={"action": "bindings_unread"})
                 if time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(AGAIN_S)
@@ -206,8 +208,8 @@ class Bridge:
                 return
 
     def refuse_waiting(self, error: StoreError) -> None:
-        """None of it was stored."""
-        waiting = self._refused + self.turns.take_all()
+        """Refuse all waiting SENDs; none of them was stored."""
+        waiting = self._refused + self.waiting.take_all()
         self._refused = []
         for part in waiting:
             part.run.answered(part.first, part.count, error)

@@ -1,4 +1,4 @@
-"""Subscriptions of one connection that are behind: what is sent from the log, and up to where (pubsub.md 3.6)."""
+"""Serve the subscriptions of a connection that fell behind, from the log (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.render import LongLine, for_client, message_bytes, render, runs
 from services.pubsub.subscriber import Subscriber, Subscription, by_number
-from services.pubsub.table import Table
+from services.pubsub.subscription_table import SubscriptionTable
 from services.store.log import Entry, Place
 
-TURN_RUNS = 2_000  # of lines of one tag that a turn looks at, whether anybody wants them or not
-PIECES = 16  # at most, of one line
+TURN_RUNS = 2_000  # runs of lines of one tag that a turn examines, matching or not
+PIECES = 16  # most pieces of one line
 
 
-class Overtaken(Exception):
-    """The log has been trimmed beyond the place of a subscriber."""
+class Overrun(Exception):
+    """The log was trimmed past a subscriber's place."""
 
 
 @dataclass(slots=True)
 class _Begun:
-    """A MESSAGE line that has been sent in part."""
+    """A MESSAGE line of which a part has been sent."""
 
     identifier: bytes
     number: int  # of the subscription, which may have ended meanwhile
@@ -30,9 +30,9 @@ class _Begun:
 
 
 class CatchUp:
-    """It goes on at `place`, line by line if it must: a message may match very many subscriptions of one connection.
+    """Sends from `place` on in turns of bounded size, even within a message: it may match very many subscriptions.
 
-    A line that is too long for a turn goes in pieces, so that nobody has much waiting, and nobody waits for room.
+    A line too long for a turn is sent in pieces, so that output stays bounded without waiting for a large buffer.
     """
 
     def __init__(
@@ -43,61 +43,48 @@ class CatchUp:
         backlogs: Backlogs,
         long_line: LongLine,
     ) -> None:
-        """late: it alone; None: all of the subscriber's that are not late. backlogs, long_line: of all together."""
+        """late: serve only this subscription; None: all of the subscriber's that are not late."""
         self.subscriber = subscriber
-        self.place = place  # every line up to here has been dealt with
-        self.delivered = 0  # MESSAGE lines since somebody last looked
-        self.rests_until = 0.0  # in the loop's time: the log could not be read for it
-        self.is_over = False  # nothing more is wanted, but the end of a line that is on its way
-        self.is_ended = False  # nobody serves it any more
+        self.place = place  # every line up to here is done
+        self.delivered = 0  # MESSAGE lines not yet counted
+        self.rests_until = 0.0  # in the loop's time, after the log could not be read
+        self.is_over = False  # unsubscribed; only a line that was begun is still completed
+        self.is_ended = False  # no longer served
         self._backlogs = backlogs
         self._long_line = long_line
         self._late = late
-        self._sent_of_next = 0  # number of the last subscription that has the line behind `place` already
+        self._sent_of_next = 0  # number of the last subscription that already has the line after `place`
         self._begun: _Begun | None = None  # of that line
-        self._turn = self._left = self._runs_left = 0  # octets, the same of this turn, and runs
-        self._table = Table(self._subscriptions())
+        self._turn = self._left = self._runs_left = 0  # octets of a turn; octets and runs left of this one
+        self.table = SubscriptionTable(self._subscriptions())
 
     def _subscriptions(self) -> list[Subscription]:
         if self._late is not None:
             return [self._late]
         return [s for s in self.subscriber.by_identifier.values() if s.since is not None and not s.is_late]
 
-    def add(self, subscription: Subscription) -> None:
-        self._table.add(subscription)
-
-    def remove(self, subscription: Subscription) -> None:
-        self._table.remove(subscription)
-
-    def end(self) -> None:
-        """Some of the subscriptions end at a place from now on."""
-        self._table.end()
-
-    def prepare(self) -> bool:
-        """True once it can go on; as long as it is False, something was done for that."""
-        return self._table.fill()
-
     def may_go_on(self) -> bool:
-        """False while there is no room, or a line of another part of the connection is on its way."""
+        """Return whether there is room for a turn, and no line of another part of the connection is unfinished."""
         if self.subscriber.unfinished and self._begun is None:
             return False
         return self.subscriber.wire.backlog() <= self._backlogs.turn().room
 
     @property
     def is_within_a_line(self) -> bool:
+        """Whether a line has been sent in part."""
         return self._begun is not None
 
     def take(self, entries: list[Entry], until: Place) -> bool:
-        """Sends what matches, a turn's worth of it. `entries` follow `place`; there are no others up to `until`.
+        """Send one turn of what matches. `entries`: those after `place`, up to `until`.
 
-        False if there was nothing more. Raises Overtaken.
+        Return whether anything was done. Raises Overrun.
         """
         before = (self.place, self._sent_of_next, self._begun and self._begun.sent)
         self._turn = self._left = self._backlogs.turn().most
         self._runs_left = TURN_RUNS
         if not entries:
-            if self._begun is not None:  # the data went back: the rest of the line is not there any more
-                raise Overtaken
+            if self._begun is not None:  # the store's data went back in time: the rest of the line is gone
+                raise Overrun
             self._skip_to(until)
         for entry in entries:
             if not self._take(entry):
@@ -105,7 +92,7 @@ class CatchUp:
         return (self.place, self._sent_of_next, self._begun and self._begun.sent) != before
 
     def _take(self, entry: Entry) -> bool:
-        """False once the turn is over."""
+        """Return False once the turn is over."""
         first = entry.place.serial - entry.messages
         if entry.place.era == self.place.era or first > self.place.serial:
             skip = max(0, self.place.serial - first)
@@ -119,24 +106,24 @@ class CatchUp:
         return True
 
     def _skip_to(self, place: Place) -> None:
-        """There is nothing in the log up to `place`. Raises Overtaken if what was there was somebody's."""
+        """Skip to `place`, as the log has nothing before it. Raises Overrun if messages were trimmed."""
         if place == self.place:
             return
         if self._begun is not None:
-            raise Overtaken
+            raise Overrun
         if place.serial > self.place.serial:
             began = [s.since for s in self._subscriptions() if s.since is not None]
             if place.serial > max(self.place, min(began, default=place)).serial:
-                raise Overtaken
+                raise Overrun
         self.place = place
         self._sent_of_next = 0
 
     # one run of lines
 
     def _send(self, tag: bytes, run: bytes, place: Place) -> bool:
-        """False once the turn is over."""
+        """Return False once the turn is over."""
         lines = run.count(b"\n")
-        wanted = self._table.wanted(tag, place)
+        wanted = self.table.wanted(tag, place)
         if self._begun is None and not self._sent_of_next:
             if not wanted:
                 self._forward(lines)
@@ -149,7 +136,7 @@ class CatchUp:
         return all(self._send_line(tag, line, wanted) for line in run.splitlines(keepends=True))
 
     def _send_line(self, tag: bytes, line: bytes, wanted: list[Subscription]) -> bool:
-        """One message to each that has not got it yet; some at a time, so that output stays within bounds."""
+        """Send one message to subscriptions that do not have it yet, as many as the turn allows."""
         if self._begun is not None and not self._send_piece(tag, line):
             return False
         if self.is_over or self.is_ended:
@@ -172,7 +159,7 @@ class CatchUp:
         return True
 
     def _fitting(self, line: bytes, wanted: list[Subscription], at: int) -> list[Subscription]:
-        """Of those from `at` on whose MESSAGEs are not too long for a turn: as many as there is room for, or one."""
+        """Return the subscriptions from `at` on that fit into the turn, at least one unless it needs pieces."""
         part: list[Subscription] = []
         size = 0
         for subscription in wanted[at : at + 1 + self._left // len(line)]:
@@ -186,12 +173,12 @@ class CatchUp:
     # a line in pieces
 
     def _begin(self, subscription: Subscription) -> None:
-        """Nothing else may be written to the connection until its end."""
+        """Begin a line in pieces; nothing else may be written to the connection until its end."""
         self.subscriber.begin_line()
         self._begun = _Begun(subscription.identifier, subscription.number, self.subscriber.crlf, 0)
 
     def _send_piece(self, tag: bytes, line: bytes) -> bool:
-        """True once it was the last one."""
+        """Send the next piece. Return whether it was the last."""
         begun = self._begun
         assert begun is not None
         if self._left <= 0:
@@ -223,7 +210,7 @@ class CatchUp:
 
 
 def _without(block: bytes, lines: int) -> bytes:
-    """The block without its first lines."""
+    """Return the block without its first lines."""
     end = 0
     for _ in range(lines):
         end = block.index(b"\n", end) + 1

@@ -1,4 +1,4 @@
-"""The text pub/sub edge as the kit starts it."""
+"""The text pub/sub edge's entry point for the kit."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeVar
 from services.kit.config import Flag
 from services.kit.edge import Edge, EdgeContext
 from services.kit.net import DialSettings
-from services.pubsub.census import TOPIC, subscriptions
 from services.pubsub.links.hub import LinkHub
 from services.pubsub.links.neighbours import Neighbours
 from services.pubsub.links.session import LinkSession
 from services.pubsub.service import PubsubService
 from services.pubsub.session import TextSession
 from services.pubsub.settings import LinkSettings, PubsubSettings, TextListener
+from services.pubsub.subscription_inspector import TOPIC, subscriptions
 from services.store.known_peers import KnownPeers
 from services.store.model import LOG_DOMAIN, PeerProtocol
 
@@ -22,6 +22,8 @@ SettingsT = TypeVar("SettingsT", TextListener, DialSettings)
 
 
 class RunningPubsub:
+    """The running edge: the service for clients and the links to neighbours."""
+
     def __init__(
         self, service: PubsubService, hub: LinkHub, neighbours: Neighbours, peers: KnownPeers
     ) -> None:
@@ -32,10 +34,11 @@ class RunningPubsub:
         self.peers = peers
 
     async def stop_taking(self) -> None:
-        """Nobody is dialled any more, whoever is named. Subscribers are told what there is until they are closed."""
+        """Stop dialling neighbours. Subscribers are served until their connections are closed."""
         await self.neighbours.close()
 
     async def close(self) -> None:
+        """End all links, then the service."""
         await self.peers.close()
         await self.neighbours.close()
         await self.hub.close()
@@ -43,6 +46,7 @@ class RunningPubsub:
 
 
 async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
+    """Start the listeners, the service and the links."""
     settings = context.settings
     store = settings.store.store(
         context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
@@ -50,7 +54,7 @@ async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
     service = PubsubService(settings, store, context.metrics)
     context.add_topic(TOPIC, lambda args: subscriptions(service.subscribers, args))
     store.start_serving(LOG_DOMAIN)
-    hub = LinkHub(service, context.metrics)
+    hub = LinkHub(service)
     for name, listener in settings.listeners.items():
         if listener.serves == "clients":
             context.listen(name, listener, partial(TextSession, service, listener))
@@ -61,21 +65,21 @@ async def start(context: EdgeContext[PubsubSettings]) -> RunningPubsub:
     peers = KnownPeers(store, context.metrics.local_errors.inc)
     peers.on_change.append(lambda: neighbours.follow(peers.addresses(PeerProtocol.TEXT)))
     service.start()
-    neighbours.start()
+    neighbours.follow(())
     peers.start()
     return RunningPubsub(service, hub, neighbours, peers)
 
 
 def for_links(settings: SettingsT, link: LinkSettings) -> SettingsT:
-    """A link must read whatever it has to write, or two of them might wait for each other for ever.
+    """Return the settings with a write buffer for the largest entry.
 
-    So its output never holds up its input: there is room for the largest entry, and a link itself waits for room.
+    Output must never hold up a link's input, or two links could wait for each other for ever.
     """
     return settings.model_copy(update={"write_buffer_bytes": link.max_line_bytes + (1 << 20)})
 
 
 def example(settings: PubsubSettings) -> list[str]:
-    """Subscribes and sends with nothing but bash."""
+    """Return bash commands that subscribe and send."""
     request = r"printf 'SUBSCRIBE 1 news\nSEND news hello\n' >&3; timeout 2 head -n3 <&3"
     return [
         f'bash -c "exec 3<>/dev/tcp/{listener.host}/{listener.port}; {request}"'
@@ -88,7 +92,7 @@ NEIGHBOUR = Flag(
     "--neighbour",
     "neighbours",
     "HOST:PORT",
-    "a pub/sub server on another store, to be joined by a link",
+    "a pub/sub server on another store to link with",
     True,
 )
 EDGE = Edge("pubsub", PubsubSettings, start, example, (NEIGHBOUR,))

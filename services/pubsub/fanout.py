@@ -1,10 +1,10 @@
-"""From batches of the log to subscribers: all that keep up get them from memory, rendered once for all alike."""
+"""Deliver batches of the log to subscribers that keep up: from memory, rendered once for all that are alike."""
 
 from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 
 from services.pubsub.backlogs import Backlogs
@@ -13,23 +13,23 @@ from services.pubsub.router import Router
 from services.pubsub.subscriber import Subscriber, Subscription, by_number
 from services.store.log import Entry, Place
 
-BATCH_BYTES = 4 << 20  # one batch never adds more to a subscriber's output: the rest it gets from the log
-CACHED = 1_000_000  # identifiers in the groups of tags seen lately, all together
-TAG_COST = 32  # what a tag without any counts, and what so many octets of it do
+BATCH_BYTES = 4 << 20  # most output of one batch for a subscriber; beyond it the subscriber reads the log
+CACHED = 1_000_000  # identifiers in all cached groups
+TAG_COST = 32  # cost of a cached tag, and of each TAG_OCTETS of it, in identifiers
 TAG_OCTETS = 1024
 
-# Identifiers in the order in which their subscriptions were made (pubsub.md 3.3), their octets, and who has them.
+# Identifiers in the order in which their subscriptions were made (pubsub.md 3.3), their octets, their subscribers.
 Group = tuple[tuple[bytes, ...], int, list[Subscriber]]
 FallBehind = Callable[[Subscriber, Place], None]
 
 
 def before(entry: Entry) -> Place:
-    """The place in front of an entry."""
+    """Return the place before an entry."""
     return Place(entry.place.era, entry.place.serial - entry.messages)
 
 
 class Fanout:
-    """`place`: up to where everything has been given to those that keep up; None before anything is known."""
+    """`place`: everything up to here was delivered to subscribers that keep up; None before the log is followed."""
 
     def __init__(self, backlogs: Backlogs, fall_behind: FallBehind) -> None:
         self.place: Place | None = None
@@ -37,39 +37,36 @@ class Fanout:
         self._backlogs = backlogs
         self._fall_behind = fall_behind
         self._router: Router[Subscription] = Router()
-        self._groups: dict[bytes, list[Group]] = {}  # of tags seen lately
-        self._cached = 0  # identifiers in them, or a little more
-        self._removed: set[Subscription] = set()  # young ones that wait for their time in vain
-        self._young: list[tuple[Place, int, Subscription]] = []  # a heap: their time has not come yet
+        self._groups: dict[bytes, list[Group]] = {}  # cache, by tag
+        self._cached = 0  # identifiers in it, or a little more
+        self._removed: set[Subscription] = set()  # of the young ones
+        self._young: list[tuple[Place, int, Subscription]] = []  # a heap: subscriptions that begin later
         self._ending: list[tuple[Place, int, Subscription]] = []  # a heap, by their end
-        self._numbers = count(1)
+        self.numbers = count(1)  # of subscriptions
         self._touched: list[Subscriber] = []
 
     # subscriptions
 
     def __len__(self) -> int:
-        """Return how many subscriptions it serves, or will serve once their time has come."""
+        """Return the number of subscriptions that it serves, now or from a later place on."""
         return len(self._router) + len(self._young) - len(self._removed)
 
-    def number(self, subscription: Subscription) -> None:
-        """Those that are made later have greater numbers."""
-        subscription.number = next(self._numbers)
-
     def add(self, subscription: Subscription, since: Place) -> None:
-        """It gets what lies behind `since`, which may still be to come here, but has not passed (pubsub.md 3.2)."""
+        """Serve a subscription from `since` on, which is not before `place` (pubsub.md 3.2)."""
         if since == self.place:
             self._activate(subscription)
         else:
             heapq.heappush(self._young, (since, subscription.number, subscription))
 
     def end(self, subscription: Subscription) -> None:
-        """It gets nothing that lies behind its `until`."""
+        """Serve a subscription only up to its `until`."""
         assert subscription.until is not None
         heapq.heappush(self._ending, (subscription.until, subscription.number, subscription))
         if self.place is not None:
             self._retire(self.place)
 
     def remove(self, subscription: Subscription) -> None:
+        """Stop serving a subscription."""
         has_ended = (
             subscription.until is not None and self.place is not None and subscription.until <= self.place
         )
@@ -77,7 +74,7 @@ class Fanout:
             self._removed.add(subscription)
 
     def _take_out(self, subscription: Subscription) -> bool:
-        """Take it out of the router; return whether it was there."""
+        """Remove a subscription from the router. Return whether it was there."""
         try:
             self._router.remove(subscription.tag, subscription.is_prefix, subscription)
         except KeyError:
@@ -99,7 +96,7 @@ class Fanout:
     # batches
 
     def deliver(self, entries: list[Entry]) -> None:
-        """The entries that follow `place`."""
+        """Deliver the entries that follow `place`."""
         places = [entry.place for entry in entries]
         start = 0
         while (self._young or self._ending) and (place := self._next_change()) < places[-1]:
@@ -112,33 +109,29 @@ class Fanout:
         self._pass(self.place)
 
     def _next_change(self) -> Place:
-        """Where the next subscription begins or ends, if there is one."""
+        """Return where the next subscription begins or ends."""
         return min(heap[0][0] for heap in (self._young, self._ending) if heap)
 
     def _pass(self, place: Place) -> None:
-        self._grow_up(place)
+        if self._young:
+            for _, subscription in self._pop_young(lambda since: since <= place):
+                self._activate(subscription)
         self._retire(place)
 
     def begin(self, place: Place) -> list[tuple[Place, Subscription]]:
-        """Nothing before this place is delivered here. Answers whose time came before it, and when (pubsub.md 3.2)."""
+        """Deliver from this place on. Return the subscriptions that began before it, with their places (3.2)."""
         self.place = place
-        late = []
-        while self._young and self._young[0][0] < place:
+        late = list(self._pop_young(lambda since: since < place))
+        self._pass(place)
+        return late
+
+    def _pop_young(self, is_due: Callable[[Place], bool]) -> Iterator[tuple[Place, Subscription]]:
+        while self._young and is_due(self._young[0][0]):
             since, _, subscription = heapq.heappop(self._young)
             if subscription in self._removed:
                 self._removed.discard(subscription)
             else:
-                late.append((since, subscription))
-        self._pass(place)
-        return late
-
-    def _grow_up(self, place: Place) -> None:
-        while self._young and self._young[0][0] <= place:
-            subscription = heapq.heappop(self._young)[2]
-            if subscription in self._removed:
-                self._removed.discard(subscription)
-            else:
-                self._activate(subscription)
+                yield since, subscription
 
     def _retire(self, place: Place) -> None:
         while self._ending and self._ending[0][0] <= place:
@@ -157,7 +150,7 @@ class Fanout:
         self._flush(before(entries[0]))
 
     def _give_all(self, tag: bytes, run: bytes, lines: int) -> None:
-        """lines: how many the run has, 0 where that is not known."""
+        """Give a run to all matching subscribers. lines: how many it has; 0: unknown."""
         found = self._groups.get(tag)
         if found is None:
             found = self._find_groups(tag)
@@ -178,7 +171,9 @@ class Fanout:
         if self._cached > CACHED:
             self._groups.clear()
             self._cached = cost
-        groups = self._groups[tag] = [(names, sum(map(len, names)), whose) for names, whose in alike.items()]
+        groups = self._groups[tag] = [
+            (names, sum(map(len, names)), members) for names, members in alike.items()
+        ]
         return groups
 
     def _give(self, run: bytes, lines: int, tag: bytes, group: Group) -> None:
@@ -200,7 +195,7 @@ class Fanout:
                 subscriber.size = BATCH_BYTES + 1
 
     def _flush(self, start: Place) -> None:
-        """Writes the batch that began at `start`; who has not room for it gets it from the log later."""
+        """Write the batch that began at `start`; subscribers without room for it fall behind."""
         touched, self._touched = self._touched, []
         for subscriber in touched:
             out, subscriber.out = subscriber.out, None

@@ -1,4 +1,4 @@
-"""Which subscriptions a tag matches (pubsub.md 2): exact patterns in a table, prefixes in a trie.
+"""Find the subscriptions that match a tag (pubsub.md 2): exact patterns in a table, prefixes in a trie.
 
 The cost of a match grows with what it finds and with the length of the tag, not with the number of subscriptions.
 """
@@ -13,24 +13,23 @@ ItemT = TypeVar("ItemT")
 
 
 class Router(Generic[ItemT]):
-    """Items under patterns; the length is how many stand there.
+    """A multimap of patterns to hashable items; its length is the number of items.
 
-    A pattern is a tag and whether it is a prefix: `abc*` is (b"abc", True) and matches b"abc" and all that begins so.
-    Items are hashable, and equal ones are the same.
+    A pattern is a tag and whether it is a prefix: `abc*` is (b"abc", True) and matches all tags that begin with b"abc".
     """
 
     __slots__ = ("_exact", "_peak", "_prefixes", "_size")
 
-    SMALL = 1024  # patterns; a table of this size is not worth making smaller
+    SMALL = 1024  # patterns; smaller tables are not shrunk
 
     def __init__(self) -> None:
         self._exact: dict[bytes, Held[ItemT]] = {}
-        self._peak = 0  # most exact patterns since the table was made
+        self._peak = 0  # most exact patterns since the table was last shrunk
         self._prefixes: Trie[ItemT] = Trie()
         self._size = 0
 
     def add(self, tag: bytes, is_prefix: bool, item: ItemT) -> None:
-        """What is added twice is matched twice."""
+        """Add an item; one added twice is matched twice."""
         if is_prefix:
             self._prefixes.add(tag, item)
         else:
@@ -39,7 +38,7 @@ class Router(Generic[ItemT]):
         self._size += 1
 
     def remove(self, tag: bytes, is_prefix: bool, item: ItemT) -> None:
-        """Once. Raises KeyError if it does not stand under this pattern."""
+        """Remove an item once. Raises KeyError if it is not under this pattern."""
         if is_prefix:
             self._prefixes.remove(tag, item)
         else:
@@ -47,7 +46,7 @@ class Router(Generic[ItemT]):
         self._size -= 1
 
     def match(self, tag: bytes) -> list[ItemT]:
-        """The items of all patterns that match, in no order that could be relied on."""
+        """Return the items of all matching patterns, in no particular order."""
         found: list[ItemT] = []
         put_into(found, self._exact.get(tag, Nothing.HELD))
         self._prefixes.match(tag, found)
@@ -62,7 +61,7 @@ class Router(Generic[ItemT]):
             self._exact[tag] = left
             return
         del self._exact[tag]
-        # a dict never gives back memory on its own; made anew at a quarter, that is O(1) on average
+        # A dict never gives back memory by itself. Rebuilding it at a quarter costs O(1) on average.
         if self._peak > self.SMALL and len(self._exact) * 4 < self._peak:
             self._exact = dict(self._exact)
             self._peak = len(self._exact)

@@ -1,10 +1,9 @@
-"""What all connections of a text pub/sub process share: the log, who is fed from it and how, counters."""
+"""Hold what all connections of a text pub/sub process share: the log, the delivery to subscribers, the counters."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from functools import partial
 
 from protos.pubsub import LF, encode_error
@@ -13,13 +12,13 @@ from services.kit.readiness import Readiness
 from services.pubsub import measures
 from services.pubsub.backlogs import Backlogs
 from services.pubsub.bridge import Bridge
-from services.pubsub.endings import Endings
 from services.pubsub.fanout import Fanout
 from services.pubsub.feed import Feed
-from services.pubsub.laggards import Laggards
-from services.pubsub.recent import Recent
+from services.pubsub.recent_entries import RecentEntries
 from services.pubsub.settings import PubsubSettings
+from services.pubsub.slow_consumers import SlowConsumers
 from services.pubsub.subscriber import Subscriber, Subscription
+from services.pubsub.subscription_ends import SubscriptionEnds
 from services.store import Source, Store, StoreError
 from services.store.log import Log, LogSpec, Place, Tail, parse_place
 from services.store.model import LOG_DOMAIN
@@ -31,7 +30,7 @@ AGAIN_S = 0.5
 
 
 class PubsubService:
-    """Made at once, started as soon as the store can be reached; until then it is not ready."""
+    """The edge's service; it becomes ready once the store is reached and the log is open."""
 
     def __init__(self, settings: PubsubSettings, store: Store, metrics: Metrics) -> None:
         self.settings = settings
@@ -40,19 +39,25 @@ class PubsubService:
         self.tally = Tally(metrics)
         self.domain = store.open_domain(LOG_DOMAIN)
         self.log = Log(self.domain, LogSpec(settings.log.ack_level or "fsync"))
-        self.recent = Recent()
+        self.recent_entries = RecentEntries()
         self.backlogs = Backlogs(settings.subscriber_bytes, settings.subscribers_bytes // settings.workers)
-        self.fanout = Fanout(self.backlogs, self._fall_behind)
-        self.laggards = Laggards(self.log, self.fanout, self.recent, self.backlogs, self._overtaken)
-        self.endings = Endings(self.fanout, self.laggards)
-        self.laggards.on_served = self.endings.look_at
+        self.fanout = Fanout(
+            self.backlogs, lambda subscriber, place: self.slow_consumers.add(subscriber, place)
+        )
+        self.slow_consumers = SlowConsumers(
+            self.log, self.fanout, self.recent_entries, self.backlogs, self._overrun
+        )
+        self.subscription_ends = SubscriptionEnds(self.fanout, self.slow_consumers)
+        self.slow_consumers.on_served = self.subscription_ends.check
         self.bridge = Bridge(self.log)
         self.feed: Feed | None = None
         self.readiness = Readiness(store=partial(store.fault_of, LOG_DOMAIN), log=self._log_fault)
         self.opened = asyncio.Event()  # the log can be used
-        self.subscriptions = 0  # of all connections, with those whose OK is still to come
+        self.subscriptions = 0  # of all connections, including those whose OK is still to come
         self._closed_for = "the log is not open yet"
-        self._subscribers: dict[Subscriber, None] = {}  # in the order in which they began
+        self.subscribers: dict[
+            Subscriber, None
+        ] = {}  # with subscriptions or past ones, in order of their first
         self._tasks: list[asyncio.Task[None]] = []
         edge = metrics.edge
         self._deliveries = metrics.counter(measures.DELIVERIES).labels(edge)
@@ -60,9 +65,8 @@ class PubsubService:
         self._lost = metrics.counter(measures.LOST).labels(edge)
         self._slow = metrics.gauge(measures.SLOW).labels(edge)
 
-    # life
-
     def start(self) -> None:
+        """Open the log in the background, and serve."""
         self.tally.start()
         jobs = {"start": self._begin(), "ticks": self._keep_ticking()}
         self._tasks = [asyncio.create_task(job, name=f"pubsub {name}") for name, job in jobs.items()]
@@ -74,14 +78,15 @@ class PubsubService:
             except StoreError as error:
                 if str(error) != self._closed_for:
                     self._closed_for = str(error)
-                    log.warning("the log cannot be opened: %s", error, extra={"action": "log_waits"})
+                    text = "cannot open the log, SENDs are refused: %s"
+                    log.warning(text, error, extra={"action": "log_waits"})
                 self.bridge.refuse_waiting(error)
                 await asyncio.sleep(AGAIN_S)
             else:
                 return
 
     async def _open_log(self) -> None:
-        """Raises StoreError."""
+        """Open the log and start all parts. Raises StoreError."""
         promises, had = await self.store.promises.now(), await self.log.level()
         spec = self.settings.log.spec(promises.strictest(had))
         promises.check(spec.ack_level, had)
@@ -90,9 +95,18 @@ class PubsubService:
         await self.log.declare()
         await self.bridge.open()
         tail = Tail(self.store.connector, self.domain.keys, self.log.replicas)
-        self.feed = Feed(self.log, tail, self.fanout, self.recent, self.settings.log.trim_s)
-        self.feed.start(self._all_overtaken, self.laggards.add_late, self.endings.look)
-        self.laggards.start()
+        self.feed = Feed(
+            self.log,
+            tail,
+            self.fanout,
+            self.recent_entries,
+            self.settings.log.trim_s,
+            self._all_overrun,
+            self.slow_consumers.add_late,
+            self.subscription_ends.check_all,
+        )
+        self.feed.start()
+        self.slow_consumers.start()
         self.opened.set()
 
     def _log_fault(self) -> str | None:
@@ -102,12 +116,13 @@ class PubsubService:
         return None if self.feed.trouble is None else str(self.feed.trouble)
 
     async def close(self) -> None:
+        """End all parts, then the connections to the store."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.feed is not None:
             await self.feed.close()
-        await self.laggards.close()
+        await self.slow_consumers.close()
         await self.bridge.close()
         await self.store.close()
         await self.log.close()
@@ -121,69 +136,62 @@ class PubsubService:
 
     def _tick(self) -> None:
         self.backlogs.refresh()
-        self._deliveries.inc(self.fanout.delivered + self.laggards.delivered)
-        self.fanout.delivered = self.laggards.delivered = 0
+        self._deliveries.inc(self.fanout.delivered + self.slow_consumers.delivered)
+        self.fanout.delivered = self.slow_consumers.delivered = 0
         self._subscriptions.set(self.subscriptions)
-        self._slow.set(len(self.laggards))
+        self._slow.set(len(self.slow_consumers))
 
     # subscribers
 
     def subscribed(self, subscription: Subscription, since: Place) -> None:
-        """The subscription gets what lies behind `since`."""
-        self._subscribers[subscription.subscriber] = None
+        """Serve a subscription from `since` on."""
+        self.subscribers[subscription.subscriber] = None
         subscription.since = since
-        self.fanout.number(subscription)
+        subscription.number = next(self.fanout.numbers)
         if self.fanout.place is not None and since < self.fanout.place:
-            self.laggards.add_late(subscription, since)  # the answer was slower than the log
+            self.slow_consumers.add_late(subscription, since)  # the store's answer was slower than the log
         else:
             self.fanout.add(subscription, since)
-            self.laggards.subscribed(subscription)
-
-    @property
-    def subscribers(self) -> Iterable[Subscriber]:
-        """Those that have a subscription, or had one, in the order in which they began."""
-        return self._subscribers
+            self.slow_consumers.subscribed(subscription)
 
     def unsubscribed(self, subscription: Subscription) -> None:
+        """Stop serving a subscription."""
         if not subscription.is_late:
             self.fanout.remove(subscription)
-        self.laggards.unsubscribed(subscription)
+        self.slow_consumers.unsubscribed(subscription)
 
-    def gone(self, subscriber: Subscriber) -> None:
-        """Its connection is no more, or is closing. May be told twice."""
+    def remove(self, subscriber: Subscriber) -> None:
+        """Stop serving a connection that has closed or is closing. May be called twice."""
         self.subscriptions -= len(subscriber.by_identifier)
-        self._subscribers.pop(subscriber, None)
-        self.endings.forget(subscriber)
-        self.laggards.forget(subscriber)
+        self.subscribers.pop(subscriber, None)
+        self.subscription_ends.forget(subscriber)
+        self.slow_consumers.forget(subscriber)
         self.backlogs.forget(subscriber)
         for subscription in subscriber.by_identifier.values():
             if subscription.since is not None and not subscription.is_late:
                 self.fanout.remove(subscription)
         subscriber.by_identifier.clear()
 
-    def _fall_behind(self, subscriber: Subscriber, place: Place) -> None:
-        self.laggards.add(subscriber, place)
+    def _overrun(self, subscriber: Subscriber) -> None:
+        """Close a subscriber whose messages were trimmed before it was sent them (pubsub.md 3.6).
 
-    def _overtaken(self, subscriber: Subscriber) -> None:
-        """End a subscriber that the log was trimmed under (pubsub.md 3.6).
-
-        It loses what the log still holds as well, up to its end, which only the store knows.
+        It loses all messages up to the log's end, which only the store knows.
         """
         reached = [self._reached(s) for s in subscriber.by_identifier.values() if s.since is not None]
         is_within_a_line = subscriber.unfinished
-        self.gone(subscriber)
+        self.remove(subscriber)
         if not is_within_a_line:
             subscriber.begin_line()  # nothing else is written until the store has answered
-        told = partial(self._tell_overtaken, subscriber, min(reached, default=None), is_within_a_line)
-        self.log.head(Source(self.store.client(subscriber.wire.peer)), told)
+        done = partial(self._close_overrun, subscriber, min(reached, default=None), is_within_a_line)
+        self.log.head(Source(self.store.client(subscriber.wire.peer)), done)
 
     def _reached(self, subscription: Subscription) -> Place:
-        """Return up to where a subscription has got what matches, or where it begins."""
+        """Return up to where a subscription was served, or where it begins."""
         assert subscription.since is not None
-        place = self.laggards.place_of(subscription) or self.fanout.place
+        place = self.slow_consumers.place_of(subscription) or self.fanout.place
         return subscription.since if place is None else max(place, subscription.since)
 
-    def _tell_overtaken(
+    def _close_overrun(
         self, subscriber: Subscriber, reached: Place | None, is_within_a_line: bool, head: str | StoreError
     ) -> None:
         end = self.fanout.place if isinstance(head, StoreError) else parse_place(head)
@@ -191,23 +199,23 @@ class PubsubService:
         wire = subscriber.wire
         self._lost.inc(lost)
         wire.refuse("slow_subscriber", f"{lost} messages lost")
-        if is_within_a_line:  # its end is lost, too
+        if is_within_a_line:  # the end of the line is lost, too
             wire.abort()
             return
         wire.write(encode_error(f"slow subscriber: {lost} messages lost", b"\r\n" if subscriber.crlf else LF))
         wire.close()
 
-    def _all_overtaken(self, first: Place) -> None:
-        """This process was away from the store for longer than the log goes back: now it goes on behind `first`.
+    def _all_overrun(self, first: Place) -> None:
+        """Close subscribers that lost messages: this process did not see the log until it was trimmed up to `first`.
 
-        Whoever is served from the log has a place of his own, and will hear of it there.
+        Slow consumers detect this themselves, at their own places.
         """
         seen = self.fanout.place
         assert seen is not None
-        for subscriber in list(self._subscribers):
+        for subscriber in list(self.subscribers):
             on_time = [
                 s.since for s in subscriber.by_identifier.values() if s.since is not None and not s.is_late
             ]
-            is_overtaken = max(min(on_time, default=first), seen).serial < first.serial
-            if subscriber.place is None and is_overtaken:
-                self._overtaken(subscriber)
+            is_overrun = max(min(on_time, default=first), seen).serial < first.serial
+            if subscriber.place is None and is_overrun:
+                self._overrun(subscriber)

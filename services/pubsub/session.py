@@ -1,4 +1,4 @@
-"""One client's connection: its requests become verbs of the log, and their outcomes replies, in order (pubsub.md)."""
+"""Serve one client's connection: requests become operations on the log, their outcomes replies in order (pubsub.md)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from services.store.model import (
     Refusals,
 )
 
-RUN_PART = 32  # this many SENDs of a run are as much work as one request alone
-COPIES = {  # why a queue did not take its copy (5.1)
+RUN_PART = 32  # SENDs of a run that count as one unit of work
+COPIES = {  # why a queue did not accept its copy (5.1)
     MessageTooLarge: "a queue that takes this tag leads to peers that take no message of this size",
     QueueFull: "a queue that takes this tag is full",
     QueuePaused: "a queue that takes this tag is paused",
@@ -43,7 +43,7 @@ OPERATIONS = {
 
 
 def explain(error: StoreError) -> str:
-    """What the client reads, whoever that is: the log has the rest."""
+    """Return the text that the client reads; the log has the details."""
     return COPIES.get(type(error)) or error.outward
 
 
@@ -59,39 +59,39 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         super().__init__(conversation, Inflow(conversation, parser, self))
         self._source = Source(service.store.client(wire.peer))
         self._origin = f"text {wire.peer.certificate or wire.peer.address}"
-        self._is_leaving = False  # after a FIN its subscriptions end
+        self._is_leaving = False  # its subscriptions end after a FIN
         self._subscriber = Subscriber(wire, listener.charset is Charset.ASCII, self._line)
 
-    # what the kit tells
+    # callbacks from the kit
 
     @property
     def buffered(self) -> int:
-        """Unfinished input, and what a client has us remember: patterns may be as long as lines, and held replies."""
+        """Octets of unfinished input, of patterns (they may be as long as lines) and of held replies."""
         return self._inflow.buffered + self._subscriber.octets + self._conversation.held_bytes
 
     def lost(self, reset: bool) -> None:
+        """Stop serving the closed connection."""
         self._conversation.is_lost = True
         self._inflow.lost()
-        self._service.gone(self._subscriber)  # if it has not ended in order
-
-    # what the subscriber tells
+        self._service.remove(self._subscriber)  # if it has not ended in order
 
     def _line(self, begun: bool) -> None:
-        """Replies wait for the end of a line that goes in pieces (3.5)."""
+        """Hold replies while a line is sent in pieces (3.5)."""
         if begun:
             self._conversation.held = True
             return
         self._conversation.write_held()
-        self.end_if_done()  # now: nothing comes behind the last reply
-        self._conversation.wire.soon(self._go_on)  # not now: who sends the line is still at work
+        self.end_if_done()  # now: nothing may follow the last reply
+        self._conversation.wire.soon(self._go_on)  # later: the caller is still sending the line
 
     def _go_on(self) -> None:
         self._inflow.proceed()
         self.end_if_done()
 
-    # what the input tells
+    # callbacks from the input
 
     def handle(self, event: pubsub.Event) -> None:
+        """Dispatch one request or run of SENDs."""
         self._subscriber.crlf = event.eol == pubsub.CRLF
         slot = self._conversation.expect()
         match event:
@@ -111,14 +111,15 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
                 assert_never(event)
 
     def work(self, event: pubsub.Event) -> int:
+        """Return how much work an event is, in units of one request."""
         return 1 + event.count // RUN_PART if isinstance(event, pubsub.Send) else 1
 
     def is_exclusive(self, event: pubsub.Event) -> bool:
-        """Nothing must: everything that asks the store goes through one ordered pipe."""
+        """Return False: all requests use one ordered pipe to the store, so none has to wait for earlier ones."""
         return False
 
     def end_if_done(self) -> None:
-        """Closes once everything owed has been answered."""
+        """Close once all requests have been answered."""
         conversation, inflow = self._conversation, self._inflow
         if conversation.is_lost or inflow.pumping or conversation.answers or self._subscriber.unfinished:
             return
@@ -133,7 +134,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
             violation, inflow.violation = inflow.violation, None
             conversation.wire.refuse(violation.reason, violation.detail)
         conversation.wire.close()
-        self._service.gone(self._subscriber)  # whatever else would come is not even looked for
+        self._service.remove(self._subscriber)
 
     # replies
 
@@ -153,9 +154,9 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         self._error(slot, event, reason)
 
     def _failed(self, slot: Slot, event: pubsub.Event, error: StoreError) -> None:
-        """What cannot be learnt is not answered (3.1)."""
+        """Reply with an error; close without a reply if the outcome is unknown (3.1)."""
         if isinstance(error, OutcomeUnknown):
-            if self._subscriber.unfinished:  # a line without its end must not look as if it were whole
+            if self._subscriber.unfinished:  # an unfinished line must not look complete
                 self._conversation.wire.abort()
             self._conversation.close_unanswered(error.reason, str(error))
             return
@@ -207,7 +208,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
             service.log.head(self._source, partial(self._subscribed, slot, event, subscription))
 
     def _room(self) -> int | None:
-        """The bound that one subscription more would exceed, or None."""
+        """Return the bound that one more subscription would exceed, or None."""
         settings = self._service.settings
         if len(self._subscriber.by_identifier) >= settings.max_subscriptions:
             return settings.max_subscriptions
@@ -222,7 +223,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
     def _subscribed(
         self, slot: Slot, event: pubsub.Subscribe, subscription: Subscription, place: str | StoreError
     ) -> None:
-        """The moment of subscription is the end of the log as the store knew it after it was asked (3.2)."""
+        """Begin a subscription at the end of the log, as the store reported it after the request (3.2)."""
         known = self._subscriber.by_identifier
         is_wanted = known.get(event.identifier) is subscription and not self._conversation.is_lost
         if isinstance(place, StoreError):
@@ -240,7 +241,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         if subscription is None:
             self._refuse(slot, event, Reason.IDENTIFIER_UNKNOWN)
             return
-        self._inflow.hold()  # its identifier is free once it has ended
+        self._inflow.hold()  # the identifier is free once the subscription has ended
         self._end_all(lambda: [subscription], partial(self._unsubscribed, slot, event, subscription))
 
     def _unsubscribed(
@@ -251,18 +252,18 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         else:
             if self._subscriber.by_identifier.get(event.identifier) is subscription:
                 self._forget(subscription)
-                self._conversation.wire.reschedule()  # it is not held any more
+                self._conversation.wire.reschedule()  # fewer octets are held
                 if subscription.since is not None:
                     self._service.unsubscribed(subscription)
             self._ok(slot, event)
-        self._conversation.wire.soon(self._inflow.free)  # not now: who delivers is still at work
+        self._conversation.wire.soon(self._inflow.free)  # later: the caller is still delivering
 
     # the end of subscriptions
 
     def _end_all(
         self, which: Callable[[], Iterable[Subscription]], done: Callable[[StoreError | None], None]
     ) -> None:
-        """Deliver what the log holds by now to subscriptions, and nothing behind it. Then call `done` (3.2)."""
+        """Deliver to subscriptions what the log holds now and nothing later. Then call `done` (3.2)."""
 
         def placed(place: str | StoreError) -> None:
             if self._conversation.is_lost:
@@ -271,7 +272,9 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
                 done(place)
                 return
             ends = [subscription for subscription in which() if subscription.since is not None]
-            self._service.endings.begin(self._subscriber, ends, parse_place(place), partial(done, None))
+            self._service.subscription_ends.begin(
+                self._subscriber, ends, parse_place(place), partial(done, None)
+            )
 
         self._service.log.head(self._source, placed)
 
@@ -290,7 +293,7 @@ class TextSession(InflowSession[pubsub.Event, Conversation]):
         self.end_if_done()
 
     def _leave(self) -> None:
-        """After a FIN: the peer may still read."""
+        """End the subscriptions after a FIN: the peer may still read."""
         if not self._is_leaving:
             self._is_leaving = True
             self._end_all(self._subscriber.by_identifier.values, self._has_left)

@@ -1,4 +1,4 @@
-"""What may be said of the text pub/sub edge: `edges.pubsub` in the file (in brackets: sections of pubsub.md)."""
+"""Settings of the text pub/sub edge: `edges.pubsub` in the file (in brackets: sections of pubsub.md)."""
 
 from __future__ import annotations
 
@@ -17,33 +17,34 @@ from services.store.timeouts import StoreTimeouts
 
 CLIENT_PORT = 7171  # [1.1]
 LINK_PORT = 7172  # [4.3]
-LARGEST_ENTRY_S = 600.0  # how long one line of a link may take: 64 MiB over a slow line
+LARGEST_ENTRY_S = 600.0  # timeout of one line of a link: 64 MiB over a slow network
 
 
 class TextListener(ListenerSettings):
-    """One port, for clients or for links of neighbours."""
+    """A port for clients or for neighbours."""
 
-    serves: Literal["clients", "links"] = Field(default="clients", description="[1, 4.3] who may come here")
-    charset: Charset = Field(
-        default=Charset.ASCII, description="[2.1] bytes from 128 on: ascii refuses them, utf-8 takes UTF-8"
+    serves: Literal["clients", "links"] = Field(
+        default="clients", description="[1, 4.3] which peers connect here"
     )
-    strict: bool = Field(default=False, description="[2.2] without UNSUBSCRIBE, PING and QUIT")
+    charset: Charset = Field(
+        default=Charset.ASCII, description="[2.1] ascii refuses bytes from 128 on, utf-8 accepts UTF-8"
+    )
+    strict: bool = Field(default=False, description="[2.2] refuse UNSUBSCRIBE, PING and QUIT")
     write_timeout_s: float = Field(
         default=86_400.0,
         gt=0,
         le=MAX_SECONDS,
-        description="[3.6] a client that reads nothing for so long is closed; its memory is bounded meanwhile",
+        description="[3.6] close a client that reads nothing for this long; its output is bounded meanwhile",
     )
 
 
 def _address(text: str) -> str:
-    """`host:port` or `[::1]:port`."""
     parse_address(text)
     return text
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Raises ValueError."""
+    """Parse `host:port` or `[::1]:port`. Raises ValueError."""
     found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s\[\]@/]+)):(\d{1,5})", text)
     if not found or not 1 <= int(found[3]) <= 65_535:
         raise ValueError("must be host:port, as in 10.0.0.7:7172 or [::1]:7172")
@@ -54,13 +55,13 @@ Address = Annotated[str, AfterValidator(_address)]
 
 
 class LogSettings(BaseModel):
-    """What the log keeps. Edges that share a store say the same."""
+    """Durability and retention of the log. All edges of a store must have the same settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     ack_level: Annotated[str, AfterValidator(check_ack_level)] = Field(
         default="",
-        description="[3.1] memory, fsync, replicated:<n>; '': the strongest that the store can keep",
+        description="[3.1] memory, fsync or replicated:<n>; '': the strongest that the store can guarantee",
     )
     retention_s: float = Field(
         default=86_400.0, gt=0, le=366 * 86_400.0, description="[4.6] messages older than this are trimmed"
@@ -68,30 +69,29 @@ class LogSettings(BaseModel):
     max_bytes: int = Field(
         default=1 << 30,
         ge=1 << 16,
-        description="[4.6] of the store's memory, what entries take beside their lines included; beyond it the oldest "
-        "are trimmed; never more than a quarter of the store's maxmemory",
+        description="[4.6] of the store's memory, including the overhead of entries; beyond it the oldest messages are "
+        "trimmed; never more than a quarter of the store's maxmemory",
     )
-    trim_s: float = Field(
-        default=1.0, ge=0.01, le=MAX_SECONDS, description="how often to look whether to trim"
-    )
+    trim_s: float = Field(default=1.0, ge=0.01, le=MAX_SECONDS, description="how often the log is trimmed")
 
     def spec(self, strongest: str) -> LogSpec:
+        """Return the log's specification. strongest: the ack level if none is set."""
         return LogSpec(self.ack_level or strongest, round(self.retention_s * 1000), self.max_bytes)
 
 
 class LinkSettings(BaseModel):
-    """Links to other stores, whichever side named the other."""
+    """Links to other stores, whichever side dials."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     beat_s: float = Field(
-        default=5.0, gt=0, le=MAX_SECONDS, description="[4.5] a link never says nothing longer"
+        default=5.0, gt=0, le=MAX_SECONDS, description="[4.5] interval of heartbeats (BEAT)"
     )
     silence_s: float = Field(
         default=15.0,
         gt=0,
         le=MAX_SECONDS,
-        description="[4.5] a neighbour that does is given up; more than twice beat_s",
+        description="[4.5] close a link that is silent for this long; must be more than twice beat_s",
     )
     reconnect_s: float = Field(
         default=5.0, gt=0, le=MAX_SECONDS, description="longest pause before a neighbour is dialled again"
@@ -100,10 +100,10 @@ class LinkSettings(BaseModel):
         default=6.0,
         gt=0,
         le=MAX_SECONDS,
-        description="one edge of a store follows a neighbour; dead, another does",
+        description="lease of the one edge of a store that follows a neighbour; after it another edge takes over",
     )
     max_line_bytes: int = Field(
-        default=(64 << 20) + (4 << 10), ge=68 << 10, description="[4.5] the largest entry, and 4 KiB"
+        default=(64 << 20) + (4 << 10), ge=68 << 10, description="[4.5] size of the largest entry plus 4 KiB"
     )
     dial: DialSettings = DialSettings()
 
@@ -111,15 +111,18 @@ class LinkSettings(BaseModel):
     def _outlives_a_late_beat(self) -> Self:
         if self.silence_s <= 2 * self.beat_s:
             raise ValueError(
-                "silence_s must be greater than twice beat_s: else one beat that is late ends a link that is well"
+                "silence_s must be greater than twice beat_s: else one late heartbeat ends a healthy link"
             )
         return self
 
     def limits(self) -> LinkLimits:
+        """Return the limits of the parser."""
         return LinkLimits(self.max_line_bytes, LARGEST_ENTRY_S, self.silence_s)
 
 
 class PubsubSettings(EdgeSettings):
+    """Settings of the text pub/sub edge."""
+
     listeners: dict[str, TextListener] = Field(  # type: ignore[assignment]  # narrower than the kit needs to know
         default_factory=lambda: {
             "text": TextListener(port=CLIENT_PORT),
@@ -127,32 +130,35 @@ class PubsubSettings(EdgeSettings):
         }
     )
     neighbours: tuple[Address, ...] = Field(
-        default=(), description="[4.1, 4.3] host:port of servers on other stores, to be joined by links"
+        default=(), description="[4.1, 4.3] host:port of servers on other stores to link with"
     )
     max_line_bytes: int = Field(
-        default=64 << 10, ge=64, le=15 << 20, description="[1.2] a longer line is refused, without its end"
+        default=64 << 10, ge=64, le=15 << 20, description="[1.2] largest line; a longer one is refused"
     )
     request_timeout_s: float = Field(
         default=30.0,
         gt=0,
         le=MAX_SECONDS,
-        description="[1.4] a line unfinished for so long closes the connection",
+        description="[1.4] how long a line may be unfinished before the connection is closed",
     )
     max_subscriptions: int = Field(
-        default=100_000, ge=1, description="of one connection; one more is refused"
+        default=100_000, ge=1, description="most subscriptions of one connection; one more is refused"
     )
     max_subscriptions_in_all: int = Field(
-        default=2_000_000, ge=1, description="of all connections, all workers together; one more is refused"
+        default=2_000_000,
+        ge=1,
+        description="most subscriptions of all connections and workers; one more is refused",
     )
     subscriber_bytes: int = Field(
         default=8 << 20,
         ge=64 << 10,
-        description="[3.6] output that waits for one subscriber; beyond it he is served from the log",
+        description="[3.6] most output that waits for one subscriber; beyond it the subscriber is served from the log",
     )
     subscribers_bytes: int = Field(
         default=128 << 20,
         ge=1 << 20,
-        description="[3.6] the same of all together, all workers; then 64 KiB each, or a sixteenth of a longer line",
+        description="[3.6] the same for all subscribers and workers; beyond it 64 KiB each, or a sixteenth of a longer "
+        "line",
     )
     store: StoreTimeouts = StoreTimeouts()
     log: LogSettings = LogSettings()
@@ -161,8 +167,9 @@ class PubsubSettings(EdgeSettings):
     @model_validator(mode="after")
     def _links_carry_what_clients_send(self) -> Self:
         if self.link.max_line_bytes < self.max_line_bytes + (4 << 10):
-            raise ValueError("link.max_line_bytes must be at least max_line_bytes and 4 KiB")
+            raise ValueError("link.max_line_bytes must be at least max_line_bytes plus 4 KiB")
         return self
 
     def limits(self, listener: TextListener) -> Limits:
+        """Return the limits of a listener's parsers."""
         return Limits(self.max_line_bytes, listener.charset, listener.strict, self.request_timeout_s)

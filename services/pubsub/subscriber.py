@@ -1,4 +1,4 @@
-"""A connection that subscribes: its subscriptions, and how far it has been sent what matches them."""
+"""A connection with subscriptions, and up to where it has been served."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.store.log import Place
 
 
 class Subscription:
-    """One SUBSCRIBE. It gets what lies behind `since` in the log, up to `until` (pubsub.md 3.2)."""
+    """One SUBSCRIBE. It gets messages of the log after `since`, up to `until` (pubsub.md 3.2)."""
 
     __slots__ = ("identifier", "is_late", "is_prefix", "number", "since", "subscriber", "tag", "until")
 
@@ -19,13 +19,13 @@ class Subscription:
         self.identifier = identifier
         self.tag = tag
         self.is_prefix = is_prefix
-        self.number = 0  # of all the process's; later ones are greater (3.3)
-        self.since: Place | None = None  # None: the store has not said yet
-        self.until: Place | None = None  # None: it does not end yet
-        self.is_late = False  # the process has got further than `since`: it is served from the log on its own
+        self.number = 0  # within the process; greater for later ones (3.3)
+        self.since: Place | None = None  # None: not known yet
+        self.until: Place | None = None  # None: it has no end yet
+        self.is_late = False  # it began before the fanout's place and is served from the log on its own
 
     def is_open_at(self, place: Place) -> bool:
-        """Whether an entry that ends at this place is one of its own."""
+        """Return whether it gets an entry that ends at this place."""
         return self.since is not None and self.since < place and (self.until is None or place <= self.until)
 
 
@@ -33,7 +33,7 @@ by_number = attrgetter("number")  # the order in which they were made
 
 
 class Subscriber:
-    """While `place` is None it is served from memory with all others; else from the log, from there on (3.6)."""
+    """A connection. While `place` is None, the fanout serves it from memory; else it is served from the log (3.6)."""
 
     __slots__ = (
         *("_line", "ascii_only", "by_identifier", "crlf", "lines", "octets", "out", "place", "size"),
@@ -41,30 +41,31 @@ class Subscriber:
     )
 
     def __init__(self, wire: Wire, ascii_only: bool, line: Callable[[bool], None] = lambda _: None) -> None:
-        """line(begun): told when a line that goes in pieces is begun, and when it has been written to its end."""
+        """line(begun): called when a line in pieces is begun, and when it is complete."""
         self.wire = wire
-        self.unfinished = False  # a line has been begun: nothing else may be written
+        self.unfinished = False  # a line was begun: nothing else may be written
         self._line = line
         self.ascii_only = ascii_only
         self.crlf = False  # how its last line ended (1.1)
         self.by_identifier: dict[bytes, Subscription] = {}
         self.place: Place | None = None
-        self.out: list[bytes] | None = None  # of the batch at hand
+        self.out: list[bytes] | None = None  # output of the current batch
         self.size = 0  # octets of it
         self.lines = 0  # MESSAGEs in it
         self.octets = 0  # of patterns and identifiers
 
     def begin_line(self) -> None:
-        """What is written from now on is one line."""
+        """Begin a line in pieces."""
         self.unfinished = True
         self._line(True)
 
     def end_line(self) -> None:
+        """End a line in pieces."""
         self.unfinished = False
         self._line(False)
 
     def put(self, data: bytes, lines: int, most: int) -> bool:
-        """Adds to the batch at hand, unless it is too much; True if it is the first of it."""
+        """Add output to the current batch, up to `most` octets. Return whether it is the first of the batch."""
         if self.out is None:
             self.out, self.size, self.lines = [data], len(data), lines
             return True

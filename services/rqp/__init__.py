@@ -1,11 +1,11 @@
-"""The RQP edge: Unix message queues of other systems, and ours for them (protos/rqp_mca.md, protos/rqp_cast.md).
+"""The RQP edge: receive for local queues, send transmission queues to other systems (protos/rqp_mca.md, rqp_cast.md).
 
-RQP sees a queue through a number. What another system keeps a queue for is a queue here too, with `spec.remote`:
-whatever is put in leaves over the protocol that it names. `outbox` sees to it that each such queue
-has one process that owns it, and runs that protocol's sending agent there; `condition` is what is wrong with it.
-Whom an agent may ask comes from the settings, the store and files (`rqprc`); `names` looks names up.
+RQP addresses a queue by a number. A queue of another system is a local queue with `spec.remote`, a transmission queue:
+messages put into it are sent over the protocol it names. `outbox` ensures that exactly one process owns each
+transmission queue and runs the protocol's sending agent for it; `condition` reports why its messages are not delivered.
+Peers come from the settings, the store and `.rqprc` files; `name_resolver` resolves their names.
 
-`service` is what both protocols share, `edge` is how the kit starts it. The agents are
-packages of their own: `mca` for RQP/MCA. It must not know any other edge, nor speak to Redis.
-`letters` is how dead letters are written into files.
+`service` is what both protocols share, `edge` is the entry point for the kit. The agents are the packages `mca` and
+`cast`. `dead_letter_format` writes dead letters as GARBAGE_MSGs. The package knows no other edge and does not speak to
+Redis.
 """

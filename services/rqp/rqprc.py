@@ -1,4 +1,4 @@
-"""A file `.rqprc`, read again when it changes (rqp_cast.md 1.1): what it says is never older than a look at it."""
+"""Read a `.rqprc` file, again whenever it changes (rqp_cast.md 1.1)."""
 
 from __future__ import annotations
 
@@ -18,53 +18,47 @@ def _with_home(path: Path) -> Path:
     try:
         return path.expanduser()
     except RuntimeError:
-        raise ValueError(f"{path}: there is no such home folder: write the whole path") from None
+        raise ValueError(f"{path}: this home folder does not exist; write the whole path") from None
 
 
-RqprcPath = Annotated[
-    Path, AfterValidator(_with_home)
-]  # `~` is the home folder of the account that runs the edge
+# `~` is the home folder of the account that runs the edge
+RqprcPath = Annotated[Path, AfterValidator(_with_home)]
 
 
 class RqprcFile:
-    """`hosts`: as the file said when it was last looked at; a file that cannot be read says what it said before."""
+    """`hosts`: the file's machines at the last `reload`; if the file cannot be read, the previous ones are kept."""
 
     def __init__(
         self, path: Path, standard_port: int, read: Callable[[str, int], Host | str] = read_host
     ) -> None:
-        """standard_port: of lines that name none. read: what a machine looks like."""
+        """standard_port: of lines without a port. read: parses a machine."""
         self.hosts: tuple[Host, ...] = ()
         self._path = path
         self._standard_port = standard_port
         self._read = read
-        self._read_as: tuple[int, int, int] | None = None  # inode, octets, time of the last change
+        self._version: tuple[int, int, int] | None = None  # inode, octets, modification time
         self._trouble = ""
 
-    def look(self) -> bool:
-        """Reads the file if it is not as it was; True if it says something else now."""
+    def reload(self) -> None:
+        """Read the file if it has changed. Costs microseconds if it has not."""
         try:
             found = self._path.stat()
-            seen = (found.st_ino, found.st_size, found.st_mtime_ns)
-            if seen == self._read_as:
-                return False
+            version = (found.st_ino, found.st_size, found.st_mtime_ns)
+            if version == self._version:
+                return
             text = self._path.read_text("utf-8", "replace")
         except OSError as error:
-            self._complain(error.strerror or str(error))
-            return False
-        self._read_as, self._trouble = seen, ""
-        return self._take(text)
-
-    def _take(self, text: str) -> bool:
-        told = parse_rqprc(text, self._standard_port, self._read)
-        for line in told.bad_lines:
+            self._warn(error.strerror or str(error))
+            return
+        self._version, self._trouble = version, ""
+        parsed = parse_rqprc(text, self._standard_port, self._read)
+        for line in parsed.bad_lines:
             fields = {"action": "rqprc_line_skipped", "file": str(self._path), "line": line.number}
-            log.warning("%s line %d: %s", self._path, line.number, line.problem, extra=fields)
-        is_new = told.hosts != self.hosts
-        self.hosts = told.hosts
-        return is_new
+            log.warning("%s line %d skipped: %s", self._path, line.number, line.problem, extra=fields)
+        self.hosts = parsed.hosts
 
-    def _complain(self, trouble: str) -> None:
+    def _warn(self, trouble: str) -> None:
         if trouble != self._trouble:
             self._trouble = trouble
             fields = {"action": "rqprc_unread", "file": str(self._path)}
-            log.warning("%s cannot be read: %s", self._path, trouble, extra=fields)
+            log.warning("cannot read %s, previous machines are kept: %s", self._path, trouble, extra=fields)

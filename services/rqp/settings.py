@@ -1,4 +1,4 @@
-"""What may be said of the RQP edge: `edges.rqp` in the file (in brackets: sections of the protocols' documents)."""
+"""Settings of the RQP edge: `edges.rqp` in the file (in brackets: sections of the protocols' documents)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_RENEW_S = 5.0  # services/store/lua/clock.lua keeps a lease for 10 s after a
 
 
 class OutboxSettings(BaseModel):
-    """Transmission queues: each belongs to one process at a time. Edges that share a store say the same."""
+    """Ownership of transmission queues, one process each. All edges of a store must have the same settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,20 +26,19 @@ class OutboxSettings(BaseModel):
         default=10.0,
         gt=0,
         le=MAX_SECONDS,
-        description="a process that dies loses its queues after this long; if only `renew_s` is set: three times that, "
-        "at least 10",
+        description="how long a dead process keeps its queues; if only `renew_s` is set: three times that, at least 10",
     )
     renew_s: float = Field(
         default=3.0,
         gt=0,
-        description="how often it says that it lives: at most 5, and at most a third of `lease_s`; if only that is "
+        description="how often leases are renewed: at most 5, and at most a third of `lease_s`; if only `lease_s` is "
         "set: a third of it, at most 3",
     )
     look_s: float = Field(
         default=30.0,
         gt=0,
         le=MAX_SECONDS,
-        description="how often to look for queues, should a notice be lost",
+        description="how often to list the queues, in case a notification is lost",
     )
 
     @field_validator("renew_s")
@@ -47,14 +46,14 @@ class OutboxSettings(BaseModel):
     def _is_often_enough(cls, renew_s: float) -> float:
         if renew_s > MAX_RENEW_S:
             raise ValueError(
-                f"must be at most {MAX_RENEW_S:g}, also of a long lease_s: when the store's clock steps forward, a "
+                f"must be at most {MAX_RENEW_S:g}, whatever lease_s is: when the store's clock steps forward, a "
                 "lease is kept for 10 s at most and must be renewed by then"
             )
         return renew_s
 
     @model_validator(mode="after")
     def _outlives_a_lost_renewal(self) -> Self:
-        """Derive the one that is not set from the other one; refuse two that do not fit."""
+        """Derive the one that is not set from the other; reject two that do not fit."""
         if "renew_s" not in self.model_fields_set:
             object.__setattr__(self, "renew_s", min(self.renew_s, self.lease_s / 3))
         elif "lease_s" not in self.model_fields_set:
@@ -68,7 +67,7 @@ class OutboxSettings(BaseModel):
 
 
 class RqpSettings(EdgeSettings):
-    """What holds for both protocols."""
+    """Settings of both protocols."""
 
     listeners: dict[str, ListenerSettings] = Field(
         default_factory=lambda: {"mca": ListenerSettings(port=RQP_PORT)}
@@ -81,8 +80,8 @@ class RqpSettings(EdgeSettings):
         default=30.0,
         gt=0,
         le=MAX_SECONDS,
-        description="the store has not told an outcome by then: nothing is confirmed",
+        description="how long to wait for the store; without an outcome by then nothing is confirmed",
     )
     lookup_s: float = Field(
-        default=30.0, gt=0, le=MAX_SECONDS, description="how long the addresses of a name are good for"
+        default=30.0, gt=0, le=MAX_SECONDS, description="how long the resolved addresses of a name are valid"
     )

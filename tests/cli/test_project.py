@@ -46,11 +46,11 @@ BREACHES = {
         "services.cli.terminal.text services.tmq.service services.pubsub.router protos.tmq.wire "
         "protos.ring.frames services.ring.asking"
     ),
-    "services/rqp/mca/carrier.py": "redis",
+    "services/rqp/mca/sending_agent.py": "redis",
     "services/kit/net/alarm.py": "services.kit.process",
     "services/console/contract/etags.py": "services.console.core.console",
     "services/ring/node/boxes/inbox.py": "services.ring.node.links",
-    "services/rqp/cast/sending/line.py": "services.rqp.cast.receiving",
+    "services/rqp/cast/sending/key_locks.py": "services.rqp.cast.receiving",
     "operator/penstock_operator/documents/rules.py": (
         "penstock_operator.queues.queues services.kit.stop services.cli.terminal.text "
         "services.tmq.settings protos.types redis"
@@ -89,7 +89,7 @@ ALLOWED = {
     "services/ring/service.py": "services.kit.net",
     "services/ring/clients/session.py": "protos.types protos.ring.frames",
     "services/rqp/outbox.py": "services.kit.net protos.types",
-    "services/rqp/mca/carrier.py": "protos.rqp_mca.line",
+    "services/rqp/mca/sending_agent.py": "protos.rqp_mca.line",
     "services/rqp/rqprc.py": "protos.rqp_cast.rqprc",
     "operator/penstock_operator/documents/rules.py": "services.store services.store.model",
     "services/analytics/pieces.py": "pyspark.sql.types pyarrow.compute services.store.model",

@@ -42,7 +42,7 @@ async def take_one(net: Net) -> None:
 
 def test_what_is_held_is_looked_into(tmp_path: Path) -> None:
     """The commands of the page."""
-    said = re.findall(r"^\$ penstock (dead .*)$", PAGE.partition("### What it promises")[0], re.M)
+    said = re.findall(r"^\$ penstock (dead .*)$", PAGE.partition("### Guarantees of RQP/cast")[0], re.M)
     assert [line.split()[1] for line in said] == ["list", "redrive", "purge"]
     listing, redrive, purge = (line.replace("unconfirmed", "held").split() for line in said)
     net = Net()
@@ -58,7 +58,7 @@ def test_what_is_held_is_looked_into(tmp_path: Path) -> None:
 
 def test_each_label_is_on_the_page() -> None:
     failures = {why.value for why in Why} - {why.value for why in ENDS_WELL}
-    assert failures <= told_in(PAGE.partition("### When it does not")[2].partition("\n### ")[0])
+    assert failures <= told_in(PAGE.partition("### When RQP/cast messages")[2].partition("\n### ")[0])
     table = (ROOT / "docs/metrics.md").read_text().splitlines()
     counted = told_in("\n".join(row for row in table if row.startswith("| `penstock_rqp_cast_")))
     ends = {

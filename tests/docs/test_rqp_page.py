@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from services.kit.net.refusals import Refusal
-from services.rqp.mca.troubles import WHY
+from services.rqp.mca.failure_reports import FAILURE_TEXTS
 from tests.docs.session import Session
 from tests.docs.test_reasons import said_in, told_in
 from tests.sysv.namespace import own_machine
@@ -35,7 +35,7 @@ def test_two_systems_on_one_machine(session: Session) -> None:
     assert list(session.section(PAGE, "## Two systems on one machine"))
     session.press_ctrl_c_in(0)
     session.run("penstock put orders-for-west 'five barrels'")
-    assert list(session.section(PAGE, "## When nothing gets through"))
+    assert list(session.section(PAGE, "## When messages are not delivered"))
     (document,) = re.findall(r"^```yaml\n(# south.yaml\n.*?)^```", TEXT, re.M | re.S)
     (session.folder / "south.yaml").write_text(document)
     assert list(session.section(PAGE, "## Peers"))
@@ -51,5 +51,5 @@ def test_each_reason_is_on_the_page() -> None:
     reasons = TEXT.partition("### Reasons of refusals")[2]
     codec = said_in("protos/rqp_mca") | {"unknown_message", "bad_uint4", "bad_type"}
     assert codec | OF_QUEUES | {str(reason) for reason in Refusal} <= told_in(reasons)
-    failures = TEXT.partition("## When nothing gets through")[2].partition("\n## ")[0]
-    assert {failure.value for failure in WHY} <= told_in(failures)
+    failures = TEXT.partition("## When messages are not delivered")[2].partition("\n## ")[0]
+    assert {failure.value for failure in FAILURE_TEXTS} <= told_in(failures)

@@ -45,7 +45,7 @@ def _kubeconfig(path: Path) -> None:
 
 
 def _rqprc(path: Path) -> None:
-    RqprcFile(path, 7000).look()
+    RqprcFile(path, 7000).reload()
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object], type[Exception]]] = {

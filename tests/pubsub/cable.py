@@ -31,7 +31,7 @@ class Cable:
 
     @property
     def url(self) -> str:
-        """Of the store at the other end."""
+        """The URL of the store at the other end."""
         return f"redis://{self.address}"
 
     async def __aenter__(self) -> Cable:
@@ -58,26 +58,26 @@ class Cable:
     # what a test does to it
 
     def break_all(self) -> None:
-        """What is connected is reset; new connections work."""
+        """Reset all connections; new ones work."""
         for strand, writers in list(self._strands.items()):
             for writer in writers:
                 writer.transport.abort()
             strand.cancel()
 
     def pull_out(self) -> None:
-        """And until it is plugged in, whoever connects is reset too."""
+        """Reset all connections, and new ones until it is plugged in."""
         self._is_out = True
         self.break_all()
 
     def take_no_more(self) -> None:
-        """What is connected stays so; until it is plugged in, whoever else connects is reset."""
+        """Keep connections, but reset new ones until it is plugged in."""
         self._is_out = True
 
     def plug_in(self) -> None:
         self._is_out = False
 
     def pinch(self) -> None:
-        """Connections stay, and new ones are taken, but nothing comes through until it is let go."""
+        """Keep and accept connections, but carry nothing until released."""
         self._flows.clear()
 
     def release(self) -> None:
@@ -119,7 +119,7 @@ class Cable:
     async def _carry(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool
     ) -> None:
-        """One way, until its FIN, which is carried too."""
+        """Carry one direction up to and including its FIN."""
         while data := await reader.read(PIECE):
             await self._flows.wait()
             if (

@@ -1,4 +1,4 @@
-"""A client of the text pub/sub service that sends any bytes and looks at each line it gets."""
+"""A text pub/sub client that sends any bytes and checks each line it receives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Place = tuple[str, int]
 
 
 class Client:
-    """Every wait fails after PATIENCE_S."""
+    """A client; every wait fails after PATIENCE_S."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -34,7 +34,7 @@ class Client:
             await self.writer.drain()
 
     async def line(self) -> bytes:
-        """The next one, with its end; b'' once the server has closed."""
+        """Return the next line with its end; b'' once the server has closed."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.reader.readline()
 
@@ -42,7 +42,7 @@ class Client:
         return [await self.line() for _ in range(number)]
 
     async def ask(self, data: bytes) -> bytes:
-        """Sends lines, and answers the next line that comes."""
+        """Send lines and return the next received line."""
         await self.send(data)
         return await self.line()
 
@@ -53,16 +53,16 @@ class Client:
         assert await self.ask(b"SEND %b %b\n" % (tag, message)) == b"OK\n"
 
     async def nothing_more(self) -> None:
-        """A PING is answered at once: nothing else had been on its way before."""
+        """Check with a PING that no other line is pending."""
         assert await self.ask(b"PING\n") == b"OK\n"
 
     async def closed(self) -> None:
-        """The server closes in order, without another line."""
+        """Wait until the server closes without another line."""
         async with asyncio.timeout(PATIENCE_S):
             assert await self.reader.read(1) == b""
 
     def stop_reading(self) -> None:
-        """What comes waits in the kernel, then at the server."""
+        """Stop reading: data waits in the kernel, then at the server."""
         cast(asyncio.Transport, self.writer.transport).pause_reading()
 
     def read_on(self) -> None:

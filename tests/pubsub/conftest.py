@@ -33,7 +33,7 @@ def new_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    """Starts edges: `await start(server, **settings)`. No test may make one of them stumble."""
+    """Start edges: `await start(server, **settings)`. None of them may log an internal error."""
     edges: list[LiveEdge] = []
 
     async def start_one(server: Server, **settings: Any) -> LiveEdge:

@@ -35,7 +35,7 @@ class LiveEdge(Live[PubsubSettings]):
         super().__init__(EDGE, url, said, output=output)
 
     async def start(self) -> LiveEdge:
-        """Returns once it is ready."""
+        """Start it and wait until it is ready."""
         await self.open()
         return self
 
@@ -46,7 +46,7 @@ class LiveEdge(Live[PubsubSettings]):
 
     @property
     def routed(self) -> int:
-        """Subscriptions that the fanout serves, or will once their time has come."""
+        """Return the number of subscriptions that the fanout serves or will serve."""
         return len(self.service.fanout)
 
     @property

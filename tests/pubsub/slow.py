@@ -18,7 +18,7 @@ BODY = b"x" * 1000
 
 
 async def publish(sender: Client, first: int, number: int, tag: bytes = b"t", at_once: int = 500) -> None:
-    """Messages `<n> xxx...`, all answered."""
+    """Send messages `<n> xxx...` and wait for the answers."""
     for start in range(first, first + number, at_once):
         end = min(start + at_once, first + number)
         await sender.send(b"".join(b"SEND %b %d %b\n" % (tag, n, BODY) for n in range(start, end)))
@@ -30,11 +30,11 @@ async def numbers(client: Client, number: int) -> list[int]:
 
 
 def behind(edge: LiveEdge) -> int:
-    return len(edge.service.laggards)
+    return len(edge.service.slow_consumers)
 
 
 async def stuck(edge: LiveEdge) -> None:
-    """Waits until so much stays here for a client that it is sent no more: the kernel takes nothing either."""
+    """Wait until a client's output is blocked, also in the kernel."""
 
     async def stays() -> bool:
         before = {connection: connection.backlog() for connection in edge.connections()}
@@ -45,12 +45,12 @@ async def stuck(edge: LiveEdge) -> None:
 
 
 class LateAnswers:
-    """From now on the store's answers to SUBSCRIBE stay on their way until they are let through."""
+    """Delays the store's answers to SUBSCRIBE until they are released."""
 
     def __init__(self, edge: LiveEdge) -> None:
         self._log = edge.service.log
         self._fanout = edge.service.fanout
-        self._laggards = edge.service.laggards
+        self._slow_consumers = edge.service.slow_consumers
         self._held: list[tuple[Placed, str | StoreError]] = []
         self._head = self._log.head
         self._log.head = self._hold  # type: ignore[method-assign]
@@ -59,11 +59,11 @@ class LateAnswers:
         self._head(source, lambda place: self._held.append((placed, place)))
 
     async def given(self) -> None:
-        """The store has given one."""
+        """Return whether the store has answered."""
         await until(lambda: self._held)
 
     async def let_through(self) -> list[Subscription]:
-        """Once the edge has followed the log to its end; the subscriptions that are late now."""
+        """Release the answers once the edge has followed the log to its end; return the late subscriptions."""
 
         async def is_followed() -> bool:
             place = self._fanout.place
@@ -73,4 +73,4 @@ class LateAnswers:
         self._log.head = self._head  # type: ignore[method-assign]
         for placed, place in self._held:
             placed(place)
-        return [whose for whose in self._laggards.behind if isinstance(whose, Subscription)]
+        return [whose for whose in self._slow_consumers.behind if isinstance(whose, Subscription)]

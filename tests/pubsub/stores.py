@@ -20,31 +20,31 @@ NewServer = Callable[[], Server]
 
 
 async def store(new_server: NewServer) -> Server:
-    """One of its own, set up."""
+    """Start and set up a store."""
     server = new_server()
     await set_up(server)
     return server
 
 
 def links_at(port: int, **more: Any) -> dict[str, dict[str, Any]]:
-    """Listeners, that for links on a port that is known before; `more` of it."""
+    """Return listeners, with the one for links on a known port; more: its settings."""
     return {**LISTENERS, "link": {"port": port, "serves": "links", **more}}
 
 
 async def linked(edge: LiveEdge, number: int = 1) -> None:
-    """The edge follows so many neighbours."""
+    """Wait until the edge follows so many neighbours."""
     await until(lambda: edge.value("penstock_links_following") == number)
 
 
 async def unlinked(edge: LiveEdge) -> None:
-    """It follows nobody, and nobody it."""
+    """Return whether it follows no neighbour and no neighbour follows it."""
     await until(
         lambda: not edge.value("penstock_links_following") and not edge.value("penstock_links_serving")
     )
 
 
 async def send_all(client: Client, tag: bytes, messages: list[bytes]) -> None:
-    """All of them stored."""
+    """Send messages and wait until all are stored."""
     for start in range(0, len(messages), SENDS):
         part = messages[start : start + SENDS]
         await client.send(b"".join([b"SEND %b %b\n" % (tag, message) for message in part]))
@@ -56,19 +56,19 @@ def numbered(prefix: str, number: int, first: int = 0) -> list[bytes]:
 
 
 async def held(edge: LiveEdge) -> Held:
-    """What the edge's store holds, its own numbers too."""
+    """Return what the edge's store holds, including its own numbers."""
     found = (await Replica(edge.service.log).state()).held
     return {origin: numbers for origin, numbers in found.items() if numbers}
 
 
 async def known(edge: LiveEdge) -> Held:
-    """What the edge's store holds, or knows to be gone."""
+    """Return what the edge's store holds or knows to be trimmed."""
     state = await Replica(edge.service.log).state()
     return {origin: numbers for origin, numbers in united(state.held, state.gone).items() if numbers}
 
 
 async def hold_the_same(*edges: LiveEdge, number: int = 0) -> Held:
-    """Waits until all stores hold the same numbers, or know that they are gone, and at least so many; which."""
+    """Wait until all stores hold or know as trimmed the same numbers, at least so many; return them."""
 
     async def same() -> bool:
         first, *others = [await known(edge) for edge in edges]
@@ -91,12 +91,12 @@ async def entries(edge: LiveEdge) -> list[Entry]:
 
 
 async def messages(edge: LiveEdge) -> list[bytes]:
-    """The messages in the log, in its order."""
+    """Return the messages in the log, in order."""
     return [line.split(b" ", 2)[2] for entry in await entries(edge) for line in entry.block.split(b"\n")[:-1]]
 
 
 async def has_all(edge: LiveEdge, wanted: list[bytes]) -> None:
-    """Every one of them, once."""
+    """Return whether the log has each message once."""
 
     async def has() -> bool:
         found = [message for message in await messages(edge) if message in expected]
@@ -108,7 +108,7 @@ async def has_all(edge: LiveEdge, wanted: list[bytes]) -> None:
 
 
 async def figure(edge: LiveEdge, name: str) -> int:
-    """One of the counters that the store keeps of its log."""
+    """Return a counter that the store keeps of its log."""
     return int((await edge.service.log.figures()).get(name, 0))
 
 
@@ -125,7 +125,7 @@ class Neighbour:
     async def meet(
         cls, edge: LiveEdge, name: bytes = b"other", held: bytes = b"-", receive_buffer: int = 0
     ) -> Neighbour:
-        """Both have said who they are, and the edge has asked for what is not here."""
+        """Wait until both sides have greeted and the edge has sent FOLLOW."""
         neighbour = cls(await edge.client("link", receive_buffer), name)
         await neighbour.say(b"HAVE 1 %b inc1 %b" % (name, held))
         neighbour.have = await neighbour.hear(b"HAVE")
@@ -139,7 +139,7 @@ class Neighbour:
         await self.client.send(b"".join([line + b"\n" for line in lines]))
 
     async def hear(self, verb: bytes) -> bytes:
-        """The next line of that verb, without its end; BEATs before it are passed over."""
+        """Return the next line of that verb without its end, skipping BEATs."""
         while True:
             line = await self.client.line()
             if line.startswith(verb):
@@ -150,7 +150,7 @@ class Neighbour:
         await self.say(b"ENTRY %b inc1 %d %b %b" % (self.name, number, tag, message))
 
     async def closed(self) -> None:
-        """The edge ends the link in order."""
+        """Wait until the edge closes the link gracefully."""
         while line := await self.client.line():
             assert line.startswith((b"BEAT", b"ENTRY", b"FOLLOW", b"HAVE", b"GAP", b"ERROR")), line
         self.client.close()

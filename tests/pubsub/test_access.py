@@ -1,4 +1,4 @@
-"""Queues of the text service that not everybody may use (docs/operations.md, Who may use a queue; pubsub.md 5)."""
+"""Access rules of queues with text bindings (docs/operations.md, Who may use a queue; pubsub.md 5)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.pubsub.test_bridges import bodies, subscribing
 TEXT_ALONE = {"edges": ["pubsub"]}
 
 
-async def test_a_bridge_of_a_queue_that_lets_the_text_service_alone(edge: LiveEdge) -> None:
+async def test_queue_that_admits_only_the_text_service_is_bridged(edge: LiveEdge) -> None:
     """Copies go in, and what is put in appears; clients of other edges are kept out."""
     queue = await edge.declare("orders", **subscribing("order.*"), access=TEXT_ALONE)
     shown = await edge.declare("shown", bindings={"text": {"publish": "seen"}}, access=TEXT_ALONE)
@@ -37,7 +37,9 @@ async def test_a_bridge_of_a_queue_that_lets_the_text_service_alone(edge: LiveEd
 
 @pytest.mark.parametrize("binding", [{"subscribe": ["a"]}, {"publish": "a"}])
 @pytest.mark.parametrize("access", [{"edges": ["tmq"]}, {"peers": ["10.0.0.7"]}, {"certificates": ["shop"]}])
-def test_what_no_bridge_could_keep_is_no_document(binding: dict[str, Any], access: dict[str, Any]) -> None:
-    """A line does not say who sent it, and nobody would be told that a copy was refused."""
+def test_document_that_a_bridge_cannot_enforce_is_rejected(
+    binding: dict[str, Any], access: dict[str, Any]
+) -> None:
+    """A line does not name its sender, and a refused copy could not be reported."""
     with pytest.raises(ValidationError, match=r"bindings\.text"):
         QueueSpec.model_validate({"bindings": {"text": binding}, "access": access})

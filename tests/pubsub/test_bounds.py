@@ -1,4 +1,4 @@
-"""What clients may make the edge remember, and what is said where the log cannot be opened."""
+"""Bounds of the edge's memory, and reports while the log cannot be opened."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from services.pubsub.subscriber import Subscriber, Subscription
 from services.store.log.log import Entry, Place
 from tests.live import set_up, until
 from tests.pubsub.conftest import Start
+from tests.pubsub.fake_wire import FakeWire
 from tests.pubsub.live import LiveEdge
-from tests.pubsub.paper import Paper
 from tests.pubsub.stores import store
 from tests.servers import Server
 from tests.topologies import Replicated
 
 
-async def test_a_level_that_the_store_cannot_keep_is_told(server: Server) -> None:
-    """pubsub.md 3.1: in the log, to whoever asks whether it is ready, and to clients; nothing waits for ever."""
+async def test_unsupported_ack_level_is_reported(server: Server) -> None:
+    """pubsub.md 3.1: in the log, in readiness and to clients; nothing waits for ever."""
     edge = LiveEdge(server.url, log={"ack_level": "replicated:1"})
     await edge.begin()
     try:
@@ -37,7 +37,7 @@ async def test_a_level_that_the_store_cannot_keep_is_told(server: Server) -> Non
         await edge.close()
 
 
-async def test_no_more_subscriptions_of_all_than_allowed(server: Server, start: Start) -> None:
+async def test_total_subscriptions_are_limited(server: Server, start: Start) -> None:
     edge = await start(server, max_subscriptions_in_all=3)
     one, two = await edge.client(), await edge.client()
     for number in range(3):
@@ -47,7 +47,7 @@ async def test_no_more_subscriptions_of_all_than_allowed(server: Server, start: 
     await two.subscribe(b"1", b"t")
 
 
-async def test_subscriptions_whose_answer_is_still_to_come_count_too(
+async def test_pending_subscriptions_count_towards_the_limit(
     new_server: Callable[[], Server], start: Start
 ) -> None:
     """Else a client that asks for many at once would get more than allowed."""
@@ -67,8 +67,8 @@ async def test_subscriptions_whose_answer_is_still_to_come_count_too(
     await two.subscribe(b"1", b"t")
 
 
-async def test_long_patterns_count_as_what_a_client_makes_us_hold(server: Server, start: Start) -> None:
-    """So the budget over all connections sees them, and whoever holds most has to go."""
+async def test_long_patterns_count_as_held_input(server: Server, start: Start) -> None:
+    """So the budget over all connections includes them, and the connection that holds most is closed."""
     edge = await start(server)
     client = await edge.client()
     tag = b"t" * 50_000
@@ -83,17 +83,17 @@ async def test_long_patterns_count_as_what_a_client_makes_us_hold(server: Server
 @pytest.mark.parametrize(
     ("number", "pattern", "tag_octets"), [(1, b"nothing.here", 60_000), (1000, b"a", 10)]
 )
-def test_tags_seen_lately_take_a_bounded_amount_of_memory(
+def test_cache_of_tags_is_bounded(
     monkeypatch: pytest.MonkeyPatch, number: int, pattern: bytes, tag_octets: int
 ) -> None:
     """A publisher of ever new tags, long ones or such as match very much, does not fill the memory of the edges."""
     monkeypatch.setattr(fanout_module, "CACHED", 2_000)
-    fanout, paper = fanout_module.Fanout(Backlogs(8 << 20, 128 << 20), lambda *_: None), Paper()
+    fanout, paper = fanout_module.Fanout(Backlogs(8 << 20, 128 << 20), lambda *_: None), FakeWire()
     fanout.place = Place(1, 0)
     subscriber = Subscriber(paper, True)  # type: ignore[arg-type]
     for each in range(number):
         subscription = Subscription(subscriber, b"%d" % each, pattern, True)
-        fanout.number(subscription)
+        subscription.number = next(fanout.numbers)
         fanout.add(subscription, Place(1, 0))
     tracemalloc.start()
     try:
@@ -107,7 +107,7 @@ def test_tags_seen_lately_take_a_bounded_amount_of_memory(
         tracemalloc.stop()
 
 
-async def test_what_was_written_is_counted_once(server: Server, start: Start) -> None:
+async def test_deliveries_are_counted_once(server: Server, start: Start) -> None:
     """Also where a subscriber fell behind in between."""
     edge = await start(server, subscriber_bytes=64 << 10)
     slow, sender = await edge.client(receive_buffer=4096), await edge.client()
@@ -124,7 +124,9 @@ async def test_what_was_written_is_counted_once(server: Server, start: Start) ->
     await until(lambda: edge.value("penstock_deliveries_total") == total)
 
 
-async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server, start: Start) -> None:
+async def test_line_longer_than_the_output_limit_reaches_all_subscribers(
+    server: Server, start: Start
+) -> None:
     """pubsub.md 3.6: in pieces, so that together they hold little of it."""
     edge = await start(
         server, subscribers_bytes=1 << 20, max_line_bytes=10 << 20, link={"max_line_bytes": 20 << 20}
@@ -142,7 +144,7 @@ async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server,
         nonlocal delivered
         before, delivered = delivered, sum(connection.unsent() for connection in edge.connections())
         await asyncio.sleep(0.05)
-        return bool(edge.service.laggards) and before == delivered
+        return bool(edge.service.slow_consumers) and before == delivered
 
     await until(nothing_leaves)
     spent_s = time.process_time()
@@ -154,7 +156,7 @@ async def test_a_line_longer_than_all_may_wait_reaches_everybody(server: Server,
         assert await client.line() == b"MESSAGE 1 " + text + b"\n"
 
 
-async def test_what_waits_for_the_table_of_bindings_is_bounded(server: Server, start: Start) -> None:
+async def test_sends_that_wait_for_the_bindings_are_bounded(server: Server, start: Start) -> None:
     """pubsub.md 5.1: clients are not read while too much waits; what waited too long is refused, nothing was stored."""
     edge = await start(server, store={"max_pending_bytes": 1 << 20})
     keys = edge.service.log.keys
@@ -167,9 +169,9 @@ async def test_what_waits_for_the_table_of_bindings_is_bounded(server: Server, s
     number = 2000
     for client in clients:
         client.writer.write(block * number)
-    await until(lambda: edge.service.bridge.turns.bytes > 1 << 20)
+    await until(lambda: edge.service.bridge.waiting.bytes > 1 << 20)
     for _ in range(50):
-        assert edge.service.bridge.turns.bytes < (1 << 20) + len(clients) * (512 << 10)
+        assert edge.service.bridge.waiting.bytes < (1 << 20) + len(clients) * (512 << 10)
         await asyncio.sleep(0.01)
     for client in clients:
         assert (await client.line()).startswith(b"ERROR ")
@@ -179,7 +181,7 @@ async def test_what_waits_for_the_table_of_bindings_is_bounded(server: Server, s
         assert rest[-1] == b"OK\n"
 
 
-async def test_a_log_opens_without_replicas_only_if_it_was_made_with_one(
+async def test_log_opens_without_replicas_only_if_created_with_one(
     whole_replicated: Replicated,
 ) -> None:
     """pubsub.md 3.1: subscribers are served meanwhile, and no log is made at a lower level."""

@@ -22,7 +22,7 @@ Outcome = Refusals | StoreError
 
 
 class SlowLog:
-    """What a bridge asks of a log: `asked` are the sends, in order, and `looks` the questions for the table."""
+    """A log for a bridge: `asked` are the sends, in order, `looks` the reads of the table."""
 
     def __init__(self) -> None:
         self.asked: list[Send] = []
@@ -69,7 +69,7 @@ def send(bridge: Bridge, block: bytes) -> list[Outcome]:
     return answers
 
 
-async def test_what_was_refused_goes_before_what_came_meanwhile() -> None:
+async def test_refused_sends_are_repeated_before_later_ones() -> None:
     """3.4: sent first, stored first."""
     log = SlowLog()
     bridge = await opened(log)
@@ -91,7 +91,7 @@ async def test_what_was_refused_goes_before_what_came_meanwhile() -> None:
     await bridge.close()
 
 
-async def test_nothing_is_asked_anew_before_everything_is_back() -> None:
+async def test_repeats_wait_until_all_sends_are_answered() -> None:
     """3.4: what is still under way may be refused too, and was sent before what is held back."""
     log = SlowLog()
     bridge = await opened(log)
@@ -114,8 +114,8 @@ async def test_nothing_is_asked_anew_before_everything_is_back() -> None:
     await bridge.close()
 
 
-async def test_a_run_keeps_its_order_through_two_tables() -> None:
-    """3.4, 5.1: it is cut anew by the table that it is asked by; a queue has come and another tag is plain now."""
+async def test_run_keeps_its_order_when_bindings_change() -> None:
+    """3.4, 5.1: it is split again by the new table, in which a queue was added and another removed."""
     log = SlowLog()
     bridge = await opened(log, "a*")
     answers = send(bridge, b"SEND a 0\nSEND b 1\nSEND a 2\n")
@@ -137,7 +137,7 @@ async def test_a_run_keeps_its_order_through_two_tables() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-async def test_a_run_that_is_unknown_in_part_is_answered_once(order: tuple[int, int, int]) -> None:
+async def test_run_with_a_partly_unknown_outcome_is_answered_once(order: tuple[int, int, int]) -> None:
     """3.1: as unknown, whatever becomes of its other parts, and whenever."""
     log = SlowLog()
     bridge = await opened(log, "a*")
@@ -151,7 +151,7 @@ async def test_a_run_that_is_unknown_in_part_is_answered_once(order: tuple[int, 
     assert answers == [unknown]
 
 
-async def test_who_floods_a_tag_with_copies_waits_and_keeps_nobody_waiting() -> None:
+async def test_flood_of_sends_with_copies_does_not_delay_other_clients() -> None:
     """5.1: few lines at a time are taken apart, each client's in its turn; what needs no copies passes at once."""
     log = SlowLog()
     bridge = await opened(log, "a*")
@@ -173,8 +173,8 @@ async def test_who_floods_a_tag_with_copies_waits_and_keeps_nobody_waiting() -> 
     await bridge.close()
 
 
-async def test_too_much_that_waits_for_its_copies_is_told() -> None:
-    """5.1: whoever sends is read no further until there is room."""
+async def test_clients_are_congested_while_too_many_sends_wait() -> None:
+    """5.1: senders are not read until there is room."""
     log = SlowLog()
     bridge = await opened(log, "a*")
     run = b"SEND a x\n" * 1000
@@ -184,7 +184,7 @@ async def test_too_much_that_waits_for_its_copies_is_told() -> None:
         bridge.send(source, run, 1000, "test", answers.append)
         sent += 1000
     assert MAX_WAITING < sent < MAX_WAITING + 2 * MAX_UNDER_WAY
-    assert not bridge.is_congested(Source(INTERNAL_CLIENT))  # who has nothing waiting here waits for nobody
+    assert not bridge.is_congested(Source(INTERNAL_CLIENT))  # clients without waiting SENDs are not affected
     cleared = asyncio.Event()
     bridge.when_clear(cleared.set)
     while not cleared.is_set():
@@ -195,7 +195,7 @@ async def test_too_much_that_waits_for_its_copies_is_told() -> None:
     await bridge.close()
 
 
-async def test_a_store_that_refuses_at_once_is_asked_line_by_line_to_the_end() -> None:
+async def test_all_lines_are_answered_when_the_store_refuses_synchronously() -> None:
     """3.1: everything is answered, however much waits: it refuses within the step in which it is asked."""
     log = SlowLog()
     bridge = await opened(log, "a*")
@@ -207,12 +207,12 @@ async def test_a_store_that_refuses_at_once_is_asked_line_by_line_to_the_end() -
         each.done(away)
     await until(lambda: all(answers))
     assert [[len(cast(Refusals, refusals)) for refusals in each] for each in answers] == [[1000]] * 20
-    assert not bridge.turns
+    assert not bridge.waiting
     await bridge.close()
 
 
-async def test_who_fails_when_told_stops_nobody_else() -> None:
-    """A fault of ours in one session: the lines of the others go on."""
+async def test_failing_callback_does_not_stop_other_sessions() -> None:
+    """An internal error in one session does not affect the others."""
     log = SlowLog()
     bridge = await opened(log, "a*")
 

@@ -23,7 +23,7 @@ async def bodies(edge: LiveEdge, queue: Queue) -> list[tuple[bytes, str]]:
     return [(content.body, content.attributes["tag"]) for content in contents]
 
 
-async def test_matching_sends_are_enqueued_too(edge: LiveEdge) -> None:
+async def test_queue_gets_a_copy_of_matching_sends(edge: LiveEdge) -> None:
     """5.1: declared while the edge runs; once, however many of its patterns match; in the order of the log."""
     client, subscriber = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"o*")
@@ -38,7 +38,7 @@ async def test_matching_sends_are_enqueued_too(edge: LiveEdge) -> None:
     await client.publish(b"order.new", b"after")
 
 
-async def test_a_full_queue_fails_the_send_whole(edge: LiveEdge) -> None:
+async def test_full_queue_refuses_the_whole_send(edge: LiveEdge) -> None:
     """5.1: ERROR, nothing stored, no copy anywhere; the others of the run are well."""
     full = await edge.declare("full", **subscribing("a*", maxLength=1))
     roomy = await edge.declare("roomy", **subscribing("a1", "b"))
@@ -56,7 +56,7 @@ async def test_a_full_queue_fails_the_send_whole(edge: LiveEdge) -> None:
     assert edge.refusals()["queue_full"] == 2
 
 
-async def test_every_message_of_a_queue_appears_under_its_tag(edge: LiveEdge) -> None:
+async def test_queue_publishes_every_message_under_its_tag(edge: LiveEdge) -> None:
     """5.2, 5.3: whichever way it was put in; bodies that are no legal message are shown escaped."""
     queue = await edge.declare("events", bindings={"text": {"publish": "ev.all"}})
     plain, wide = await edge.client(), await edge.client("utf8")
@@ -72,7 +72,7 @@ async def test_every_message_of_a_queue_appears_under_its_tag(edge: LiveEdge) ->
     assert await wide.lines(5) == [b"MESSAGE 2 %b\n" % text for text in texts]
 
 
-async def test_what_came_over_a_bridge_crosses_no_other(edge: LiveEdge) -> None:
+async def test_message_crosses_at_most_one_bridge(edge: LiveEdge) -> None:
     """5.2: from a queue to the log and not into another queue; from a SEND into a queue and not back."""
     source = await edge.declare("source", bindings={"text": {"publish": "t1"}})
     both = await edge.declare("both", bindings={"text": {"subscribe": ["t*"], "publish": "t2"}})
@@ -93,8 +93,8 @@ async def test_what_came_over_a_bridge_crosses_no_other(edge: LiveEdge) -> None:
     assert found == [b"from a client", b"put in"]
 
 
-async def test_order_is_kept_while_queues_come_and_go(server: Server, start: Start) -> None:
-    """3.4, 5.1: sends that have to be made anew stay in the sequence of their sender, and none is lost or doubled."""
+async def test_order_is_kept_while_bindings_change(server: Server, start: Start) -> None:
+    """3.4, 5.1: repeated sends stay in their sender's order, and none is lost or duplicated."""
     edge = await start(server)
     client, subscriber = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"s*")
@@ -104,7 +104,7 @@ async def test_order_is_kept_while_queues_come_and_go(server: Server, start: Sta
         sent += total // 20
         await client.send(block)
         queue = await edge.declare(f"q{turn}", **subscribing("s1", f"s{turn % 3}*"))
-        await edge.service.bridge.renew()  # as a link does that was told of it first
+        await edge.service.bridge.renew()  # as a link does that got BindingsChanged first
         if turn % 2:
             await edge.tools.catalogue.delete(queue)
     assert await client.lines(total) == [b"OK\n"] * total

@@ -1,4 +1,4 @@
-"""What those who are behind cost the store, this process, and each other (pubsub.md 3.6)."""
+"""What slow consumers cost the store, this process and each other (pubsub.md 3.6)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from services.pubsub import laggards, readings
-from services.pubsub.readings import Readings
+from services.pubsub import read_cache, slow_consumers
+from services.pubsub.read_cache import ReadCache
 from services.store.log.log import START, Entry
 from tests.live import until
 from tests.pubsub.client import Client
@@ -24,19 +24,19 @@ NewServer = Callable[[], Server]
 ROOMY = {"listeners": {"text": {"port": 0, "write_buffer_bytes": 64 << 20}}, **TIGHT}
 
 
-def kept(edge: LiveEdge) -> Readings:
-    return edge.service.laggards.readings
+def kept(edge: LiveEdge) -> ReadCache:
+    return edge.service.slow_consumers.read_cache
 
 
 def readings_so_far(server: Server) -> int:
-    """Of stretches of the log, by anybody."""
+    """Return how many times the log was read."""
     found = re.search(rb"cmdstat_xrange:calls=(\d+)", server.call("INFO", "commandstats"))
     return int(found[1]) if found else 0
 
 
 @pytest.fixture
 def _talkative(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, laggards.__name__)
+    caplog.set_level(logging.INFO, slow_consumers.__name__)
 
 
 async def fallen_behind(edge: LiveEdge, number: int) -> list[Client]:
@@ -48,7 +48,7 @@ async def fallen_behind(edge: LiveEdge, number: int) -> list[Client]:
     return clients
 
 
-async def test_what_was_read_is_used_before_more_is_read(server: Server, start: Start) -> None:
+async def test_read_entries_are_used_before_more_are_read(server: Server, start: Start) -> None:
     """A message that matches 50 subscriptions of a connection is much output; it is read once all the same."""
     edge = await start(server, **ROOMY)
     many, sender = await edge.client(), await edge.client()
@@ -58,7 +58,7 @@ async def test_what_was_read_is_used_before_more_is_read(server: Server, start: 
     total = 700
     await publish(sender, 0, total)
     await until(lambda: behind(edge) == 1)
-    edge.service.recent.clear()
+    edge.service.recent_entries.clear()
     before = readings_so_far(server)
     many.read_on()
     for number in range(total):
@@ -69,11 +69,9 @@ async def test_what_was_read_is_used_before_more_is_read(server: Server, start: 
     assert kept(edge).octets == 0
 
 
-async def test_what_all_of_them_keep_is_bounded(
-    server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who finds no room reads again what he could not use; everybody gets everything."""
-    monkeypatch.setattr(readings, "KEPT_BYTES", 2 << 20)
+async def test_read_cache_is_bounded(server: Server, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Consumers without room in the cache read again; all of them get all messages."""
+    monkeypatch.setattr(read_cache, "KEPT_BYTES", 2 << 20)
     edge = await start(server, **TIGHT)
     clients, sender = await fallen_behind(edge, 8), await edge.client()
     most = 0
@@ -88,7 +86,7 @@ async def test_what_all_of_them_keep_is_bounded(
     total = 8000
     await publish(sender, 0, total)
     assert behind(edge) == len(clients)
-    edge.service.recent.clear()
+    edge.service.recent_entries.clear()
     for client in clients:
         client.read_on()
     read = await asyncio.gather(*(numbers(client, total) for client in clients))
@@ -100,11 +98,11 @@ async def test_what_all_of_them_keep_is_bounded(
     assert 1 << 20 < most <= 2 << 20
 
 
-async def test_a_message_longer_than_that_is_read_once_too(
+async def test_message_larger_than_the_cache_is_read_once(
     server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may go to very many subscriptions of one connection, one after the other."""
-    monkeypatch.setattr(readings, "KEPT_BYTES", 1 << 20)
+    monkeypatch.setattr(read_cache, "KEPT_BYTES", 1 << 20)
     edge = await start(server, **ROOMY, max_line_bytes=4 << 20)
     many, sender = await edge.client(), await edge.client()
     await many.send(b"".join(b"SUBSCRIBE %d t\n" % n for n in range(20)))
@@ -113,7 +111,7 @@ async def test_a_message_longer_than_that_is_read_once_too(
     text = b"y" * (3 << 19)
     await sender.publish(b"t", text)
     await until(lambda: behind(edge) == 1)
-    edge.service.recent.clear()
+    edge.service.recent_entries.clear()
     before = readings_so_far(server)
     many.read_on()
     assert await many.lines(20) == [b"MESSAGE %d %b\n" % (n, text) for n in range(20)]
@@ -122,7 +120,7 @@ async def test_a_message_longer_than_that_is_read_once_too(
 
 
 async def damaged(edge: LiveEdge, server: Server, entry: Entry) -> Callable[[], None]:
-    """Somebody has written over an entry of the log; puts it right when called."""
+    """Overwrite an entry of the log; return a function that repairs it."""
     stream = edge.service.log.keys.log[0]
     rows = server.call("XRANGE", stream, "-", "+")
 
@@ -136,8 +134,8 @@ async def damaged(edge: LiveEdge, server: Server, entry: Entry) -> Callable[[], 
 
 
 @pytest.mark.usefixtures("_talkative")
-async def test_whose_stretch_cannot_be_read_delays_nobody(server: Server, start: Start) -> None:
-    """It waits; once its stretch can be read it goes on where it was."""
+async def test_unreadable_entry_delays_only_its_consumer(server: Server, start: Start) -> None:
+    """It waits, and continues once the entry can be read."""
     edge = await start(server, **TIGHT)
     first, sender = (await fallen_behind(edge, 1))[0], await edge.client()
     second = await edge.client(receive_buffer=SMALL)
@@ -151,7 +149,7 @@ async def test_whose_stretch_cannot_be_read_delays_nobody(server: Server, start:
     assert behind(edge) == 2
     (entry,) = [each for each in await whole_log(edge) if each.place == middle]
     repair = await damaged(edge, server, entry)
-    edge.service.recent.clear()
+    edge.service.recent_entries.clear()
     first.read_on()
     await until(lambda: edge.log.events("log_unread"))
     second.read_on()
@@ -168,21 +166,23 @@ async def whole_log(edge: LiveEdge) -> list[Entry]:
 
 
 @pytest.mark.usefixtures("_talkative")
-async def test_a_store_that_is_away_is_not_asked_by_each_of_them(new_server: NewServer, start: Start) -> None:
-    """One asks now and then for all; when it is back, all go on."""
+async def test_unavailable_store_is_polled_once_for_all_consumers(
+    new_server: NewServer, start: Start
+) -> None:
+    """One consumer polls for all; all continue when the store is back."""
     server = await store(new_server)
     edge = await start(server, **TIGHT)
     clients, sender = await fallen_behind(edge, 5), await edge.client()
     await publish(sender, 0, 3000)
     assert behind(edge) == len(clients)
     server.kill9()
-    edge.service.recent.clear()
+    edge.service.recent_entries.clear()
     loop = asyncio.get_running_loop()
     began, asked = loop.time(), len(edge.log.events("log_unread"))
     for client in clients:
         client.read_on()
     await until(lambda: len(edge.log.events("log_unread")) >= asked + 4)
-    assert loop.time() - began > 2 * laggards.AGAIN_S
+    assert loop.time() - began > 2 * slow_consumers.AGAIN_S
     server.restart()
     for client in clients:
         assert await numbers(client, 3000) == list(range(3000))

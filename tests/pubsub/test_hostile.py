@@ -18,7 +18,7 @@ SEED = int(os.environ.get("TEST_SEED", "0")) or random.randrange(1 << 32)
 
 
 async def check_served(edge: LiveEdge, within_s: float = 5.0) -> None:
-    """Somebody else subscribes and sends."""
+    """Check that another client can subscribe and send."""
     began = time.monotonic()
     client = await edge.client()
     await client.subscribe(b"1", b"well")
@@ -28,7 +28,7 @@ async def check_served(edge: LiveEdge, within_s: float = 5.0) -> None:
     client.close()
 
 
-async def test_noise_is_answered_line_by_line(edge: LiveEdge) -> None:
+async def test_each_line_of_noise_is_answered(edge: LiveEdge) -> None:
     """2.1: whatever the bytes, every line has one answer, and the connection stays."""
     print(f"TEST_SEED={SEED}")
     chance = random.Random(SEED)
@@ -46,7 +46,9 @@ async def test_noise_is_answered_line_by_line(edge: LiveEdge) -> None:
 
 
 @pytest.mark.parametrize("line", [b"SEND t x\n", b"PING\n"])
-async def test_a_flood_without_reading_is_held_up(server: Server, start: Start, line: bytes) -> None:
+async def test_flooding_client_that_does_not_read_is_paused(
+    server: Server, start: Start, line: bytes
+) -> None:
     """Its answers fill what may wait for it; then it is not read any more, and others do not feel it."""
     edge = await start(server)
     flooder = await edge.client(receive_buffer=4096)
@@ -68,7 +70,7 @@ async def test_a_flood_without_reading_is_held_up(server: Server, start: Start, 
     await check_served(edge)
 
 
-async def test_a_flood_that_reads_does_not_starve_others(edge: LiveEdge) -> None:
+async def test_flooding_client_does_not_starve_others(edge: LiveEdge) -> None:
     flooders = [await edge.client() for _ in range(4)]
 
     async def flood(client: Client) -> None:
@@ -87,7 +89,7 @@ async def test_a_flood_that_reads_does_not_starve_others(edge: LiveEdge) -> None
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_resets_in_every_state(edge: LiveEdge) -> None:
+async def test_reset_in_every_state_leaves_nothing_behind(edge: LiveEdge) -> None:
     """Nothing of a connection is left, wherever it broke off."""
     beginnings = [
         b"",
@@ -107,6 +109,6 @@ async def test_resets_in_every_state(edge: LiveEdge) -> None:
         while edge.connections() or edge.budget.total:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert edge.routed == 0
-    assert len(edge.service.laggards) == 0
+    assert len(edge.service.slow_consumers) == 0
     assert edge.service.backlogs.total == 0
     await check_served(edge)

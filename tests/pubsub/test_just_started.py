@@ -7,7 +7,9 @@ from tests.pubsub.live import LiveEdge
 from tests.servers import Server
 
 
-async def test_a_subscription_counts_before_the_server_follows_the_log(server: Server, start: Start) -> None:
+async def test_subscription_is_served_from_its_begin_before_the_log_is_followed(
+    server: Server, start: Start
+) -> None:
     """The client is there at once: its moment may come before the place from which the server follows."""
     sender = await (await start(server)).client()
     for number in range(4):

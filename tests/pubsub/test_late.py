@@ -1,4 +1,4 @@
-"""Subscriptions whose answer was slower than the log (pubsub.md 3.2-3.4): served alone until they are on time."""
+"""Subscriptions whose answer was slower than the log are served alone until they catch up (pubsub.md 3.2-3.4)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOMY = {"listeners": {"text": {"port": 0, "write_buffer_bytes": 16 << 20}}, **T
 OTHERS = 40  # subscriptions of the same connection that are on time
 
 
-async def test_it_gets_everything_once_though_its_connection_falls_behind_meanwhile(
+async def test_late_subscription_gets_everything_once_while_its_connection_falls_behind(
     server: Server, start: Start
 ) -> None:
     """3.2, 3.6: first it is behind alone, then with all others of its connection, then they alone are."""
@@ -49,7 +49,7 @@ async def test_it_gets_everything_once_though_its_connection_falls_behind_meanwh
     await until(lambda: behind(edge) == 0)
 
 
-async def test_it_is_counted_and_may_be_ended_like_any_other(server: Server, start: Start) -> None:
+async def test_late_subscription_counts_and_can_be_ended(server: Server, start: Start) -> None:
     """2.2: before it is on time; it is sent what was there by then, and nothing is left of it."""
     edge = await start(server, **ROOMY, max_subscriptions_in_all=1)
     slow, sender = await edge.client(receive_buffer=SMALL), await edge.client()

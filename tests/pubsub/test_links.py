@@ -26,7 +26,7 @@ from tests.pubsub.stores import (
 )
 from tests.servers import free_port
 
-GRAPHS = {  # who names whom
+GRAPHS = {  # (dialling end, dialled end)
     "both name each other": [(0, 1), (1, 0)],
     "chain": [(0, 1), (1, 2), (2, 3)],
     "mesh": list(combinations(range(4), 2)),
@@ -45,9 +45,7 @@ async def graph(links: list[tuple[int, int]], new_server: NewServer, start: Star
     return edges
 
 
-async def test_what_is_sent_at_one_store_reaches_subscribers_at_another(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_message_reaches_subscribers_at_a_linked_store(new_server: NewServer, start: Start) -> None:
     """4.3: it is enough that one side names the other; both directions over one connection."""
     a = await start(await store(new_server))
     b = await start(await store(new_server), neighbours=[a.link_address])
@@ -67,7 +65,7 @@ async def test_what_is_sent_at_one_store_reaches_subscribers_at_another(
 
 
 @pytest.mark.parametrize("name", ["both name each other", "mesh"])
-async def test_a_graph_with_cycles_neither_loops_nor_doubles(
+async def test_cyclic_graph_causes_no_loops_or_duplicates(
     name: str, new_server: NewServer, start: Start
 ) -> None:
     """4.3: whatever the graph, each message is once in each log, and all logs hold the same numbers."""
@@ -91,7 +89,7 @@ async def test_a_graph_with_cycles_neither_loops_nor_doubles(
         assert await figure(edge, "accepted") == total - 200
 
 
-async def test_origins_stay_what_they_were_on_every_way(new_server: NewServer, start: Start) -> None:
+async def test_origin_is_kept_on_every_path(new_server: NewServer, start: Start) -> None:
     """4.4: an entry has the store, incarnation and number that it was given where it arose."""
     edges = await graph(GRAPHS["chain"], new_server, start)
     await send_all(await edges[0].client(), b"t", numbered("m", 50))
@@ -108,9 +106,7 @@ async def test_origins_stay_what_they_were_on_every_way(new_server: NewServer, s
     assert sorted(number for _, number in told[0]) == list(range(1, 51))
 
 
-async def test_of_two_connections_to_one_neighbour_only_one_is_followed(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_one_of_two_connections_to_a_neighbour_is_followed(new_server: NewServer, start: Start) -> None:
     """4.3: two that name each other meet twice; what one connection brings is not asked for on the other too."""
     one, two = await graph(GRAPHS["both name each other"], new_server, start)
     await until(lambda: len(one.connections("link")) == len(two.connections("link")) == 1)
@@ -121,9 +117,7 @@ async def test_of_two_connections_to_one_neighbour_only_one_is_followed(
         await until(lambda edge=edge: edge.value("penstock_links_following") == 1)
 
 
-async def test_a_third_party_learns_of_what_its_neighbour_learned(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_messages_of_third_stores_are_forwarded(new_server: NewServer, start: Start) -> None:
     """4.5: an ENTRY's origin need not be the sender."""
     edge = await start(await store(new_server))
     source = await Neighbour.meet(edge, b"source")
@@ -134,8 +128,8 @@ async def test_a_third_party_learns_of_what_its_neighbour_learned(
     assert (await hold_the_same(edge, number=1))[b"elsewhere", b"inc9"] == Intervals.of([(7, 7)])
 
 
-async def test_what_was_sent_to_us_is_not_sent_back(new_server: NewServer, start: Start) -> None:
-    """4.3: no loops, not even of one step; and what the neighbour says it holds is not sent."""
+async def test_messages_are_not_sent_back(new_server: NewServer, start: Start) -> None:
+    """4.3: no loops, not even of one step; messages that the neighbour holds are not sent."""
     edge = await start(await store(new_server))
     neighbour = await Neighbour.meet(edge)
     await neighbour.follow(b"elsewhere/inc9:1-5")

@@ -23,7 +23,7 @@ from tests.pubsub.test_links_stores import copy_of, restore
 
 @asynccontextmanager
 async def edge_over(cable: Cable) -> AsyncIterator[LiveEdge]:
-    """An edge whose way to its store can be cut."""
+    """An edge whose connection to its store can be cut."""
     edge = await LiveEdge(f"redis://{cable.address}").start()
     try:
         yield edge
@@ -32,9 +32,7 @@ async def edge_over(cable: Cable) -> AsyncIterator[LiveEdge]:
         await edge.close()
 
 
-async def test_a_server_that_has_lost_its_store_is_left_for_another(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_server_without_its_store_is_replaced_by_another(new_server: NewServer, start: Start) -> None:
     """4.3: its connections stand, but nothing would ever come over them; its neighbour server sees the store."""
     theirs = await store(new_server)
     async with Cable(theirs.port) as cable, edge_over(cable) as blind:
@@ -60,10 +58,8 @@ async def test_a_server_that_has_lost_its_store_is_left_for_another(
         assert await subscriber.line() == b"MESSAGE 1 with both again\n"
 
 
-async def test_a_copied_store_beside_its_original_is_said_once(
-    new_server: NewServer, start: Start, tmp_path: Path
-) -> None:
-    """4.5: one of the two is followed, and the log says of the other, once, that it is a copy."""
+async def test_copied_store_is_reported_once(new_server: NewServer, start: Start, tmp_path: Path) -> None:
+    """4.5: one of the two is followed; the log reports the other once as a copy."""
     original = await store(new_server)
     copy = await asyncio.to_thread(copy_of, original, tmp_path)
     copied = new_server()
@@ -84,4 +80,4 @@ async def test_a_copied_store_beside_its_original_is_said_once(
         assert edge.value("penstock_links_following") == 1
         (line,) = edge.log.events("link_to_clone")
     assert line.levelname == "ERROR"
-    assert "a copy needs an id of its own" in line.getMessage()
+    assert "a copied store needs an id of its own" in line.getMessage()

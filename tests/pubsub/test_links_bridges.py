@@ -37,7 +37,7 @@ async def put(edge: LiveEdge, queue: Queue, *texts: bytes) -> None:
     assert await AsyncClient(pipe).publish(queue, [records.encode(text) for text in texts], "test") == []
 
 
-async def test_what_comes_over_a_link_is_copied_where_queues_subscribe(
+async def test_message_over_a_link_is_copied_into_subscribing_queues(
     new_server: NewServer, start: Start
 ) -> None:
     """5.1: in the step in which it is taken; also into a queue that was declared after the link was set up."""
@@ -53,7 +53,7 @@ async def test_what_comes_over_a_link_is_copied_where_queues_subscribe(
     assert await bodies(two, queue) == [b"a", b"c", b"d"]
 
 
-async def test_a_full_queue_does_not_hold_up_the_link(new_server: NewServer, start: Start) -> None:
+async def test_full_queue_does_not_block_the_link(new_server: NewServer, start: Start) -> None:
     """5.1: its copies become dead letters; the queue beside it and all subscribers get theirs."""
     one, two = await pair(new_server, start)
     full = await two.declare("full", **subscribing("t", maxLength=3))
@@ -71,9 +71,7 @@ async def test_a_full_queue_does_not_hold_up_the_link(new_server: NewServer, sta
     assert await (await two.client()).ask(b"SEND t m\n") == b"ERROR a queue that takes this tag is full\n"
 
 
-async def test_what_crossed_a_bridge_crosses_no_other_behind_a_link(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_bridged_message_crosses_no_bridge_behind_a_link(new_server: NewServer, start: Start) -> None:
     """5.2: BRIDGED: subscribers everywhere get it, queues nowhere; nor at the neighbour's neighbour."""
     one, two = await pair(new_server, start)
     three = await start(await store(new_server), neighbours=[two.link_address])
@@ -94,9 +92,7 @@ async def test_what_crossed_a_bridge_crosses_no_other_behind_a_link(
         assert await bodies(edge, queue) == [b"from a client"]
 
 
-async def test_a_copy_that_came_over_a_link_is_not_published_again(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_copy_over_a_link_is_not_published_again(new_server: NewServer, start: Start) -> None:
     """5.2: two queues that would feed each other over the link do not."""
     one, two = await pair(new_server, start)
     here = await one.declare("here", bindings={"text": {"subscribe": ["b"], "publish": "a"}})

@@ -1,4 +1,4 @@
-"""A link that begins, breaks and comes again: from where it goes on, and that nothing is lost (pubsub.md 4.3, 4.5)."""
+"""Links that are set up, lost and set up again continue where they were without loss (pubsub.md 4.3, 4.5)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Pair:
         await linked(self.one)
         await linked(self.two)
         assert not self.two.value(DOWN)
-        assert not self.one.value(DOWN)  # which dials nobody
+        assert not self.one.value(DOWN)  # which dials no neighbour
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ async def pair(new_server: NewServer, start: Start, link: dict[str, float]) -> A
         yield Pair(one, two, cable)
 
 
-async def test_a_link_carries_what_arose_after_it_was_set_up(new_server: NewServer, start: Start) -> None:
+async def test_link_carries_messages_sent_after_its_setup(new_server: NewServer, start: Start) -> None:
     """4.3: the baseline; in both directions."""
     one, two = await start(await store(new_server)), await start(await store(new_server))
     await send_all(await one.client(), b"t", numbered("old of one ", 10))
@@ -87,7 +87,7 @@ async def test_a_link_carries_what_arose_after_it_was_set_up(new_server: NewServ
         assert one.value("penstock_link_gaps_total") == two.value("penstock_link_gaps_total") == 0
 
 
-async def test_the_baseline_stays_when_the_link_comes_again(pair: Pair, start: Start) -> None:
+async def test_baseline_survives_reconnection(pair: Pair, start: Start) -> None:
     """4.3: it is what was there when the link was first set up, not when it was set up last; also after both began
     anew."""
     await pair.break_link()
@@ -97,10 +97,8 @@ async def test_the_baseline_stays_when_the_link_comes_again(pair: Pair, start: S
     await hold_the_same(pair.one, later)
 
 
-async def test_the_baseline_limits_what_is_asked_for_not_what_is_accepted(
-    new_server: NewServer, start: Start
-) -> None:
-    """4.3: FOLLOW names it as if it were held, and what comes all the same is taken."""
+async def test_baseline_limits_requests_but_not_acceptance(new_server: NewServer, start: Start) -> None:
+    """4.3: FOLLOW lists the baseline as held, but such messages are accepted."""
     edge = await start(await store(new_server))
     neighbour = Neighbour(await edge.client("link"), b"other")
     await neighbour.say(b"HAVE 1 other inc1 other/inc1:1-9,elsewhere/inc5:3-4")
@@ -115,7 +113,7 @@ async def test_the_baseline_limits_what_is_asked_for_not_what_is_accepted(
     assert b"other/inc1:1-9" in again.wish.split(b" ")[4].split(b",")
 
 
-async def test_what_passed_while_the_link_was_down_is_caught_up(pair: Pair) -> None:
+async def test_messages_sent_during_an_outage_are_caught_up(pair: Pair) -> None:
     """4.3: nothing is lost while a link is down; thousands of messages on either side."""
     await pair.break_link()
     await asyncio.gather(
@@ -130,7 +128,7 @@ async def test_what_passed_while_the_link_was_down_is_caught_up(pair: Pair) -> N
         assert [m for m in found if m.startswith(b"two")] == numbered("two ", MANY)
 
 
-async def test_a_link_that_breaks_in_the_middle_goes_on_where_it_was(pair: Pair) -> None:
+async def test_broken_link_continues_where_it_was(pair: Pair) -> None:
     """4.3: again and again, each time while much is under way: each message arrives once."""
     reader = await pair.two.client()
     await reader.subscribe(b"1", b"t")
@@ -147,8 +145,8 @@ async def test_a_link_that_breaks_in_the_middle_goes_on_where_it_was(pair: Pair)
     assert await figure(pair.two, "gaps") == 0
 
 
-async def test_the_log_is_not_read_again_from_its_beginning(pair: Pair) -> None:
-    """4.5: what stands before the position of an earlier BEAT need not be looked at again."""
+async def test_log_is_not_reread_after_reconnection(pair: Pair) -> None:
+    """4.5: entries before the position of an earlier BEAT are not read again."""
     await send_all(await pair.one.client(), b"t", numbered("m" * 100, 2000))
     await hold_the_same(pair.one, pair.two)
     head = str((await Replica(pair.one.service.log).state()).head)
@@ -170,8 +168,8 @@ async def test_the_log_is_not_read_again_from_its_beginning(pair: Pair) -> None:
     assert await figure(pair.two, "skipped") == 0
 
 
-async def test_a_place_that_the_log_does_not_know_is_the_beginning(pair: Pair) -> None:
-    """4.5: whoever has lost his data does not miss what was said to somebody else before."""
+async def test_unknown_position_starts_at_the_beginning(pair: Pair) -> None:
+    """4.5: a store that lost its data gets messages that were sent before."""
     await send_all(await pair.one.client(), b"t", [b"a", b"b"])
     neighbour = await Neighbour.meet(pair.one)
     await neighbour.follow(position=b"99999999999999-7")
@@ -179,7 +177,7 @@ async def test_a_place_that_the_log_does_not_know_is_the_beginning(pair: Pair) -
     assert (await neighbour.hear(b"ENTRY")).endswith(b" 2 t b")
 
 
-async def test_a_position_is_told_only_behind_what_was_sent(pair: Pair) -> None:
+async def test_position_is_reported_only_after_its_messages_were_sent(pair: Pair) -> None:
     """4.5: BEAT; of what was asked for, all up to there has been sent on this link."""
     neighbour = await Neighbour.meet(pair.one)
     assert await neighbour.client.line() == b"BEAT\n"  # nothing was asked for
@@ -196,10 +194,8 @@ async def test_a_position_is_told_only_behind_what_was_sent(pair: Pair) -> None:
     assert (await again.hear(b"ENTRY")).endswith(b" 3 t c")
 
 
-async def test_an_edge_that_begins_sends_what_came_while_it_was_not_there(
-    new_server: NewServer, start: Start
-) -> None:
-    """4.3: also if nothing more comes into its log, which it has only begun to follow."""
+async def test_new_edge_sends_messages_stored_before_its_start(new_server: NewServer, start: Start) -> None:
+    """4.3: also if nothing more is added to its log."""
     server = await store(new_server)
     early = await start(server)
     neighbour = await Neighbour.meet(early)
@@ -216,8 +212,8 @@ async def test_an_edge_that_begins_sends_what_came_while_it_was_not_there(
 
 
 @pytest.mark.parametrize("link", [SOON_SILENT])
-async def test_a_silent_neighbour_is_given_up_and_dialled_again(pair: Pair) -> None:
-    """4.5: 15 s of silence (2 s here): the link is closed and opened anew."""
+async def test_silent_neighbour_is_redialled(pair: Pair) -> None:
+    """4.5: after 15 s of silence (2 s here) the link is closed and set up again."""
     opened = pair.cable.opened
     pair.cable.pinch()
     await until(lambda: pair.two.refusals()["silent"] > 0)
@@ -228,8 +224,8 @@ async def test_a_silent_neighbour_is_given_up_and_dialled_again(pair: Pair) -> N
     assert await messages(pair.two) == [b"meanwhile"]
 
 
-async def test_a_direct_link_beside_a_slower_way_loses_nothing(new_server: NewServer, start: Start) -> None:
-    """4.3, 4.5: its baseline says what is on its way already; that comes late, and comes."""
+async def test_direct_link_beside_a_slower_path_loses_nothing(new_server: NewServer, start: Start) -> None:
+    """4.3, 4.5: messages in its baseline still arrive over the slower path."""
     first, middle = await start(await store(new_server)), await start(await store(new_server))
     async with Cable(first.places["link"][1]) as near, Cable(middle.places["link"][1]) as far:
         patient = QUICK_LINKS | {"silence_s": 30.0}

@@ -53,10 +53,10 @@ async def met(edge: LiveEdge, number: int) -> None:
     await until(lambda: len(edge.connections("link")) == number)
 
 
-async def test_one_edge_follows_and_another_takes_over_when_it_is_killed(
+async def test_another_edge_takes_over_a_killed_follower(
     new_server: NewServer, start: Start, program: Program
 ) -> None:
-    """4.3: no message is missed and none comes twice; what was sent meanwhile is caught up."""
+    """4.3: no message is lost or duplicated; messages sent meanwhile are caught up."""
     one = await start(await store(new_server))
     server = await store(new_server)
     watching = await start(server)  # no link of its own: it sees what arrives
@@ -79,7 +79,7 @@ async def test_one_edge_follows_and_another_takes_over_when_it_is_killed(
     assert await messages(watching) == numbered("m", 200)
 
 
-async def test_an_edge_that_ends_in_order_hands_over_at_once(new_server: NewServer, start: Start) -> None:
+async def test_graceful_stop_hands_over_at_once(new_server: NewServer, start: Start) -> None:
     """4.3: no other waits until the lease has run out, which would be ten minutes here."""
     one, server = await start(await store(new_server)), await store(new_server)
     first = LiveEdge(server.url, neighbours=[one.link_address], link={**QUICK_LINKS, "lease_s": 600.0})
@@ -92,7 +92,7 @@ async def test_an_edge_that_ends_in_order_hands_over_at_once(new_server: NewServ
     await linked(second)
 
 
-async def test_two_edges_on_one_store_need_no_link(
+async def test_edges_on_one_store_close_their_link(
     new_server: NewServer, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     """4.5: they find that they bear the same store id, say so once and close the link; not dialled again at once."""
@@ -112,7 +112,7 @@ async def test_two_edges_on_one_store_need_no_link(
     assert opened(one, "link") == 2
     warned = [r for r in caplog.records if vars(r).get("action") == "link_to_itself"]
     assert len(warned) == 2  # once by each side, though there were two ways
-    assert all("the same store: no link is needed" in record.getMessage() for record in warned)
+    assert all("the same store, no link is needed" in record.getMessage() for record in warned)
     assert one.value("penstock_links_serving") == two.value("penstock_links_following") == 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.pubsub import recent
+from services.pubsub import recent_entries
 from services.store.model.intervals import MAX_NUMBER
 from tests.live import until
 from tests.pubsub.cable import Cable
@@ -40,11 +40,11 @@ def is_trimmed(edge: LiveEdge, below: int) -> Callable[[], object]:
     return is_short
 
 
-async def test_a_restored_store_gets_back_what_any_neighbour_still_has(
+async def test_restored_store_recovers_messages_from_any_neighbour(
     new_server: NewServer, start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.4, 4.5: though the first that it spoke to after that had trimmed most of it, and had it in no memory."""
-    monkeypatch.setattr(recent, "KEPT_BYTES", 0)
+    monkeypatch.setattr(recent_entries, "KEPT_BYTES", 0)
     forgetful = await start(await store(new_server), log=SMALL_LOG)
     keeper = await start(await store(new_server), neighbours=[forgetful.link_address])
     server = await store(new_server)
@@ -74,7 +74,7 @@ async def test_a_restored_store_gets_back_what_any_neighbour_still_has(
     assert await figure(restored, "gaps") == 0
 
 
-async def test_a_restored_store_gets_back_what_is_trimmed_but_still_in_memory(
+async def test_restored_store_recovers_trimmed_messages_from_memory(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
     """4.5: from the log's beginning on, so that the neighbour's place there need not be in the era of what followed."""
@@ -103,7 +103,7 @@ async def test_a_restored_store_gets_back_what_is_trimmed_but_still_in_memory(
     assert await figure(restored, "gaps") == 0
 
 
-async def test_a_gap_over_everything_shuts_nobody_out(new_server: NewServer, start: Start) -> None:
+async def test_gap_over_all_numbers_hides_no_messages(new_server: NewServer, start: Start) -> None:
     """4.5: one line about all numbers that a third store will ever give out hides none of them."""
     honest = await start(await store(new_server))
     edge = await start(await store(new_server), neighbours=[honest.link_address])

@@ -21,10 +21,8 @@ async def apply(edge: LiveEdge, name: str, *addresses: str) -> None:
     await edge.tools.peers.apply(name, spec, "operator")
 
 
-async def test_a_peer_that_comes_is_linked_and_one_that_goes_is_let_go(
-    new_server: NewServer, start: Start
-) -> None:
-    """Those that stay are untouched; the link of one that goes is closed, and it is not dialled again."""
+async def test_added_peer_is_linked_and_removed_peer_is_unlinked(new_server: NewServer, start: Start) -> None:
+    """Other links are not affected; a removed neighbour's link is closed and not dialled again."""
     one, two = await start(await store(new_server)), await start(await store(new_server))
     edge = await start(await store(new_server))
     await apply(edge, "one", one.link_address)
@@ -46,9 +44,7 @@ async def test_a_peer_that_comes_is_linked_and_one_that_goes_is_let_go(
     assert one.connections("link") == [connection]
 
 
-async def test_a_neighbour_is_let_go_at_once_and_another_edge_may_follow_him(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_lease_of_a_removed_neighbour_is_released_at_once(new_server: NewServer, start: Start) -> None:
     """4.3: the lease is given back, long before it would run out."""
     one, server = await start(await store(new_server)), await store(new_server)
     lasting = {"link": {"beat_s": 0.1, "silence_s": 2.0, "reconnect_s": 0.2, "lease_s": 600.0}}
@@ -61,8 +57,8 @@ async def test_a_neighbour_is_let_go_at_once_and_another_edge_may_follow_him(
     await linked(after)
 
 
-async def test_a_neighbour_of_the_settings_stays(new_server: NewServer, start: Start) -> None:
-    """Whatever the store says of it."""
+async def test_neighbour_in_the_settings_stays(new_server: NewServer, start: Start) -> None:
+    """Also if a Peer with its address is removed."""
     one = await start(await store(new_server))
     edge = await start(await store(new_server), neighbours=[one.link_address])
     await linked(edge)
@@ -75,9 +71,7 @@ async def test_a_neighbour_of_the_settings_stays(new_server: NewServer, start: S
     assert one.connections("link") == [connection]
 
 
-async def test_peers_that_are_no_neighbours_are_told_once_and_hold_up_nobody(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_peers_that_cannot_be_linked_are_logged_once(new_server: NewServer, start: Start) -> None:
     """However often they are dialled."""
     dialled = 0
 
@@ -103,7 +97,7 @@ async def test_peers_that_are_no_neighbours_are_told_once_and_hold_up_nobody(
         assert not edge.value("penstock_links_down")
 
 
-async def test_a_peer_on_the_same_store_is_told_and_left_alone(new_server: NewServer, start: Start) -> None:
+async def test_peer_on_the_same_store_is_logged_and_not_linked(new_server: NewServer, start: Start) -> None:
     """An operator may list all servers that there are."""
     server = await store(new_server)
     edge, twin = await start(server), await start(server)
@@ -114,7 +108,7 @@ async def test_a_peer_on_the_same_store_is_told_and_left_alone(new_server: NewSe
     await until(lambda: not edge.value("penstock_links_down"))
 
 
-async def test_thousands_are_bounded_and_told(server: Server, start: Start) -> None:
+async def test_number_of_peers_is_limited_and_logged(server: Server, start: Start) -> None:
     edge = await start(server, neighbours=["127.0.0.1:9"])
     assert isinstance(edge.running, RunningPubsub)
     kept = edge.running.neighbours
@@ -136,6 +130,6 @@ async def test_thousands_are_bounded_and_told(server: Server, start: Start) -> N
         ("[fd00::7]", ("fd00::7", 7172), "[fd00::7]:7172"),
     ],
 )
-def test_a_port_that_is_left_out_is_that_of_links(address: str, place: tuple[str, int], shown: str) -> None:
+def test_default_port_is_the_link_port(address: str, place: tuple[str, int], shown: str) -> None:
     """4.3"""
     assert (place_of(address), str(place_of(address))) == (place, shown)

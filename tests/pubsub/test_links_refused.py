@@ -51,8 +51,8 @@ async def test_a_line_that_breaks_the_grammar_ends_the_link(edge: LiveEdge, reas
 
 
 @pytest.mark.parametrize("reason", BEFORE)
-async def test_nothing_is_taken_from_who_was_not_asked(edge: LiveEdge, reason: str) -> None:
-    """4.5: HAVE is the first line, and entries come only after our FOLLOW."""
+async def test_entries_without_a_request_are_refused(edge: LiveEdge, reason: str) -> None:
+    """4.5: HAVE is the first line, and entries may follow only after FOLLOW."""
     client = await edge.client("link")
     await client.send(BEFORE[reason])
     await Neighbour(client, b"other").closed()
@@ -60,7 +60,7 @@ async def test_nothing_is_taken_from_who_was_not_asked(edge: LiveEdge, reason: s
     assert await held(edge) == {}
 
 
-async def test_entries_before_our_follow_are_not_taken(edge: LiveEdge) -> None:
+async def test_entries_before_follow_are_refused(edge: LiveEdge) -> None:
     """4.3: the edge had no time to ask; and while it follows this neighbour elsewhere, it does not ask here."""
     client = await edge.client("link")
     await client.send(HAVE + ENTRY)
@@ -87,7 +87,7 @@ async def test_a_line_cut_short_is_counted(edge: LiveEdge, rest: bytes) -> None:
     await refused(edge, "truncated")
 
 
-async def test_a_neighbour_may_leave_in_order(edge: LiveEdge) -> None:
+async def test_fin_between_lines_is_no_error(edge: LiveEdge) -> None:
     """4.7: FIN between lines is no fault."""
     neighbour = await Neighbour.meet(edge)
     neighbour.client.half_close()
@@ -97,16 +97,16 @@ async def test_a_neighbour_may_leave_in_order(edge: LiveEdge) -> None:
     assert edge.refusals() == {}
 
 
-async def test_an_error_of_the_neighbour_is_told_and_ends_the_link(edge: LiveEdge) -> None:
-    """4.5: ERROR says why the link is about to be closed."""
+async def test_neighbours_error_is_logged_and_ends_the_link(edge: LiveEdge) -> None:
+    """4.5: ERROR names the reason before the link is closed."""
     neighbour = await Neighbour.meet(edge)
     await neighbour.say(b"ERROR we have moved")
     await neighbour.closed()
     (event,) = edge.log.events("link_refused")
-    assert event.getMessage() == "the neighbour ends the link: we have moved"
+    assert event.getMessage() == "the neighbour closed the link: we have moved"
 
 
-async def test_a_neighbour_that_says_nothing_is_closed(new_server: NewServer, start: Start) -> None:
+async def test_silent_neighbour_is_closed(new_server: NewServer, start: Start) -> None:
     """4.7: silent; 2 s here. One that only beats is not."""
     edge = await start(await store(new_server), link=SOON_SILENT)
     quiet, beating = await Neighbour.meet(edge, b"quiet"), await Neighbour.meet(edge, b"beating")
@@ -123,7 +123,7 @@ async def test_a_neighbour_that_says_nothing_is_closed(new_server: NewServer, st
     await quiet.closed()
 
 
-async def test_who_breaks_every_link_is_not_dialled_all_the_time(server: Server, start: Start) -> None:
+async def test_failing_neighbour_is_redialled_with_backoff(server: Server, start: Start) -> None:
     """4.3, 4.7: each time it takes longer until the next one; 1 s at most here."""
     comes: list[float] = []
 
@@ -142,7 +142,7 @@ async def test_who_breaks_every_link_is_not_dialled_all_the_time(server: Server,
         await until(lambda: edge.refusals()["greeted_twice"] == 4)
 
 
-async def test_a_giant_line_is_neither_kept_nor_carried_out(server: Server, start: Start) -> None:
+async def test_too_long_line_is_refused_unbuffered(server: Server, start: Start) -> None:
     """4.5, 4.7: as long as the largest entry plus 4 KiB; clients are served meanwhile."""
     edge = await start(server, link=QUICK_LINKS | {"max_line_bytes": 1 << 20})
     neighbour = await Neighbour.meet(edge)
@@ -163,7 +163,7 @@ async def test_a_giant_line_is_neither_kept_nor_carried_out(server: Server, star
     assert edge.budget.total == 0
 
 
-async def test_clients_are_served_while_a_neighbour_floods(server: Server, start: Start) -> None:
+async def test_clients_are_served_during_a_neighbours_flood(server: Server, start: Start) -> None:
     """4.3: what the store cannot take waits at the neighbour, not here."""
     edge = await start(server)
     neighbour = await Neighbour.meet(edge)

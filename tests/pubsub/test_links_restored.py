@@ -25,7 +25,7 @@ HOUR_MS = 3_600_000
 SLOW_BEATS = {**QUICK_LINKS, "beat_s": 2.0, "silence_s": 15.0}  # the store is back before they miss it
 
 
-async def test_a_store_restored_to_before_its_link_gets_its_own_back(
+async def test_store_restored_to_before_its_link_recovers_its_own_messages(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
     """4.3, 4.4: for it the link is new then, but what it sent itself never counts as there before."""
@@ -73,10 +73,10 @@ class AnHourBack:
         await stores_again(self.edge)
 
 
-async def test_subscribers_of_a_log_that_went_back_are_served_again(
+async def test_subscribers_are_served_after_the_log_went_back(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """3.1, 4.2: whoever subscribed before, whoever subscribes now, and both in the order of the log."""
+    """3.1, 4.2: earlier and new subscribers, in the order of the log."""
     server = await store(new_server)
     edge = await start(server)
     back = AnHourBack(server, edge)
@@ -96,10 +96,10 @@ async def test_subscribers_of_a_log_that_went_back_are_served_again(
     assert edge.log.events("log_went_back")
 
 
-async def test_memory_does_not_bring_back_what_a_restored_log_lacks(
+async def test_memory_does_not_revive_messages_missing_in_a_restored_log(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """3.4: whoever is a little behind gets from memory what the log holds, and nothing else between."""
+    """3.4: slow consumers get from memory only what the log holds."""
     server = await store(new_server)
     edge = await start(server)
     sender, subscriber = await edge.client(), await edge.client()
@@ -112,18 +112,18 @@ async def test_memory_does_not_bring_back_what_a_restored_log_lacks(
     await back.begin(tmp_path)
     await (await edge.client()).publish(b"u", b"lost")
     assert await subscriber.line() == b"MESSAGE 1 lost\n"
-    assert edge.service.recent.after(place)
+    assert edge.service.recent_entries.after(place)
     await back.restore()
     await (await edge.client()).publish(b"u", b"after")
     assert await subscriber.line() == b"MESSAGE 1 after\n"
-    in_memory = edge.service.recent.after(place)
+    in_memory = edge.service.recent_entries.after(place)
     assert in_memory is None or in_memory == await edge.service.log.read(place)
 
 
-async def test_links_to_a_log_that_went_back_go_on(
+async def test_links_continue_after_the_log_went_back(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """4.4, 4.5: places that were told before mean nothing any more."""
+    """4.4, 4.5: places reported before are invalid."""
     server = await store(new_server)
     two = await start(server)
     one = await start(await store(new_server), neighbours=[two.link_address])
@@ -142,10 +142,10 @@ async def test_links_to_a_log_that_went_back_go_on(
         await has_all(edge, expected)
 
 
-async def test_a_link_that_follows_nobody_goes_on_too(
+async def test_standby_link_continues_after_the_log_went_back(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
-    """4.4: another connection has the lease, so that this one must see for itself that it is to begin anew."""
+    """4.4: another connection has the lease, so this one must detect the change itself."""
     server = await store(new_server)
     edge = await start(server, link=SLOW_BEATS)
     back = AnHourBack(server, edge)

@@ -1,4 +1,4 @@
-"""Neighbours whose numbers come in very many pieces (pubsub.md 4.3-4.5, 4.7, decision 9)."""
+"""Neighbours whose numbers have very many intervals (pubsub.md 4.3-4.5, 4.7, decision 9)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,8 @@ async def ended(neighbour: Neighbour, edge: LiveEdge) -> None:
 
 
 @pytest.mark.parametrize("line", [b"ENTRY other inc1 %d t m", b"GAP other inc1 %d %d"])
-async def test_numbers_in_too_many_pieces_end_the_link(
-    new_server: NewServer, start: Start, line: bytes
-) -> None:
-    """4.4, decision 9: every step of the store would become longer for everybody."""
+async def test_too_many_intervals_end_the_link(new_server: NewServer, start: Start, line: bytes) -> None:
+    """4.4, decision 9: every step of the store would take longer."""
     edge = await start(await store(new_server))
     neighbour = await Neighbour.meet(edge)
     odd = range(1, 40_000, 2)
@@ -50,16 +48,14 @@ async def test_numbers_in_too_many_pieces_end_the_link(
 
 
 async def edge_pieces(edge: LiveEdge) -> dict[tuple[bytes, bytes], int]:
-    """In how many pieces the numbers of each origin are kept, there or gone."""
+    """Return the number of intervals of each origin, held or trimmed."""
     state = await Replica(edge.service.log).state()
     return {
         origin: len(numbers.spans) for known in (state.gone, state.held) for origin, numbers in known.items()
     }
 
 
-async def test_numbers_of_many_origins_do_not_keep_others_from_greeting(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_many_origins_do_not_prevent_greetings(new_server: NewServer, start: Start) -> None:
     """4.5: each origin within bounds, and together more than a list may have."""
     server = await store(new_server)
     edge = await start(server)
@@ -86,7 +82,7 @@ async def whole_list(client: Client, verb: bytes) -> bytes:
     return said
 
 
-async def test_a_greeting_too_long_to_be_kept_ends_the_link(new_server: NewServer, start: Start) -> None:
+async def test_too_long_greeting_ends_the_link(new_server: NewServer, start: Start) -> None:
     """4.3, decision 9: what a neighbour had at first is written down for ever, so it is at most 1 MiB."""
     edge = await start(await store(new_server))
     client = await edge.client("link")

@@ -57,7 +57,7 @@ async def counted_as_gaps(edge: LiveEdge, number: int) -> None:
 
 
 async def stores_again(edge: LiveEdge) -> None:
-    """An edge that finds that acknowledged messages are gone leaves clients of that moment without an answer (3.1)."""
+    """Reconnect: an edge that detects the loss of acknowledged messages closes clients without an answer (3.1)."""
 
     async def stores() -> bool:
         return await (await edge.client()).ask(b"SEND t %b\n" % PROBE) == b"OK\n"
@@ -72,10 +72,8 @@ async def is_back(*edges: LiveEdge) -> None:
         await linked(edge)
 
 
-async def test_a_restored_store_hides_nothing_and_misses_nothing(
-    new_server: NewServer, start: Start, tmp_path: Path
-) -> None:
-    """4.4: what it says from now on is new to its neighbours, and what it lost they give back."""
+async def test_restored_store_loses_nothing(new_server: NewServer, start: Start, tmp_path: Path) -> None:
+    """4.4: its new messages are new to its neighbours, and it recovers lost ones from them."""
     one, server = await start(await store(new_server)), await store(new_server)
     two = await start(server, neighbours=[one.link_address])
     await is_back(one, two)
@@ -102,7 +100,7 @@ async def test_a_restored_store_hides_nothing_and_misses_nothing(
     assert await figure(one, "gaps") == await figure(two, "gaps") == 0
 
 
-async def test_an_edge_that_never_noticed_the_restore_asks_anew(
+async def test_edge_detects_a_restore_that_it_did_not_see(
     new_server: NewServer, start: Start, tmp_path: Path
 ) -> None:
     """4.4: also if nothing is sent at the restored store, and its link never broke."""
@@ -119,7 +117,7 @@ async def test_an_edge_that_never_noticed_the_restore_asks_anew(
     assert await messages(two) == numbered("lost ", 100)
 
 
-async def test_a_killed_server_under_a_link(new_server: NewServer, start: Start) -> None:
+async def test_killed_store_server_under_a_link(new_server: NewServer, start: Start) -> None:
     """4.3: each side's server is killed while messages pass both ways; every log has each once."""
     servers = [await store(new_server), await store(new_server)]
     one = await start(servers[0])
@@ -144,7 +142,7 @@ async def test_a_killed_server_under_a_link(new_server: NewServer, start: Start)
             assert [m for m in found if m.startswith(who)] == [m for m in sent if m.startswith(who)]
 
 
-async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServer, start: Start) -> None:
+async def test_trimmed_messages_are_reported_as_a_gap(new_server: NewServer, start: Start) -> None:
     """4.5: counted and shown, here and at the neighbour's neighbour."""
     one = await start(await store(new_server), log=SMALL_LOG)
     async with Cable(one.places["link"][1]) as cable:
@@ -162,7 +160,7 @@ async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServ
             return len(await messages(one)) < 100
 
         await until(is_trimmed)
-        one.service.recent.clear()  # what is in memory still would be sent from there
+        one.service.recent_entries.clear()  # what is in memory still would be sent from there
         cable.plug_in()
         await hold_the_same(one, two, three)
     kept = await messages(two)
@@ -172,13 +170,11 @@ async def test_what_is_trimmed_is_a_gap_to_those_who_lack_it(new_server: NewServ
         await counted_as_gaps(edge, 300 - len(kept))
         assert await figure(edge, "gaps") == 300 - len(kept)
     shown = two.log.events("link_gap")
-    assert "messages are missing: the neighbour has them no more" in shown[0].getMessage()
+    assert "messages are missing here: the neighbour has trimmed them" in shown[0].getMessage()
 
 
-async def test_what_is_trimmed_but_still_in_memory_is_sent_and_no_gap(
-    new_server: NewServer, start: Start
-) -> None:
-    """4.5: who has it all need not say that it is gone."""
+async def test_trimmed_messages_in_memory_are_sent(new_server: NewServer, start: Start) -> None:
+    """4.5: messages in memory are sent and not reported as trimmed."""
     edge = await start(await store(new_server), log=SMALL_LOG)
     writer = await edge.client()
     await writer.publish(b"t", b"1")
@@ -204,7 +200,7 @@ async def until_messages(edge: LiveEdge, wanted: list[bytes]) -> None:
     await until(has)
 
 
-async def test_gaps_are_told_to_the_neighbours_neighbours(new_server: NewServer, start: Start) -> None:
+async def test_gaps_are_forwarded(new_server: NewServer, start: Start) -> None:
     """4.5: while their link stays as it is; and each of them counts them."""
     one = await start(await store(new_server))
     two = await start(await store(new_server), neighbours=[one.link_address])
@@ -219,19 +215,17 @@ async def test_gaps_are_told_to_the_neighbours_neighbours(new_server: NewServer,
     await counted_as_gaps(one, 39)
     await counted_as_gaps(two, 39)
     assert await messages(two) == [b"first", b"last"]
-    await source.entry(7, b"t", b"found")  # somebody had it
+    await source.entry(7, b"t", b"found")  # another neighbour had it
     await source.entry(42, b"t", b"next")
     await hold_the_same(one, two, number=42)
     await until_messages(two, [b"first", b"last", b"found", b"next"])
-    sink = await Neighbour.meet(two, b"sink")  # and to who comes later
+    sink = await Neighbour.meet(two, b"sink")  # and to later neighbours
     await sink.follow()
     assert await sink.hear(b"GAP") == b"GAP other inc1 2 6"
     assert await sink.hear(b"GAP") == b"GAP other inc1 8 40"
 
 
-async def test_what_is_trimmed_under_a_slow_neighbour_is_a_gap_too(
-    new_server: NewServer, start: Start
-) -> None:
+async def test_messages_trimmed_before_sending_are_a_gap(new_server: NewServer, start: Start) -> None:
     """4.5: it was to be sent and is there no more; what is left of the log follows."""
     edge = await start(await store(new_server), log=SMALL_LOG)
     neighbour = await Neighbour.meet(edge, receive_buffer=4096)

@@ -32,12 +32,12 @@ async def carries(one: LiveEdge, two: LiveEdge) -> None:
 
 
 async def never_meets(edge: LiveEdge, text: str) -> None:
-    """It says once why there is no link, however often it tries."""
+    """Check that the reason for the missing link is logged once."""
     await until(lambda: edge.log.events("link_down"))
     tries = edge.value("penstock_connections_opened_total", listener="neighbour")
     await until(lambda: edge.value("penstock_connections_opened_total", listener="neighbour") >= tries + 3)
     (event,) = edge.log.events("link_down")
-    assert event.getMessage().startswith("no link to the neighbour 127.0.0.1:")
+    assert event.getMessage().startswith("no link to neighbour 127.0.0.1:")
     assert text in event.getMessage()
     assert event.levelno == logging.WARNING
     assert edge.value("penstock_links_following") == 0
@@ -46,7 +46,7 @@ async def never_meets(edge: LiveEdge, text: str) -> None:
 async def test_a_link_with_certificates_on_both_sides(
     new_server: NewServer, start: Start, authority: Authority
 ) -> None:
-    """4.3: mTLS; each knows who the other is."""
+    """4.3: mutual TLS verifies both sides."""
     one = await start(await store(new_server), **listening(authority.mutual()))
     tls = authority.dialler("two.example.org", common_name="store two")
     two = await start(await store(new_server), neighbours=[one.link_address], **dialling(tls))
@@ -57,7 +57,7 @@ async def test_a_link_with_certificates_on_both_sides(
 async def test_a_neighbour_of_another_authority_is_refused(
     new_server: NewServer, start: Start, authority: Authority, stranger: Authority
 ) -> None:
-    """4.3: and the log says why."""
+    """4.3: and the reason is logged."""
     one = await start(await store(new_server), **listening(stranger.listener()))
     neighbours = [one.link_address]
     two = await start(await store(new_server), neighbours=neighbours, **dialling(authority.dialler()))
@@ -65,14 +65,14 @@ async def test_a_neighbour_of_another_authority_is_refused(
     assert two.refusals()["tls_handshake"] >= 1
 
 
-async def test_a_neighbour_without_our_certificate_is_refused(
+async def test_neighbour_without_a_certificate_is_refused(
     new_server: NewServer, start: Start, authority: Authority, stranger: Authority
 ) -> None:
-    """4.3: where certificates are wanted; nothing is said to him of what we hold."""
+    """4.3: if certificates are required; it gets no greeting."""
     one = await start(await store(new_server), **listening(authority.mutual()))
     foreign = stranger.dialler("two.example.org")
     tls = authority.dialler() | {"certificate": foreign["certificate"], "key": foreign["key"]}
     two = await start(await store(new_server), neighbours=[one.link_address], **dialling(tls))
-    await never_meets(two, "the connection ended before it was said who is there")
+    await never_meets(two, "the connection ended before both sides had greeted")
     assert one.refusals()["tls_handshake"] >= 1
     assert one.value("penstock_links_serving") == 0

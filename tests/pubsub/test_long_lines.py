@@ -33,10 +33,8 @@ async def stuck_clients(edge: LiveEdge, number: int, tag: bytes) -> list[Client]
     return clients
 
 
-async def test_what_others_do_not_read_keeps_no_long_line_from_who_reads(
-    server: Server, start: Start
-) -> None:
-    """What waits for eighteen clients that read nothing is all that may wait; the line comes out of a queue."""
+async def test_unread_output_does_not_keep_a_long_line_from_readers(server: Server, start: Start) -> None:
+    """The output of eighteen stuck clients reaches the limit; the line comes from a queue."""
     edge = await start(server, subscribers_bytes=16 << 20, subscriber_bytes=1 << 20)
     queue = await edge.declare("events", bindings={"text": {"publish": "ev"}})
     stuck = await stuck_clients(edge, 18, b"junk")
@@ -55,7 +53,7 @@ async def test_what_others_do_not_read_keeps_no_long_line_from_who_reads(
     assert await reader.lines(2) == [b"MESSAGE 1 " + body + b"\n", b"MESSAGE 2 short\n"]
 
 
-async def test_who_reads_waits_for_nobody_who_does_not(server: Server, start: Start) -> None:
+async def test_readers_do_not_wait_for_stuck_subscribers(server: Server, start: Start) -> None:
     """Many that read nothing came before, and each line alone is longer than all that may wait."""
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     stuck = await stuck_clients(edge, 8, b"t")
@@ -72,7 +70,7 @@ async def test_who_reads_waits_for_nobody_who_does_not(server: Server, start: St
     assert edge.value("penstock_subscriptions") == len(stuck) + len(readers)
 
 
-async def test_it_goes_in_pieces_and_nothing_comes_between(server: Server, start: Start) -> None:
+async def test_nothing_is_written_between_pieces_of_a_line(server: Server, start: Start) -> None:
     """3.5: neither replies nor other messages; then they come, in their order, and what was asked meanwhile is done."""
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     client = await edge.client(receive_buffer=SMALL)
@@ -98,7 +96,7 @@ async def test_it_goes_in_pieces_and_nothing_comes_between(server: Server, start
     await client.nothing_more()
 
 
-async def test_what_is_unsubscribed_within_a_line_of_another_gets_nothing_after_its_ok(
+async def test_unsubscribe_within_another_subscriptions_line_ends_delivery(
     server: Server, start: Start
 ) -> None:
     """Though so many replies wait that requests wait, too, until the line has its end."""
@@ -122,9 +120,7 @@ async def test_what_is_unsubscribed_within_a_line_of_another_gets_nothing_after_
     assert edge.routed == 0
 
 
-async def test_a_client_that_quits_in_the_middle_gets_the_line_to_its_end(
-    server: Server, start: Start
-) -> None:
+async def test_client_that_quits_within_a_line_gets_its_end(server: Server, start: Start) -> None:
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     client = await edge.client(receive_buffer=SMALL)
     await client.subscribe(b"1", b"t")
@@ -137,7 +133,7 @@ async def test_a_client_that_quits_in_the_middle_gets_the_line_to_its_end(
     await client.closed()
 
 
-async def test_nothing_comes_behind_the_ok_to_quit(server: Server, start: Start) -> None:
+async def test_nothing_follows_the_ok_to_quit(server: Server, start: Start) -> None:
     """2.2, 3.2: lines that wait, of which a turn sends several, come before it."""
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
@@ -158,10 +154,10 @@ async def test_nothing_comes_behind_the_ok_to_quit(server: Server, start: Start)
     lines.remove(b"OK\n")  # of the PING
     assert end == b"OK\n"
     assert lines == [b"MESSAGE 1 %d %b\n" % (number, text) for number in range(40)]
-    assert not edge.service.laggards.behind
+    assert not edge.service.slow_consumers.behind
 
 
-async def test_a_line_whose_end_cannot_come_does_not_look_whole(
+async def test_incomplete_line_ends_with_a_reset(
     server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.1: what cannot be learnt is not answered; the connection is reset, although it has taken all so far."""
@@ -176,7 +172,7 @@ async def test_a_line_whose_end_cannot_come_does_not_look_whole(
     monkeypatch.undo()
     await (await edge.client()).publish(b"t", TEXT)
     await until(lambda: within_a_line(edge))
-    behind = next(iter(edge.service.laggards.behind.values()))
+    behind = next(iter(edge.service.slow_consumers.behind.values()))
     monkeypatch.setattr(behind, "may_go_on", lambda: False)  # the rest never comes
     connection = next(each for each in edge.connections() if each.unsent())
     client.read_on()
@@ -186,7 +182,7 @@ async def test_a_line_whose_end_cannot_come_does_not_look_whole(
         await client.reader.read()
 
 
-async def test_a_late_line_that_was_begun_while_the_log_was_read_is_not_cut(
+async def test_line_begun_during_a_read_is_not_interrupted(
     server: Server, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.5: two parts of one connection; one waits for the store when the other begins a line."""
@@ -227,9 +223,7 @@ async def test_a_late_line_that_was_begun_while_the_log_was_read_is_not_cut(
     assert [int(line.split()[2]) for line in messages] == list(range(total))
 
 
-async def test_a_late_subscription_that_ends_in_the_middle_is_sent_to_the_end_of_its_line(
-    server: Server, start: Start
-) -> None:
+async def test_late_subscription_that_ends_within_a_line_gets_its_end(server: Server, start: Start) -> None:
     edge = await start(server, subscribers_bytes=1 << 20, **LONG)
     answers = LateAnswers(edge)
     client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
@@ -244,11 +238,11 @@ async def test_a_late_subscription_that_ends_in_the_middle_is_sent_to_the_end_of
     assert sorted(await client.lines(4)) == [b"MESSAGE 1 " + TEXT + b"\n", b"OK\n", b"OK\n", b"OK\n"]
     await sender.publish(b"t", b"not any more")
     await client.nothing_more()
-    assert not edge.service.laggards.behind
+    assert not edge.service.slow_consumers.behind
 
 
-async def test_long_identifiers_count_too(server: Server, start: Start) -> None:
-    """A few kilobytes of SENDs may become very much for who has long identifiers."""
+async def test_long_identifiers_count_towards_output(server: Server, start: Start) -> None:
+    """A few kilobytes of SENDs may become large output with long identifiers."""
     edge = await start(server)
     client, sender = await edge.client(receive_buffer=SMALL), await edge.client()
     identifiers = [b"%d%b" % (number, b"0" * 60_000) for number in range(1, 6)]
@@ -265,10 +259,10 @@ async def test_long_identifiers_count_too(server: Server, start: Start) -> None:
 
 
 def within_a_line(edge: LiveEdge) -> bool:
-    return any(catch_up.is_within_a_line for catch_up in edge.service.laggards.behind.values())
+    return any(catch_up.is_within_a_line for catch_up in edge.service.slow_consumers.behind.values())
 
 
-async def test_what_waits_for_those_served_from_the_log_is_counted(server: Server, start: Start) -> None:
+async def test_output_of_slow_consumers_is_bounded(server: Server, start: Start) -> None:
     """docs/pubsub.md: beyond what all together may have waiting, each has 64 KiB at most, and the kernel's buffers."""
     edge = await start(server, subscribers_bytes=1 << 20)
     stuck = await stuck_clients(edge, 60, b"t")
@@ -280,7 +274,7 @@ async def test_what_waits_for_those_served_from_the_log_is_counted(server: Serve
     assert edge.service.backlogs.total == sum(connection.backlog() for connection in edge.connections())
 
 
-async def test_a_client_that_quits_in_the_middle_and_reads_nothing_is_closed(
+async def test_client_that_quits_within_a_line_and_does_not_read_is_closed(
     server: Server, start: Start
 ) -> None:
     """What waits for it is little, but it is not kept for ever."""
@@ -295,5 +289,5 @@ async def test_a_client_that_quits_in_the_middle_and_reads_nothing_is_closed(
             await client.send(goodbye)
         else:
             client.writer.write_eof()
-        await until(lambda: not edge.service.laggards.behind)
+        await until(lambda: not edge.service.slow_consumers.behind)
     assert edge.refusals()["write_timeout"] == 2

@@ -1,4 +1,4 @@
-"""A server whose store is not there yet (pubsub.md 3.1): nothing is promised before the log's promise is known."""
+"""Without its store a server acknowledges nothing before the log's ack level is known (pubsub.md 3.1)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.pubsub.live import LiveEdge
 from tests.servers import Server
 
 
-async def test_what_is_sent_before_the_log_is_open_waits_or_is_refused(
+async def test_sends_before_the_log_is_open_wait_or_are_refused(
     new_server: Callable[[], Server],
 ) -> None:
-    server = new_server()  # empty: nobody has set it up
+    server = new_server()  # empty: not set up
     edge = LiveEdge(server.url, store={"patience_s": 0.3})
     await edge.begin()
     try:

@@ -53,7 +53,7 @@ def test_each_message_goes_to_all_identifiers_before_the_next(
     assert render(run, tag, given_identifiers) == b"".join(expected)
 
 
-def test_a_message_as_it_is_told() -> None:
+def test_message_is_rendered() -> None:
     """pubsub.md 2, `MatchingMessage`; 2.1: an empty message keeps the space before it; 2.3: ids as they were sent."""
     assert render(b"SEND orders new one\n", b"orders", (b"007",)) == b"MESSAGE 007 new one\n"
     assert render(b"SEND orders \n", b"orders", (b"7",)) == b"MESSAGE 7 \n"
@@ -79,7 +79,7 @@ def test_a_client_gets_its_line_ends_and_its_charset(
     assert for_client(told, crlf, ascii_only) == b"".join(expected)
 
 
-def test_every_byte_of_a_text_is_told_in_ascii() -> None:
+def test_every_byte_is_escaped_for_ascii() -> None:
     r"""pubsub.md 5.3: bytes >= 128 as \xNN in lower case; a backslash is doubled only where there are escapes."""
     every = bytes(range(32, 256))
     told = for_client(b"".join(b"MESSAGE 1 %c\n" % byte for byte in every), crlf=False, ascii_only=True)
@@ -90,7 +90,7 @@ def test_every_byte_of_a_text_is_told_in_ascii() -> None:
     assert rb"Z[\\]^" in whole
 
 
-def test_long_texts_full_of_beginnings_take_no_longer() -> None:
+def test_texts_full_of_line_heads_take_linear_time() -> None:
     """In time that grew with the square of a line's length, this test would run into its limit."""
     text = b"SEND x " * (1 << 20)
     block = as_block([(b"x", text), (b"x", b""), (b"y", text)])

@@ -45,9 +45,7 @@ def take(router: Router[int], model: Counter[Subscription], step: Step) -> None:
 @example(
     [(True, (b"aab", True, 1)), (True, (b"aba", True, 2)), (True, (b"a", True, 3))], [b"a", b"ab", b"aba"]
 )
-def test_a_tag_finds_what_a_search_through_all_patterns_finds(
-    given_steps: list[Step], asked: list[bytes]
-) -> None:
+def test_match_equals_a_linear_search(given_steps: list[Step], asked: list[bytes]) -> None:
     """pubsub.md 2: an exact pattern matches its tag, a prefix all tags that begin with it."""
     router: Router[int] = Router()
     model: Counter[Subscription] = Counter()
@@ -59,7 +57,7 @@ def test_a_tag_finds_what_a_search_through_all_patterns_finds(
         assert len(router) == model.total()
 
 
-def test_a_prefix_matches_itself_and_what_is_longer_but_nothing_shorter() -> None:
+def test_prefix_matches_itself_and_longer_tags() -> None:
     """pubsub.md 2: `abc*` is every tag that begins with abc."""
     router: Router[str] = Router()
     router.add(b"abc", True, "prefix")
@@ -69,7 +67,7 @@ def test_a_prefix_matches_itself_and_what_is_longer_but_nothing_shorter() -> Non
     assert router.match(b"ab") == router.match(b"abd") == router.match(b"xabc") == []
 
 
-def test_removing_a_prefix_leaves_the_exact_pattern_of_its_tag() -> None:
+def test_removing_a_prefix_keeps_the_exact_pattern() -> None:
     """pubsub.md 2: `abc` and `abc*` are two patterns."""
     router: Router[str] = Router()
     router.add(b"abc", False, "exact")
@@ -106,7 +104,7 @@ def test_very_many_subscribers_of_one_tag_come_and_go(is_prefix: bool) -> None:
 
 
 def test_those_who_left_cost_nothing() -> None:
-    """A dict keeps its largest size: matching the last subscriber would walk the places of all who left."""
+    """A dict keeps its largest size: a match would iterate over the places of removed subscribers."""
     many: Many[int] = Many()
     for item in range(20_000):
         many.add(item)
@@ -117,7 +115,7 @@ def test_those_who_left_cost_nothing() -> None:
 
 
 def nodes(trie: Trie[int]) -> dict[bytes, Node[int]]:
-    """Every node but the root, by the whole prefix that it stands for."""
+    """Return every node but the root, by its whole prefix."""
     waiting, found = [(b"", trie.root)], {}
     while waiting:
         prefix, node = waiting.pop()
@@ -129,7 +127,7 @@ def nodes(trie: Trie[int]) -> dict[bytes, Node[int]]:
 
 
 def assert_has_no_idle_part(trie: Trie[int], model: Counter[tuple[bytes, int]]) -> None:
-    """A node for each prefix and for each place where two part; one item stands alone, without a container."""
+    """There is a node for each prefix and branch; a single item has no container."""
     found = nodes(trie)
     assert {prefix for prefix, node in found.items() if node.held is not Nothing.HELD} == {
         prefix for prefix, _ in model.elements()

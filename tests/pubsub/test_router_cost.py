@@ -12,7 +12,7 @@ ALPHABET = b"abcdefghij"
 
 
 class Counted(bytes):
-    """A tag that counts how often it is looked at: hashed, compared, or one of its octets taken."""
+    """A tag that counts how often it is hashed, compared or indexed."""
 
     looks = 0
 
@@ -34,7 +34,7 @@ class Counted(bytes):
 
 
 def looks(router: Router[int], tag: bytes) -> tuple[int, int]:
-    """How often a match looks at the tag, and how many items it finds."""
+    """Return how often a match uses the tag, and how many items it finds."""
     counted = Counted(tag)
     found = len(router.match(counted))
     return counted.looks, found

@@ -16,13 +16,13 @@ def test_silence_outlives_two_beats() -> None:
 
 
 def test_the_beat_alone_is_looked_at_too() -> None:
-    """4.5: who makes it longer must say the silence as well."""
+    """4.5: a longer interval requires a longer silence."""
     with pytest.raises(ValidationError, match="silence_s"):
         PubsubSettings.model_validate({"link": {"beat_s": 7.5}})
 
 
 def test_a_link_carries_what_clients_may_send() -> None:
-    """1.2, 4.5: the line of a client, and 4 KiB for what stands before it."""
+    """1.2, 4.5: a client's line plus 4 KiB for the header."""
     said = {"max_line_bytes": 1 << 20, "link": {"max_line_bytes": 1 << 20}}
-    with pytest.raises(ValidationError, match="at least max_line_bytes and 4 KiB"):
+    with pytest.raises(ValidationError, match="at least max_line_bytes plus 4 KiB"):
         PubsubSettings.model_validate(said)

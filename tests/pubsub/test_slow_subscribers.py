@@ -11,7 +11,7 @@ from tests.servers import Server
 
 
 async def test_it_goes_on_from_its_own_place_and_comes_back(server: Server, start: Start) -> None:
-    """Nothing is lost, nothing comes twice, in order; meanwhile the edge holds little, and others are not delayed."""
+    """Nothing is lost, duplicated or reordered; the edge's memory is bounded, and others are not delayed."""
     edge = await start(server, **TIGHT)
     slow, quick, sender = await edge.client(receive_buffer=SMALL), await edge.client(), await edge.client()
     await slow.subscribe(b"1", b"t")

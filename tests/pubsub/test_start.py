@@ -1,4 +1,4 @@
-"""Several servers act as one, also those whose own list of neighbours is empty (pubsub.md 4.1)."""
+"""Several servers act as one, even with an empty list of neighbours (pubsub.md 4.1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.pubsub.stores import NewServer, linked, store
 async def test_a_subscription_at_any_receives_what_is_sent_to_any(
     new_server: NewServer, start: Start
 ) -> None:
-    """On one store and on others; a list may name whoever it likes, also a server that has an empty one itself."""
+    """On one store and on several; a list may name any servers, also those with an empty list."""
     first_store = await store(new_server)
     first = await start(first_store, neighbours=[])
     beside = await start(first_store, neighbours=[])

@@ -1,4 +1,4 @@
-"""The store dies, stands still, or comes back empty, under a text pub/sub edge (pubsub.md 3.1, 3.2)."""
+"""The store fails, hangs or comes back empty under a text pub/sub edge (pubsub.md 3.1, 3.2)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_a_subscriber_stays_while_the_store_dies_and_comes_back(
 async def test_a_stranger_is_not_told_where_the_store_is(
     new_server: NewServer, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """3.1: whoever runs the edge is: by its log."""
+    """3.1: in the log, for the operator."""
     server, edge = await one(new_server, start)
     server.kill9()
     await until(lambda: edge.service.store.fault_of())
@@ -71,7 +71,7 @@ async def test_a_stranger_is_not_told_where_the_store_is(
 
 
 async def test_what_was_under_way_is_answered_once_it_is_known(new_server: NewServer, start: Start) -> None:
-    """3.1: the store stands still for a moment: everything is stored once, and answered."""
+    """3.1: the store hangs for a moment: everything is stored once and answered."""
     server, edge = await one(new_server, start)
     subscriber, sender = await edge.client(), await edge.client()
     await subscriber.subscribe(b"1", b"t")
@@ -121,7 +121,7 @@ async def test_an_empty_store_is_not_taken_for_a_quiet_one(new_server: NewServer
     server.call("FLUSHALL")
     await until(lambda: is_unready(edge))
     assert (await client.ask(b"SEND t x\n")).startswith(b"ERROR ")
-    store = Store(server.url, "test")  # somebody accepts the loss
+    store = Store(server.url, "test")  # an operator accepts the loss
     await store.initialise(accept_loss=True)
     await store.close()
     await until(edge.is_ready)

@@ -1,4 +1,4 @@
-"""SEND and SUBSCRIBE with a live edge: what reaches whom, when, and in which form (pubsub.md 1-3)."""
+"""SEND and SUBSCRIBE with a live edge: which messages are delivered, when and how (pubsub.md 1-3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.servers import Server
 
 
 async def test_one_message_for_each_subscription_that_matches(edge: LiveEdge) -> None:
-    """3.3: in the order in which they were made; the identifiers tell them apart."""
+    """3.3: in the order in which they were made, distinguished by their identifiers."""
     subscriber, sender = await edge.client(), await edge.client()
     for identifier, pattern in (
         (b"3", b"ab*"),
@@ -235,7 +235,7 @@ async def test_all_subscribers_of_a_store_see_one_order(server: Server, start: S
 
 
 @pytest.mark.parametrize("number", [1, 500])
-async def test_subscriptions_of_a_lost_connection_are_gone(edge: LiveEdge, number: int) -> None:
+async def test_subscriptions_end_with_their_connection(edge: LiveEdge, number: int) -> None:
     client = await edge.client()
     await client.send(
         b"".join(b"SUBSCRIBE %d t%d%b\n" % (n, n, b"*" if n % 2 else b"") for n in range(number))

@@ -48,8 +48,8 @@ def penstock(server: Server) -> Command:
     return run
 
 
-async def test_a_send_is_got_on_the_command_line(edge: LiveEdge, penstock: Command) -> None:
-    """The tag is an attribute there, and the origin says that it was text."""
+async def test_send_can_be_taken_by_the_command_line(edge: LiveEdge, penstock: Command) -> None:
+    """The tag is an attribute, and the origin names the text service."""
     await edge.declare("orders", **subscribing("order.*"))
     sender = await edge.client()
     await sender.publish(b"order.a", b"a pump")
@@ -58,7 +58,7 @@ async def test_a_send_is_got_on_the_command_line(edge: LiveEdge, penstock: Comma
     assert told["origin"] == "text 127.0.0.1"
 
 
-async def test_over_a_link_the_copy_says_where_it_came_from(
+async def test_copy_over_a_link_has_its_store_of_origin(
     server: Server, tmq: TmqEdge, start: Start, new_server: Callable[[], Server]
 ) -> None:
     """pubsub.md 4.3, 5.1: a queue at another store gets it too; its origin is the store where it was sent."""

@@ -22,7 +22,7 @@ Start = Callable[..., Awaitable[LiveEdge]]
 
 @pytest.fixture
 async def start() -> AsyncIterator[Start]:
-    """Starts edges: `await start(server, **settings)`. No test may make one of them stumble."""
+    """Start edges: `await start(server, **settings)`. None of them may log an internal error."""
     edges: list[LiveEdge] = []
 
     async def start_one(server: Server, **settings: Any) -> LiveEdge:
@@ -63,19 +63,19 @@ async def other_peer() -> AsyncIterator[McaPeer]:
 
 @pytest.fixture
 def machines(start: Start, server: Server) -> Machines:
-    """Edges that speak RQP/cast, on addresses of their own."""
+    """RQP/cast edges on addresses of their own."""
     return Machines(start, server)
 
 
 @pytest.fixture
 def hands(machines: Machines) -> Iterator[HandSender]:
-    """A sending agent by hand."""
+    """A sending agent operated by the test."""
     with HandSender(machines.net) as hands:
         yield hands
 
 
 @pytest.fixture
 def receiver(machines: Machines) -> Iterator[HandReceiver]:
-    """A receiving agent by hand."""
+    """A receiving agent operated by the test."""
     with HandReceiver(machines.net) as receiver:
         yield receiver

@@ -1,4 +1,4 @@
-"""RQP edges in the running loop: real listeners, real sockets, a real store; and what they must never leave behind."""
+"""RQP edges in the running loop with real sockets and a real store; checks that nothing is left behind."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from protos.rqp_mca import Profile
 from services.kit.edge import Edge
-from services.rqp.edge import EDGE, RunningRqp, example, start
-from services.rqp.names import LookUp
+from services.rqp.edge import EDGE, example, start
+from services.rqp.name_resolver import LookUp
 from services.rqp.service import RqpService
 from services.rqp.settings import RqpSettings
 from services.store import Queue, QueueSpec
@@ -30,7 +30,7 @@ QUICK = {  # time-outs of a sending MCA, s: long enough for a machine that has o
 
 
 class LiveEdge(Live[RqpSettings]):
-    """`settings` are those under `edges.rqp`; `mca` is put over the quick times."""
+    """`settings` are those under `edges.rqp`; `mca` overrides the short timeouts."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class LiveEdge(Live[RqpSettings]):
         super().__init__(edge, url, said, budget)
 
     async def start(self) -> LiveEdge:
-        """Returns once the store is reached."""
+        """Start it and wait until the store is reached."""
         await self.open()
         return self
 
     @property
     def service(self) -> RqpService:
-        assert isinstance(self.running, RunningRqp)
-        return self.running.service
+        assert isinstance(self.running, RqpService)
+        return self.running
 
     @property
     def address(self) -> str:
@@ -69,7 +69,7 @@ class LiveEdge(Live[RqpSettings]):
     # queues
 
     async def numbered(self, name: str, number: int, **spec: Any) -> Queue:
-        """A queue that others put into by its number."""
+        """Declare a queue with an RQP/MCA number."""
         return await self.declare(name, **_numbered(number, **spec))
 
     async def heard_numbered(self, name: str, number: int, **spec: Any) -> Queue:
@@ -81,17 +81,17 @@ class LiveEdge(Live[RqpSettings]):
         return queue
 
     async def replace_numbered(self, name: str, number: int, **spec: Any) -> None:
-        """The document changes."""
+        """Replace the document."""
         document = QueueSpec.model_validate(_numbered(number, **spec))
         await self.tools.catalogue.declare(name, document, "test", replace=True)
 
     async def remote(self, name: str, number: int = 7, **remote: Any) -> Queue:
-        """A transmission queue."""
+        """Declare a transmission queue."""
         spec = remote.pop("spec", {})
         return await self.declare(name, remote={"protocol": "rqp-mca", "queueId": number, **remote}, **spec)
 
     async def replace_remote(self, name: str, number: int = 7, **remote: Any) -> None:
-        """The document changes; whatever else stands in it is as `remote` makes it."""
+        """Change the document; other fields are as `remote` sets them."""
         spec = remote.pop("spec", {})
         told = {"protocol": "rqp-mca", "queueId": number, **remote}
         await self.tools.catalogue.declare(
@@ -107,7 +107,7 @@ class LiveEdge(Live[RqpSettings]):
             assert await async_client.publish(queue, records[first : first + 1000], "test") == []
 
     async def bodies(self, queue: Queue) -> list[bytes]:
-        """What stands in the queue and is not leased."""
+        """Return the bodies of ready messages."""
         found = await self.tools.get_domain(queue.domain).peek(queue, 1000)
         return [record[4:] for delivery in found for record in delivery.records()]
 
@@ -135,7 +135,7 @@ class LiveEdge(Live[RqpSettings]):
     # the end
 
     async def check_nothing_is_left(self) -> None:
-        """Ended in order, nothing is leased or assigned, no input is held, and the counters agree with the stream."""
+        """Drain, then check that nothing is leased, assigned or held, and that the counters are right."""
         await self.service.stop_taking()
         self.close_clients()
         await until(lambda: not self.connections())

@@ -1,4 +1,4 @@
-"""An RQP edge as a program of its own, which can be killed: `python -m services.rqp`."""
+"""An RQP edge as a process that can be killed: `python -m services.rqp`."""
 
 from __future__ import annotations
 

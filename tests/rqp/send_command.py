@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The exit code, what it told programs, and its complaint as programs get it."""
+    """The exit code, the JSON output and the JSON error."""
 
     code: int
     told: dict[str, Any]

@@ -23,10 +23,10 @@ ELSEWHERE = {"peers": ["127.0.0.9"]}
 
 
 @pytest.mark.parametrize("access", [ELSEWHERE, {"edges": ["tmq"]}, {"certificates": ["shop"]}])
-async def test_a_queue_of_others_is_not_available(
+async def test_queue_without_access_is_not_available(
     edge: LiveEdge, client: Client, access: dict[str, Any]
 ) -> None:
-    """rqp_mca.md 1.3: silence, as for a number that no queue has; counted, and told in the log."""
+    """rqp_mca.md 1.3: silence, as for an unknown number; counted and logged."""
     await edge.numbered("orders", 7, access=access)
     await edge.numbered("end", 8, access={"edges": ["rqp"], "peers": ["127.0.0.0/8"]})
     assert not await client.is_available(7, 8)
@@ -36,7 +36,7 @@ async def test_a_queue_of_others_is_not_available(
     assert "queue 'orders' is not for this client: access." in line.detail  # type: ignore[attr-defined]
 
 
-async def test_a_reliable_message_for_a_queue_of_others(edge: LiveEdge, client: Client) -> None:
+async def test_reliable_message_without_access_closes_the_connection(edge: LiveEdge, client: Client) -> None:
     """rqp_mca.md 2.1: not confirmed, and the connection ends; what came before it is confirmed."""
     orders = await edge.numbered("orders", 7, access=ELSEWHERE)
     other = await edge.numbered("other", 8)
@@ -47,7 +47,7 @@ async def test_a_reliable_message_for_a_queue_of_others(edge: LiveEdge, client: 
     assert await edge.dead(orders) == []
 
 
-async def test_an_unreliable_message_for_a_queue_of_others(edge: LiveEdge, client: Client) -> None:
+async def test_unreliable_message_without_access_is_lost(edge: LiveEdge, client: Client) -> None:
     """rqp_mca.md 2.1: it is lost and counted: dead letters are not for strangers either."""
     orders = await edge.numbered("orders", 7, access=ELSEWHERE)
     await edge.numbered("other", 8)
@@ -58,8 +58,8 @@ async def test_an_unreliable_message_for_a_queue_of_others(edge: LiveEdge, clien
     assert (await edge.bodies(orders), await edge.dead(orders)) == ([], [])
 
 
-async def test_a_document_that_changes_counts_for_open_connections(edge: LiveEdge, client: Client) -> None:
-    """Whoever is kept out keeps the queue from nobody: his assignment runs out."""
+async def test_changed_access_applies_to_open_connections(edge: LiveEdge, client: Client) -> None:
+    """A client that lost access blocks no other: its assignment expires."""
     queue = await edge.numbered("orders", 7)
     await client.request(7)
     await client.put(7, b"1")
@@ -82,10 +82,10 @@ async def _is_free(edge: LiveEdge, name: str) -> bool:
     return (await edge.tools.listing.stats(await edge.tools.catalogue.find(name)))["reserved_by"] == ""
 
 
-async def test_what_is_put_into_a_transmission_queue_is_carried_whoever_may_put_it_in(
+async def test_transmission_queue_with_access_rules_is_sent(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """The sending agent does what the document says."""
+    """The sending agent needs no access itself."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", spec={"access": {"edges": ["tmq"], "peers": ["127.0.0.9"]}})
     await edge.put(queue, b"one")
@@ -103,7 +103,7 @@ async def test_what_is_put_into_a_transmission_queue_is_carried_whoever_may_put_
 
 
 @pytest.mark.parametrize("access", [ELSEWHERE, {"edges": ["tmq"]}])
-async def test_a_question_for_a_queue_of_others(
+async def test_question_without_access_is_not_answered(
     machines: Machines, hands: HandSender, access: dict[str, Any]
 ) -> None:
     """rqp_cast.md 3.2: silence, counted as `access_denied`; whether the queue is known already or not."""
@@ -118,7 +118,7 @@ async def test_a_question_for_a_queue_of_others(
     assert await edge.bodies(queue) == []
 
 
-async def test_a_machine_that_is_let_in(machines: Machines, hands: HandSender) -> None:
+async def test_machine_with_access_is_answered(machines: Machines, hands: HandSender) -> None:
     edge = await machines.receiver()
     queue = await keyed(edge, access={"edges": ["rqp"], "peers": [f"{HERE}/32"]})
     assert await hands.send(b"hello") is Result.SUCCESS
@@ -126,7 +126,7 @@ async def test_a_machine_that_is_let_in(machines: Machines, hands: HandSender) -
 
 
 @pytest.mark.parametrize("quality", [Quality.HIGH_QUALITY, Quality.LOW_QUALITY])
-async def test_a_machine_that_is_shut_out_while_it_sends(
+async def test_access_removed_during_a_session(
     machines: Machines, hands: HandSender, quality: Quality
 ) -> None:
     """rqp_cast.md 5.5: FAILURE for a certain message; an uncertain one is a dead letter, as it was asked for."""

@@ -1,4 +1,4 @@
-"""What is wrong with a transmission queue, as the log and the store have it (rqp_mca.md 3.1)."""
+"""The condition of a transmission queue in the log and the store (rqp_mca.md 3.1)."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ def logged(edge: LiveEdge) -> list[str]:
     return [line.getMessage() for line in edge.log.events("rqp_stuck", queue="away")]
 
 
-async def test_each_trouble_is_logged_once(edge: LiveEdge, condition: Condition) -> None:
+async def test_each_reason_is_logged_once(edge: LiveEdge, condition: Condition) -> None:
     """Until messages get through: two that come in turns would fill the log."""
     for round in range(3):
-        condition.report(f"data_timeout: for the {round}. time")
-        condition.report("no_receiver: nobody has it")
+        condition.report_failure(f"data_timeout: for the {round}. time")
+        condition.report_failure("no_receiver: nobody has it")
         assert edge.value(STUCK, protocol="rqp-mca") == 1
     told = [
-        "nothing gets through: data_timeout: for the 0. time",
-        "nothing gets through: no_receiver: nobody has it",
+        "messages are not delivered: data_timeout: for the 0. time",
+        "messages are not delivered: no_receiver: nobody has it",
     ]
     assert logged(edge) == told
-    condition.say("")
+    condition.set("")
     assert edge.value(STUCK, protocol="rqp-mca") == 0
-    condition.report("no_receiver: nobody has it")
+    condition.report_failure("no_receiver: nobody has it")
     assert logged(edge) == [*told, told[1]]
 
 
-async def test_the_store_has_the_latest_and_how_many_there_were(
+async def test_store_has_the_latest_condition_and_the_error_count(
     edge: LiveEdge, queue: Queue, condition: Condition
 ) -> None:
-    """Whoever waits for a message asks how many (docs/cli.md, rqp send): the same again is told again."""
-    condition.report("data_timeout: it does not confirm")
-    condition.report("no_receiver: nobody has it")
+    """`rqp send --wait` uses the count (docs/cli.md): a repeated failure counts again."""
+    condition.report_failure("data_timeout: it does not confirm")
+    condition.report_failure("no_receiver: nobody has it")
     await until(lambda: edge.has_condition(queue, "no_receiver: nobody has it"))
-    condition.report("no_receiver: nobody has it")
-    condition.say("held: 3 too old")
+    condition.report_failure("no_receiver: nobody has it")
+    condition.set("held: 3 too old")
 
     async def told() -> bool:
         stats = await edge.stats(queue)

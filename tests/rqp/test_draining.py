@@ -1,4 +1,4 @@
-"""The way out of an RQP edge whose work takes longer than the drain may: it is ended, and counted, and no fault."""
+"""Draining an RQP edge whose work takes longer than allowed: it is ended and counted, without an error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def drained(edge: LiveEdge) -> None:
     assert len(edge.log.events("drain_cut_short")) == 1
 
 
-async def test_sessions_that_last_too_long_are_stopped(machines: Machines, hands: HandSender) -> None:
+async def test_drain_timeout_ends_sessions(machines: Machines, hands: HandSender) -> None:
     """rqp_cast.md 5.1: one that waits for its approval, and one for its message; their queues are free."""
     edge = await machines.receiver(t_wait2_s=LONG_S, t_wait3_s=LONG_S)
     queues = [await keyed(edge, f"queue {key}", key) for key in (7, 8)]
@@ -43,7 +43,7 @@ async def test_sessions_that_last_too_long_are_stopped(machines: Machines, hands
         assert not await is_reserved(edge, queue)
 
 
-async def test_nothing_more_is_answered_meanwhile(machines: Machines, hands: HandSender) -> None:
+async def test_draining_edge_answers_no_questions(machines: Machines, hands: HandSender) -> None:
     """One agent that takes its time keeps no other from beginning to end."""
     edge = await machines.receiver(t_wait2_s=LONG_S)
     await keyed(edge)
@@ -65,8 +65,10 @@ async def test_nothing_more_is_answered_meanwhile(machines: Machines, hands: Han
     agents.pop(0)
 
 
-async def test_what_is_out_too_long_is_given_back(machines: Machines, receiver: HandReceiver) -> None:
-    """rqp_cast.md 2.3, 4.2: whoever has the queue next repeats it, with its id, to the same receiver."""
+async def test_drain_timeout_returns_the_message_in_flight(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """rqp_cast.md 2.3, 4.2: the next owner resends it with the same id to the same receiver."""
     edge = await machines.sender(t_wait4_s=LONG_S)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -86,7 +88,7 @@ async def test_what_is_out_too_long_is_given_back(machines: Machines, receiver: 
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_confirms_that_do_not_come_are_not_waited_for(
+async def test_drain_does_not_wait_for_missing_confirmations(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
     """rqp_mca.md 3.6: the message is in its place again."""

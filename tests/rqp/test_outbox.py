@@ -1,4 +1,4 @@
-"""Who sends a transmission queue's messages: one process at a time, nobody while it is paused (rqp_mca.md 3.2, 3.6)."""
+"""Each transmission queue is sent by one process at a time, and not while it is paused (rqp_mca.md 3.2, 3.6)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_one_of_two_replicas_sends(server: Server, start: Start, peer: Mca
     assert len(peer.calls) == 1
 
 
-async def test_another_goes_on_when_one_drains(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_another_replica_takes_over_after_a_drain(server: Server, start: Start, peer: McaPeer) -> None:
     """3.6: what is out may still be confirmed; then the queue is free at once."""
     one, other = await two(server, start, peer)
     queue = await one.remote("away")
@@ -69,7 +69,7 @@ async def test_another_goes_on_when_one_drains(server: Server, start: Start, pee
     assert owned(second) == 1
 
 
-async def test_another_goes_on_when_one_dies(
+async def test_another_replica_takes_over_after_a_crash(
     new_server: NewServer, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
     """3.2: killed, it gives nothing back: its lease runs out, what it had leased is swept; what was out comes twice."""
@@ -101,8 +101,8 @@ async def test_another_goes_on_when_one_dies(
         await until(lambda: other.is_empty(queue))
 
 
-async def test_a_paused_queue_is_let_go(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.6: what is out may still be confirmed, the rest goes back to its place; then it goes on."""
+async def test_paused_queue_is_given_up(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.6: messages in flight may still be confirmed, the rest returns to its place; after that it is resumed."""
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT})
     queue = await edge.remote("away")
     await edge.put(queue, b"one", b"two", b"three")
@@ -123,7 +123,7 @@ async def test_a_paused_queue_is_let_go(server: Server, start: Start, peer: McaP
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_queue_that_is_deleted(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_deleted_queue_is_given_up(server: Server, start: Start, peer: McaPeer) -> None:
     """Its messages go with it; another one of its name is another queue."""
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT, "data_timeout_s": 0.3})
     queue = await edge.remote("away")
@@ -142,10 +142,10 @@ async def test_a_queue_that_is_deleted(server: Server, start: Start, peer: McaPe
     await until(lambda: edge.is_empty(fresh))
 
 
-async def test_a_queue_that_comes_to_lead_elsewhere(
+async def test_changed_remote_is_followed(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """The document changes while the edge runs: number, and whom to ask."""
+    """The number and the peers change while the edge runs."""
     edge = await start(server, mca={"peers": peer_settings(peer, other_peer), **PATIENT})
     queue = await edge.remote("away", 7, peers=["p0"])
     await edge.put(queue, b"one")
@@ -162,7 +162,7 @@ async def test_a_queue_that_comes_to_lead_elsewhere(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_queue_that_is_no_transmission_queue_any_more(
+async def test_queue_that_is_no_longer_remote_is_given_up(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT})
@@ -175,10 +175,8 @@ async def test_a_queue_that_is_no_transmission_queue_any_more(
     assert peer.calls == []
 
 
-async def test_a_store_that_is_away_for_longer_than_the_lease(
-    new_server: NewServer, start: Start, peer: McaPeer
-) -> None:
-    """Who cannot renew stops before anybody else can have the queue, and goes on when the store is there again."""
+async def test_store_outage_longer_than_the_lease(new_server: NewServer, start: Start, peer: McaPeer) -> None:
+    """The owner stops before another can own the queue, and continues when the store is back."""
     server: Server = await new_server()
     edge = await start(
         server,
@@ -202,8 +200,8 @@ async def test_a_store_that_is_away_for_longer_than_the_lease(
     assert edge.log.events("rqp_lost", queue="away")
 
 
-async def test_the_edges_own_condition_is_taken_back(server: Server, start: Start) -> None:
-    """3.1: a replica that takes over judges anew."""
+async def test_condition_is_cleared_at_takeover(server: Server, start: Start) -> None:
+    """3.1: a replica that takes over starts with an empty condition."""
     edge = await start(server, mca={"availability_timeout_s": 0.05})
     queue = await edge.remote("away")
     await edge.put(queue, b"one")

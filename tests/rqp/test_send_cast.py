@@ -32,10 +32,10 @@ async def test_from_one_system_to_another(
     assert await there.bodies(goal) == [b"hello"]
 
 
-async def test_it_is_followed_when_it_moves_to_the_end(
+async def test_wait_follows_a_message_moved_to_the_end(
     server: Server, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.1, 4.2: nobody answers, then FAILURE: each time it goes behind the others, whose SUCCESS is not its."""
+    """4.1, 4.2: no answer, then FAILURE: each time it moves behind others, whose SUCCESS does not count."""
     edge = await machines.sender(t_wait1_s=0.3)
     queue = await remote(edge)
     async with SendCommand(server, *TO_7, "--timeout", "60", "mine") as command:
@@ -53,10 +53,10 @@ async def test_it_is_followed_when_it_moves_to_the_end(
         assert (ended.code, ended.told) == (0, CONFIRMED), ended
 
 
-async def test_a_receiver_that_says_failure_every_time(
+async def test_wait_reports_a_message_always_refused(
     server: Server, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: `max_attempts` times: it is in the dead letters, and the command says so."""
+    """4.2: after `max_attempts` it is in the dead letters, and the command reports it."""
     edge = await machines.sender(max_attempts=2)
     queue = await remote(edge)
     async with SendCommand(server, *TO_7, "mine") as command:
@@ -68,10 +68,10 @@ async def test_a_receiver_that_says_failure_every_time(
     assert [letter.reason for letter in await edge.dead(queue)] == ["unconfirmed"]
 
 
-async def test_a_receiver_that_does_not_confirm(
+async def test_wait_reports_a_missing_confirmation(
     server: Server, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: T_WAIT4 over: it stays, and the queue's condition says why."""
+    """4.2: after T_WAIT4 it stays, and the queue's condition says why."""
     edge = await machines.sender(t_wait4_s=0.5)
     queue = await remote(edge)
     async with SendCommand(server, *TO_7, "--timeout", "4", "mine") as command:
@@ -86,8 +86,8 @@ async def test_a_receiver_that_does_not_confirm(
     assert stats["ready"] + stats["in_flight"] == 1
 
 
-async def test_an_error_ends_the_waiting(server: Server, machines: Machines, receiver: HandReceiver) -> None:
-    """4.1: nobody answers. The message stays, and is sent when somebody does."""
+async def test_error_ends_the_wait(server: Server, machines: Machines, receiver: HandReceiver) -> None:
+    """4.1: without an answer the message stays, and is sent when there is one."""
     edge = await machines.sender(t_wait1_s=0.3)
     queue = await remote(edge)
     ended = await sent(server, *TO_7, "mine")

@@ -40,8 +40,8 @@ async def test_from_one_system_to_another(new_server: NewServer, start: Start) -
         assert await there.bodies(goal) == [b"m%d" % each for each in range(number + 1)]
 
 
-async def test_an_unreliable_one_is_sent(new_server: NewServer, start: Start) -> None:
-    """3: removed as soon as it is sent; nobody confirms it."""
+async def test_unreliable_message_is_sent(new_server: NewServer, start: Start) -> None:
+    """3: removed once sent, without a confirmation."""
     there, east = await two_systems(new_server, start)
     ended = await sent(east, *TO_7, "--unreliable", "perhaps")
     assert (ended.code, ended.told) == (0, {"queue": "away", "state": "sent"}), ended
@@ -49,7 +49,7 @@ async def test_an_unreliable_one_is_sent(new_server: NewServer, start: Start) ->
     await until(lambda: there.bodies(goal))
 
 
-async def test_the_confirm_of_another_message_is_not_taken_for_its(
+async def test_confirmations_of_other_messages_do_not_count(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
     """3.3: of many in the line; others are put in before and behind it."""
@@ -76,8 +76,8 @@ async def _acked(edge: LiveEdge, number: int) -> bool:
     return bool(stats["acked"] == number)
 
 
-async def test_a_peer_that_does_not_confirm(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.1: the queue's condition says why; the message stays, and may still get through."""
+async def test_wait_reports_a_peer_that_does_not_confirm(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.1: the queue's condition says why; the message stays and may still be delivered."""
     edge = await start(server, mca={"peers": peer_settings(peer), "availability_timeout_s": 0.1})
     queue = await edge.remote("away")
     async with SendCommand(server, *TO_7, "--timeout", "4", "mine") as command:
@@ -95,7 +95,7 @@ async def test_a_peer_that_does_not_confirm(server: Server, start: Start, peer: 
     assert stats["ready"] + stats["in_flight"] == 1
 
 
-async def test_nobody_has_the_queue(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_wait_reports_a_missing_receiver(server: Server, start: Start, peer: McaPeer) -> None:
     """3: of an UNRELIABLE message no waiting helps: it is dead; a RELIABLE one stays."""
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.05)
     queue = await edge.remote("away")
@@ -108,7 +108,7 @@ async def test_nobody_has_the_queue(server: Server, start: Start, peer: McaPeer)
     assert "no peer has queue 7; not confirmed within 2 s" in ended.complaint["message"]
 
 
-async def test_an_error_ends_the_waiting(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_error_ends_the_wait(server: Server, start: Start, peer: McaPeer) -> None:
     """3.1: the one-shot send ends with it; the message stays first, and is sent when that is possible."""
     edge = await sending_edge(server, start, peer, availability_timeout_s=1.0)
     queue = await edge.remote("away")
@@ -130,7 +130,7 @@ async def test_an_error_ends_the_waiting(server: Server, start: Start, peer: Mca
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_the_edge_that_sends_is_killed(
+async def test_wait_survives_a_killed_edge(
     server: Server, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
     """3.2: another one carries on with it, and the command waits for that one's confirm."""
@@ -159,7 +159,7 @@ async def test_the_edge_that_sends_is_killed(
     assert await edge.is_empty(queue)
 
 
-async def test_both_kinds_through_one_queue(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_both_kinds_are_sent_through_one_queue(server: Server, start: Start, peer: McaPeer) -> None:
     """3: {queue_id, type, body}"""
     edge = await start(server, mca={"peers": peer_settings(peer, window=9), **PATIENT})
     await edge.remote("away")

@@ -51,11 +51,11 @@ class Site:
 
 
 async def hang(names: NameServer) -> None:
-    """Returns once all of them are being looked up."""
+    """Wait until all of them are being resolved."""
     await until(lambda: names.asked.issuperset(HANGING))
 
 
-def test_a_peer_that_is_an_address_gets_its_messages(tmp_path: Path) -> None:
+def test_hanging_names_do_not_delay_mca_peers(tmp_path: Path) -> None:
     """RQP/MCA: over a connection that is opened while eight names hang; and another name is found meanwhile."""
 
     async def scenario(names: NameServer) -> None:
@@ -80,7 +80,7 @@ def test_a_peer_that_is_an_address_gets_its_messages(tmp_path: Path) -> None:
     on_silent_machine(scenario, tmp_path)
 
 
-def test_a_machine_that_is_an_address_gets_its_messages(tmp_path: Path) -> None:
+def test_hanging_names_do_not_delay_cast_machines(tmp_path: Path) -> None:
     """RQP/cast."""
 
     async def scenario(names: NameServer) -> None:
@@ -99,8 +99,8 @@ def test_a_machine_that_is_an_address_gets_its_messages(tmp_path: Path) -> None:
     on_silent_machine(scenario, tmp_path)
 
 
-def test_an_edge_ends_while_names_hang(tmp_path: Path) -> None:
-    """Told to end, it waits for no look-up; what it could send it has sent."""
+def test_hanging_names_do_not_delay_the_stop(tmp_path: Path) -> None:
+    """SIGTERM does not wait for lookups; everything that could be sent was sent."""
 
     async def scenario(names: NameServer) -> None:
         async with Site(tmp_path) as site:

@@ -9,7 +9,7 @@ import pytest
 import redis.asyncio
 
 from protos.rqp_mca import Profile
-from services.rqp.mca.hops import Passage
+from services.rqp.mca.trace_propagation import MessageSequence
 from services.store import Queue
 from services.store.model import records
 from services.store.model.clock import Clock
@@ -135,7 +135,7 @@ async def test_connections_are_not_all_traced_at_the_same_numbers(recorder: NewR
     traces = recorder("rqp", ratio=0.25)
     hops = TracePropagation(traces, lambda _: DeliverySpans(traces, Clock()))
     ports = range(32768, 61000)
-    traced = sum(len(Passage("192.0.2.1", port).passed(hops, 1)) for port in ports)
+    traced = sum(len(MessageSequence("192.0.2.1", port).passed(hops, 1)) for port in ports)
     assert 0.23 < traced / len(ports) < 0.27
 
 
@@ -145,7 +145,7 @@ async def test_names(recorder: NewRecorder) -> None:
     hops = TracePropagation(traces, lambda _: DeliverySpans(traces, Clock()))
     found = set()
     for address, port in (("192.0.2.1", 40_000), ("192.0.2.1", 40_001), ("2001:db8::1", 40_000)):
-        passage = Passage(address, port)
+        passage = MessageSequence(address, port)
         for _ in range(2):
             assert passage.passed(hops, 3) == range(3)
             for place in range(3):

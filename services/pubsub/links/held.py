@@ -1,4 +1,4 @@
-"""Which numbers of which origins: what a side of a link holds, or lacks (pubsub.md 4.4)."""
+"""Sets of message numbers by origin: which messages a side of a link holds or lacks (pubsub.md 4.4)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ NONE = Intervals()
 
 
 def from_wire(held: pubsub.Held) -> Held:
+    """Return sets as the store keeps them."""
     return {origin: Intervals(spans) for origin, spans in held.items()}
 
 
 def to_wire(held: Held) -> pubsub.Held:
-    """As much of it as a list may have; the origins in most pieces are left out first.
+    """Return as many sets as a message may list; origins with the most intervals are left out first.
 
-    Whoever is told of less than is held sends the rest once more, and it is skipped (4.4).
+    Messages left out are sent again by the neighbour, and skipped (4.4).
     """
     listed: dict[Origin, tuple[Span, ...]] = {}
     room = pubsub.MAX_INTERVALS
@@ -30,13 +31,13 @@ def to_wire(held: Held) -> pubsub.Held:
 
 
 def united(one: Held, other: Held) -> Held:
-    """What either of them holds."""
+    """Return the union."""
     origins = one.keys() | other.keys()
     return {origin: one.get(origin, NONE).union(other.get(origin, NONE)) for origin in origins}
 
 
 def lacking(held: Held, of: Held) -> list[tuple[Origin, Span]]:
-    """The stretches of `of` that `held` does not have."""
+    """Return the intervals of `of` that `held` does not have."""
     return [
         (origin, span)
         for origin, numbers in of.items()

@@ -1,11 +1,10 @@
-"""RQP/cast in the edge: what the machines of protos/rqp_cast say is to be done, with sockets, names and the store.
+"""The receiving and sending agents of RQP/cast (protos/rqp_cast.md): sockets, names and the store.
 
-Receiving: `questions` hears what is asked over UDP; `sessions` begins a `session` for each question that is answered,
-on two `ports`, once there are `places`; `insertion` is what sessions ask of the store, over `lanes` for what they
-claim. Sending: `sending` is the agent of one transmission queue. Its `stock` are the messages that it has taken, with
-`notes` of what must survive it; an `attempt` carries one of them, in its `line`: `asker` asks, `findreceiver` hears
-answers, of which `declines` are those that nobody takes, and `confirmations` what became of it. Both: `machines` is
-whom there is to ask and how each is spoken to, `wires` are connections of one message, `limits` what one address may
-ask for, `counts` the metrics, `asked` verbs of the store with `await`. `agent` is all of it
-as the edge starts it. Nothing here decides what the protocol decides.
+Receiving: `questions` receives QUESTION_MSGs over UDP; `sessions` begins a `session` for each one that is answered, on
+two `ports`, once there are free `session_slots`; `insertion` is the store's side of a session, `claim_connections`
+carry its reservations. Sending: a `sending_agent` for each transmission queue leases into its `prefetch_buffer`,
+keeps `notes` with them, and makes an `attempt` for each: `question_sender` asks, `findreceiver` receives answers,
+`declines` rejects those not taken, `confirmations` receives the outcome. Both: `machines` is the known machines and
+their options, `connections` carry one message each, `rate_limit` bounds the questions of one address, `counts` are the
+metrics. `agent` is the edge's entry point. The protocol's state machines decide what is done.
 """

@@ -1,4 +1,4 @@
-"""The counters of both agents: every end, and every reason, has its label (rqp_cast.md 3.2, 4.2, 4.5, 5)."""
+"""Count the outcomes of both agents, with a label for each end and reason (rqp_cast.md 3.2, 4.2, 4.5, 5)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from protos.rqp_cast.receiver import BURIED_AS
 from services.kit.metrics import Metrics
 from services.kit.net import Denials
 from services.rqp import measures
-from services.rqp.cast.ports.mistaken import NAMED
+from services.rqp.cast.ports.wrong_protocol import WRONG_PROTOCOL
 
 
 class Counts:
-    """Label values come from the enums of the protocol, and the few that are named here."""
+    """The counters; label values come from the protocol's enums, apart from a few named where they are counted."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._edge = metrics.edge
@@ -20,7 +20,7 @@ class Counts:
         self._unheard = metrics.counter(measures.CAST_UNHEARD)
         self._faults = metrics.counter(measures.CAST_FAULTS)
         self._unburied = metrics.counter(measures.CAST_UNBURIED)
-        for reason in BURIED_AS:  # each is a loss: its first one must be seen to rise from 0
+        for reason in BURIED_AS:  # start at 0, so that the first loss shows as an increase
             self._unburied.labels(self._edge, reason)
         self.excess = metrics.counter(measures.CAST_EXCESS).labels(self._edge)
         self.clashes = metrics.counter(measures.CAST_CLASHES).labels(self._edge)
@@ -28,20 +28,24 @@ class Counts:
         self.unconfirmed = metrics.counter(measures.CAST_UNCONFIRMED).labels(self._edge)
 
     def unanswered(self, reason: str) -> None:
+        """Count a question that is not answered."""
         self._unanswered.labels(self._edge, reason).inc()
 
     def session(self, end: str) -> None:
+        """Count a receiving session that ended."""
         self._sessions.labels(self._edge, end).inc()
 
     def unheard(self, reason: str) -> None:
+        """Count a connection that was closed because nothing expected it."""
         self._unheard.labels(self._edge, reason).inc()
 
     def fault(self, reason: str, peer: str = "", detail: str = "") -> None:
-        """Count what came and was no message. What is named is a refusal, as at every edge, and is logged."""
-        if reason in NAMED:
+        """Count malformed input. Another protocol on this port is a refusal, as at every edge, and is logged."""
+        if reason in WRONG_PROTOCOL:
             self._denials.record(reason, peer, detail)
             return
         self._faults.labels(self._edge, reason).inc()
 
     def unburied(self, reason: str) -> None:
+        """Count a message that was lost because it could not be dead-lettered."""
         self._unburied.labels(self._edge, reason).inc()

@@ -1,8 +1,10 @@
-"""What is kept with a certain message in the store, so that any replica can carry on (rqp_cast.md 2.3, 4.2).
+"""Encode the state of sending a certain message as its note in the store, so that any replica can go on.
+
+See rqp_cast.md 2.3, 4.2. The format is
 
     cast1:<id>:<address>:<failures>:<receiver>:<first whole send, ms>:<not before, ms>
 
-One text without spaces, as the store keeps notes; `-` stands for what is not there. Times are of the store's clock.
+`-` stands for an absent value. Times are of the store's clock.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ _NOTE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """`address` is the stable one of the agent that gave the id."""
+    """The state of one message. `address`: the stable address of the agent that gave the id."""
 
     id: int
     address: str
     kept: Kept
 
     def text(self, clock: Clock) -> str:
+        """Encode the note."""
         kept = self.kept
         fields = (self.id, self.address, kept.failures, kept.receiver)
         times = (None if at is None else clock.to_ms(at) for at in (kept.first_whole_at, kept.not_before))
@@ -36,9 +39,9 @@ class Note:
 
     @classmethod
     def parse(cls, text: str, clock: Clock, max_backoff_s: float) -> Note | None:
-        """None for a text of another version, or that somebody else wrote.
+        """Parse a note; None if it has another format or version.
 
-        Times further ahead than they are ever set were noted before the store's clock was stepped back.
+        Times too far ahead were written before the store's clock was stepped back; they are clamped.
         """
         found = _NOTE.fullmatch(text)
         if found is None:

@@ -1,4 +1,4 @@
-"""Queues that are assigned to one connection: leases in the store (rqp_mca.md 2.3)."""
+"""Manage the queues assigned to one connection, as leases in the store (rqp_mca.md 2.3)."""
 
 from __future__ import annotations
 
@@ -14,24 +14,30 @@ from services.store.model import OutcomeUnknown, QueueReserved, QueueUnknown
 
 log = logging.getLogger(__name__)
 
-RENEWALS = 4  # within the ttl: a store call for every message would cost too much
+RENEWALS = 4  # per ttl; one for every message would cost too much
 
 
 @dataclass(slots=True)
 class Assignment:
+    """A queue leased for one connection; times are of the loop's clock."""
+
     queue: Queue
     fence: int
     named: float  # when a message last named it
-    renewed: float  # when the lease was last prolonged
+    renewed: float  # when the lease was last renewed
 
     @property
     def is_exclusive(self) -> bool:
-        """As the queue's document says now."""
+        """Whether the queue's document, as it is now, assigns it to one connection at a time."""
         return self.queue.spec.bindings.rqp_mca.exclusive
 
 
 class Assignments:
-    """Only messages that name a queue keep it, each for the whole ttl: what is not renewed at once is made up for."""
+    """The assignments of one connection, by queue.
+
+    Each message that names a queue keeps it for the whole ttl. Renewals are batched: a timer makes up for the messages
+    that did not renew the lease themselves.
+    """
 
     __slots__ = ("_held", "_holder", "_receiver", "_timer", "_ttl_s", "_wire", "is_over")
 
@@ -40,20 +46,20 @@ class Assignments:
         self._wire = wire
         self._holder = holder
         self._ttl_s = receiver.settings.reservation_ttl_s
-        self._held: dict[str, Assignment] = {}  # by the queue's id: numbers may become another queue's
+        self._held: dict[str, Assignment] = {}  # by the queue's id: a number may move to another queue
         self._timer: asyncio.TimerHandle | None = None
-        self.is_over = False  # the connection has gone, or is about to
+        self.is_over = False  # the connection has closed, or is about to
 
     async def assign(self, queue: Queue) -> None:
-        """Raises StoreError if it is not available to this connection."""
+        """Assign the queue to this connection. Raises StoreError if it is not available."""
         domain = self._receiver.service.domain(queue)
         await domain.claims.available(queue, self._holder)
         if not queue.spec.bindings.rqp_mca.exclusive:
-            return  # many hold it at once
+            return  # any number of connections may use it
         try:
             fence = await domain.claims.reserve(queue, self._holder, round(self._ttl_s * 1000))
         except OutcomeUnknown:
-            if queue.qid not in self._held:  # it may be ours, and nobody would free it
+            if queue.qid not in self._held:  # it may have been reserved, and nothing else would free it
                 release = domain.claims.release_reservation(queue, self._holder, fence=0)
                 self._receiver.service.background.run(release, lambda _: None)
             raise
@@ -62,10 +68,10 @@ class Assignments:
             return
         now = self._wire.loop_time()
         self._held[queue.qid] = Assignment(queue, fence, now, now)
-        self._receiver.followers.add(self.follow)
+        self._receiver.on_change.add(self._release_non_exclusive)
 
     def named(self, queue: Queue) -> None:
-        """A message names this queue, by the number that it has now."""
+        """Keep the queue: a message names it, by the number that it has now."""
         held = self._held.get(queue.qid)
         if held is None or not held.is_exclusive:
             return
@@ -77,7 +83,7 @@ class Assignments:
             self._timer = loop.call_later(self._ttl_s / RENEWALS, self._make_up)
 
     def _make_up(self) -> None:
-        """For the messages that renewed nothing, the rest of their ttl."""
+        """Renew for the rest of the ttl of messages that did not renew the lease themselves."""
         self._timer = None
         for held in self._held.values():
             if held.named > held.renewed and held.is_exclusive:
@@ -91,19 +97,19 @@ class Assignments:
         service.background.run(work, partial(self._renewed, held))
 
     def _renewed(self, held: Assignment, outcome: int | StoreError) -> None:
-        """What has run out and is another's now is found out by the step that inserts, too."""
+        """Note the outcome. A lease lost to another connection is also detected by the insertion itself."""
         qid = held.queue.qid
         is_held = self._held.get(qid) is held
         if isinstance(outcome, int):
-            if qid not in self._held:  # freed before the store came to it
+            if qid not in self._held:  # freed before the store renewed it
                 self._receiver.service.background.run(self._release(held, outcome), lambda _: None)
             elif is_held:
                 held.fence = outcome
         elif is_held and isinstance(outcome, QueueReserved | QueueUnknown):
-            del self._held[qid]  # for any other reason it may still be ours to free
+            del self._held[qid]  # after any other error it may still have to be freed
 
-    def follow(self) -> None:
-        """Documents of queues have changed: what many may hold at once now is kept for nobody any more."""
+    def _release_non_exclusive(self) -> None:
+        """Release queues whose changed documents no longer ask for exclusive use."""
         for held in self._held.values():
             if not held.is_exclusive:
                 work = self._release(held, held.fence)
@@ -114,18 +120,18 @@ class Assignments:
             del self._held[held.queue.qid]
 
     async def free(self) -> None:
-        """The connection ends: they are free for others when this returns, or run out."""
+        """Release everything, as the connection ends; a lease that cannot be released expires."""
         self.is_over = True
-        self._receiver.followers.discard(self.follow)
+        self._receiver.on_change.discard(self._release_non_exclusive)
         if self._timer is not None:
             self._timer.cancel()
         held, self._held = self._held, {}
-        for one in held.values():
+        for assignment in held.values():
             try:
-                await self._release(one, one.fence)
+                await self._release(assignment, assignment.fence)
             except StoreError as error:
-                fields = {"action": "assignment_left", "queue": one.queue.name}
-                log.info("an assignment is left to run out: %s", error, extra=fields)
+                fields = {"action": "assignment_left", "queue": assignment.queue.name}
+                log.info("assignment not released, it will expire: %s", error, extra=fields)
 
     async def _release(self, held: Assignment, fence: int) -> bool:
         domain = self._receiver.service.domain(held.queue)

@@ -1,4 +1,4 @@
-"""The connection of one transmission queue to one receiving MCA: dialled, spoken on, and told of (rqp_mca.md 3.3)."""
+"""The connection of one transmission queue to one receiving MCA (rqp_mca.md 3.3)."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from services.kit.session import Session, Wire
 from services.rqp.mca.directory import Endpoint
 
 
-class Hearer(Protocol):
-    """Whom a channel tells. Nothing is told of one that was closed, or has told its end."""
+class ChannelListener(Protocol):
+    """What a channel reports to. Nothing is reported after the channel was closed or reported its loss."""
 
     def awaited(self, channel: Channel) -> int:
-        """How many messages are out on it."""
+        """Return how many messages sent on the channel are unconfirmed."""
 
     def received(self, channel: Channel, confirm: Confirm, awaited: int) -> None:
-        """awaited: of the messages that were out when it came, so many are not confirmed."""
+        """Handle a confirmation. awaited: how many of the messages sent before it are still unconfirmed."""
 
     def lost(self, channel: Channel, trouble: str | PeerError) -> None:
-        """PeerError: we close it, as the peer broke the protocol."""
+        """Handle the loss of the connection. PeerError: the peer broke the protocol."""
 
     def has_room(self) -> None:
-        """The peer reads again."""
+        """Send more: the peer reads again."""
 
 
 class Channel:
-    """The kit's `Session` once it is open."""
+    """A connection to a peer, dialled at once; the kit's `Session` once it is open."""
 
-    __slots__ = ("_first", "_hearer", "_is_over", "_parser", "_task", "_wire", "endpoint")
+    __slots__ = ("_first", "_is_over", "_listener", "_parser", "_task", "_wire", "endpoint")
 
     def __init__(
-        self, endpoint: Endpoint, dialler: Dialler, limits: Limits, hearer: Hearer, first: bytes
+        self, endpoint: Endpoint, dialler: Dialler, limits: Limits, listener: ChannelListener, first: bytes
     ) -> None:
-        """first: what is said as soon as somebody is there."""
+        """first: the message to send as soon as the connection is open."""
         self.endpoint = endpoint
-        self._hearer = hearer
+        self._listener = listener
         self._parser = SenderConnection(endpoint.profile, limits)
         self._first = first
         self._wire: Wire | None = None
@@ -58,19 +58,20 @@ class Channel:
 
     @property
     def local(self) -> tuple[str, int] | None:
-        """Our end of it, once it is open."""
+        """The local address and port, once it is open."""
         return None if self._wire is None else self._wire.local
 
     def write(self, data: bytes) -> None:
+        """Send data if the connection is open."""
         if self._wire is not None:
             self._wire.write(data)
 
     def is_blocked(self) -> bool:
-        """The peer does not read what it was sent."""
+        """Return whether the peer does not read what it was sent."""
         return self._wire is not None and self._wire.is_blocked()
 
     def close(self) -> None:
-        """What was written still goes out."""
+        """Close after sending what was written."""
         self._is_over = True
         if self._wire is not None:
             self._wire.close()
@@ -78,7 +79,7 @@ class Channel:
             self._task.cancel()
 
     def abort(self) -> None:
-        """What has not gone out does not any more."""
+        """Close without sending what is left."""
         self._is_over = True
         if self._wire is not None:
             self._wire.abort()
@@ -88,18 +89,18 @@ class Channel:
     def _end(self, trouble: str | PeerError) -> None:
         if not self._is_over:
             self._is_over = True
-            self._hearer.lost(self, trouble)
+            self._listener.lost(self, trouble)
 
-    # what the kit tells
+    # callbacks from the kit
 
     def received(self, data: bytes, now: float) -> None:
-        """After PeerError the kit counts it and closes."""
-        awaited = self._hearer.awaited(self)
+        """Parse confirmations and report them. Raises PeerError."""
+        awaited = self._listener.awaited(self)
         try:
             for confirm in self._parser.receive(data, now):
                 if self._is_over:
                     return
-                self._hearer.received(self, confirm, awaited)
+                self._listener.received(self, confirm, awaited)
                 if isinstance(confirm, DataConfirm):
                     awaited = max(awaited - confirm.count, 0)
         except PeerError as error:
@@ -107,17 +108,21 @@ class Channel:
             raise
 
     def eof(self, now: float) -> None:
+        """Report the peer's FIN as the loss of the connection."""
         self._end("closed by the peer")
         if self._wire is not None:
             self._wire.close()
 
     def lost(self, reset: bool) -> None:
+        """Report the loss of the connection."""
         self._end("the connection was lost")
 
     def deadline(self) -> float | None:
+        """Return when an unfinished message times out."""
         return None if self._is_over else self._parser.deadline()
 
     def on_time(self, now: float) -> None:
+        """Report a message that timed out. Raises PeerError."""
         try:
             for _ in self._parser.on_time(now):
                 pass
@@ -126,12 +131,14 @@ class Channel:
             raise
 
     def resumed(self, now: float) -> None:
+        """Go on after the kit paused the connection."""
         self._parser.restart_clock(now)
-        self._hearer.has_room()
+        self._listener.has_room()
 
     def drain(self) -> None:
-        """The carrier ends it: by then what is out has been confirmed, or will not be."""
+        """Do nothing: the sending agent closes it when messages in flight are settled."""
 
     @property
     def buffered(self) -> int:
+        """Octets held of an unfinished message."""
         return self._parser.buffered

@@ -1,4 +1,4 @@
-"""What the parts of a receiving connection share: whom it talks with, as what it holds queues, what it owes."""
+"""The state that the parts of a receiving connection share: its peer, its holder name and the replies it owes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.store.model import AccessDenied
 
 
 class McaConversation(Conversation):
-    """One connection's confirms, in the order of what they confirm (rqp_mca.md 2.1). It knows none of the parts."""
+    """One connection's confirmations, in the order of what they confirm (rqp_mca.md 2.1)."""
 
     __slots__ = ("holder", "origin", "parser", "receiver", "source")
 
@@ -23,18 +23,18 @@ class McaConversation(Conversation):
         self.source = Source(receiver.service.store.client(wire.peer))
 
     def reply(self, slot: Slot, reply: bytes, operation: str, good: int, total: int) -> None:
-        """The outcome of a run of `total` messages, `good` of them done; `reply` may be empty."""
+        """Count the outcome of a run of `total` messages, `good` of them done, and send `reply`, which may be empty."""
         self.receiver.service.tally.count(operation, good, total, self.wire.loop_time() - slot.asked)
         self.fill(slot, reply)
 
     def reply_last(self, slot: Slot, reply: bytes, operation: str, good: int, total: int) -> None:
-        """As `reply`, and nothing behind it is sent: once what stands before it is known, the connection closes."""
+        """Reply, and close the connection once all earlier replies are sent; later replies are dropped."""
         self.answers.end_with(slot)
         self.closing = True
         self.reply(slot, reply, operation, good, total)
 
     def decline(self, slot: Slot, why: StoreError, operation: str) -> None:
-        """Who says no says nothing (1.3): it is counted, and logged if its operator would look for the reason."""
+        """Count a refusal, which the protocol answers with silence (1.3); log it if access was denied."""
         if isinstance(why, AccessDenied):
             self.wire.refuse(why.reason, str(why))
         else:

@@ -1,25 +1,25 @@
-"""Who there is: the receiving MCAs that transmission queues may ask, by the names that queue documents have for them.
+"""The receiving MCAs that transmission queues may ask, by the names that queue documents use.
 
-Peers come from the settings, from the store, and from a file; a name of theirs that is the same is the same peer, and
-the first of these says what it is. Names of machines are looked up again and again: each address behind one is a
-receiving MCA of its own.
+Peers come from the settings, the store and a file; of two with the same name, the first of these sources wins. Host
+names are resolved regularly: each of their addresses is a receiving MCA of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from protos.rqp_mca import RQP_PORT, Profile
-from services.rqp.jobs import end, job
+from services.rqp.jobs import start_job, stop_job
 from services.rqp.mca.rqprc import read_machine
-from services.rqp.mca.settings import McaPeer, McaSettings, parse_address
+from services.rqp.mca.settings import McaPeer, parse_address
 from services.rqp.rqprc import RqprcFile
 from services.rqp.service import RqpService
 from services.store.model import PeerProtocol
 
-LOOK_S = 1.0  # how often the file, and names whose time is over, are looked at
+REFRESH_S = 1.0  # how often the file and stale names are checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Endpoint:
 
     @property
     def key(self) -> str:
-        """As machines, conditions and the log call it; another profile is another way to speak to it."""
+        """Its name in the state machine, conditions and the log; it includes a profile other than PACKED."""
         place = f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
         return place if self.profile is Profile.PACKED else f"{place} {self.profile.value}"
 
@@ -42,25 +42,30 @@ Endpoints = dict[str, Endpoint]  # by key
 
 
 class Directory:
-    def __init__(self, service: RqpService, settings: McaSettings) -> None:
+    """All known receiving MCAs, kept up to date from `start` until `close`; `on_change` is called for each change."""
+
+    def __init__(self, service: RqpService) -> None:
+        settings = service.settings.mca
         self._service = service
-        self._said = settings.peers
+        self._configured = settings.peers
         self._file = RqprcFile(settings.rqprc, RQP_PORT, read_machine) if settings.rqprc is not None else None
         self._found: dict[str, tuple[Endpoint, ...]] = {}  # by the peer's name
-        self._followers: dict[Callable[[], None], None] = {}
+        self.on_change: set[Callable[[], None]] = set()
         self._stale = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        for changes in (self._service.registered, self._service.names):
+        """Follow changes of the peers."""
+        for changes in (self._service.registered, self._service.resolver):
             changes.on_change.append(self._stale.set)
-        self._task = job(self._keep_looking, "MCA peers", self._service.metrics)
+        self._task = start_job(self._keep_fresh, "MCA peers", self._service.metrics)
 
     async def close(self) -> None:
-        await end(self._task)
+        """Stop following changes."""
+        await stop_job(self._task)
 
     def endpoints(self, names: Iterable[str]) -> Endpoints:
-        """Of these peers; of all, if none is named."""
+        """Return the endpoints of these peers, or of all if none is named."""
         wanted = list(names) or list(self._found)
         found: Endpoints = {}
         for name in wanted:
@@ -68,32 +73,23 @@ class Directory:
                 found.setdefault(endpoint.key, endpoint)
         return found
 
-    def follow(self, told: Callable[[], None]) -> None:
-        """`told` is called whenever there are others."""
-        self._followers[told] = None
-
-    def follow_no_more(self, told: Callable[[], None]) -> None:
-        self._followers.pop(told, None)
-
-    async def _keep_looking(self) -> None:
+    async def _keep_fresh(self) -> None:
         while True:
             self._stale.clear()
-            self._look()
-            try:
-                async with asyncio.timeout(LOOK_S):
+            self._refresh()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REFRESH_S):
                     await self._stale.wait()
-            except TimeoutError:
-                continue
 
-    def _look(self) -> None:
-        """What is known by now; names are looked up beside, each for itself."""
+    def _refresh(self) -> None:
+        """Update the endpoints from what is known now; names are resolved in the background."""
         if self._file is not None:
-            self._file.look()
+            self._file.reload()
         now = {name: tuple(self._endpoints_of(peer)) for name, peer in self._peers().items()}
         if now != self._found:
             self._found = now
-            for told in list(self._followers):
-                told()
+            for notify in tuple(self.on_change):
+                notify()
 
     def _peers(self) -> dict[str, McaPeer]:
         peers = self._peers_in_file()
@@ -101,10 +97,10 @@ class Directory:
             if spec.protocol is PeerProtocol.MCA:
                 profile = Profile(spec.profile.value)
                 peers[name] = McaPeer(addresses=spec.addresses, profile=profile, window=spec.window)
-        return {**peers, **self._said}
+        return {**peers, **self._configured}
 
     def _peers_in_file(self) -> dict[str, McaPeer]:
-        """A host with several lines has several receiving MCAs."""
+        """Return the file's peers; a host on several lines has several receiving MCAs."""
         lines: dict[str, tuple[str, ...]] = {}
         for host in self._file.hosts if self._file is not None else ():
             lines[host.name] = (*lines.get(host.name, ()), f"{host.name}:{host.request_port}")
@@ -113,5 +109,5 @@ class Directory:
     def _endpoints_of(self, peer: McaPeer) -> Iterator[Endpoint]:
         for address in peer.addresses:
             host, port = parse_address(address)
-            for each in self._service.names.known(host):
+            for each in self._service.resolver.known(host):
                 yield Endpoint(each, port, peer.profile, peer.window)

@@ -1,4 +1,4 @@
-"""What all connections of a receiving MCA share (rqp_mca.md 2)."""
+"""Hold what all connections of the receiving MCA share (rqp_mca.md 2)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ PROTOCOL = Protocol.MCA.value
 
 
 class Receiver:
+    """The receiving MCA of this process: its settings, and the lookup of queues by number."""
+
     def __init__(self, service: RqpService) -> None:
         self.service = service
         self.settings = service.settings.mca
         self.limits = self.settings.limits()
         self.lost = service.lost.labels(service.metrics.edge, PROTOCOL)
-        self.followers: set[Callable[[], None]] = set()  # told when documents of queues have changed
+        self.on_change: set[Callable[[], None]] = set()  # called when queue documents have changed
         service.store.catalogue.watch(self._changed)
 
     def _changed(self, _name: str) -> None:
-        for told in tuple(self.followers):
-            told()
+        for notify in tuple(self.on_change):
+            notify()
 
     def known(self, number: int) -> Queue | None:
-        """The queue of this number, if the store need not be asked."""
+        """Return the queue with this number if it is cached."""
         return self.service.store.catalogue.numbers.held(PROTOCOL, number)
 
     async def find(self, number: int) -> Queue:
-        """Raises QueueUnknown, StoreUnavailable."""
+        """Return the queue with this number. Raises QueueUnknown, StoreUnavailable."""
         return await self.service.store.catalogue.numbered(PROTOCOL, number)
 
     def forget(self) -> None:
-        """What was known is not so any more: a queue has gone, of which nobody has told us yet."""
+        """Drop cached numbers: a queue was deleted, and its notification has not arrived yet."""
         self.service.store.catalogue.numbers.changed()

@@ -1,4 +1,4 @@
-"""A line of `mca.rqprc`: as in the file of RQP/cast, and IPv6 addresses too, for which that one has no room."""
+"""Parse a line of `mca.rqprc`: as in the file of RQP/cast, but also with IPv6 addresses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from services.store.model import split_address
 
 
 def read_machine(word: str, standard_port: int) -> Host | str:
-    """The machine of `host`, `host:port`, `[::1]` or `[::1]:port`, or what is wrong; its name keeps the brackets."""
+    """Return the machine of `host`, `host:port`, `[::1]` or `[::1]:port`, or what is wrong with it.
+
+    The name of an IPv6 address keeps its brackets.
+    """
     if "[" not in word and word.count(":") < 2:
         return read_host(word, standard_port)
     try:

@@ -1,38 +1,36 @@
-"""What all transmission queues of RQP/MCA in a process share (rqp_mca.md 3)."""
+"""Run the sending agents of all RQP/MCA transmission queues that this process owns (rqp_mca.md 3)."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from services.kit.net import Dialler
-from services.rqp.condition import Condition
-from services.rqp.mca.carrier import Carrier
 from services.rqp.mca.directory import Directory
 from services.rqp.mca.receiver import PROTOCOL
+from services.rqp.mca.sending_agent import McaSendingAgent
 from services.rqp.outbox import Outbox
 from services.rqp.service import RqpService
-from services.store import Queue
 
 
 class McaSender:
-    """The sending side as the service runs it."""
+    """The edge's `Agent` for sending over RQP/MCA."""
 
     def __init__(self, service: RqpService, dialler: Dialler) -> None:
-        self.service = service
         self.dialler = dialler
-        self.settings = service.settings.mca
-        self.directory = Directory(service, self.settings)
-        self._outbox = Outbox(service, PROTOCOL, self._carrier)
+        self.directory = Directory(service)
+        make = partial(McaSendingAgent, service, self.directory, dialler)
+        self._outbox = Outbox(service, PROTOCOL, make)
 
     def start(self) -> None:
+        """Follow the peers and take over queues."""
         self.directory.start()
         self._outbox.start()
 
     async def stop_taking(self) -> None:
+        """Give up all queues once messages in flight are confirmed."""
         await self._outbox.close()
 
     async def close(self) -> None:
+        """Give up all queues and stop following the peers."""
         await self._outbox.close()
         await self.directory.close()
-
-    def _carrier(self, queue: Queue, condition: Condition) -> Carrier:
-        service = self.service
-        return Carrier(service, self.settings, self.directory, self.dialler, queue, condition)

@@ -1,4 +1,4 @@
-"""One connection to a receiving MCA as the kit sees it: events go to the parts that handle them (rqp_mca.md 2)."""
+"""A connection to the receiving MCA: dispatch its messages to the parts that handle them (rqp_mca.md 2)."""
 
 from __future__ import annotations
 
@@ -9,63 +9,63 @@ from services.kit.session import Inflow, InflowSession, Wire
 from services.rqp.mca.assignments import Assignments
 from services.rqp.mca.conversation import McaConversation
 from services.rqp.mca.inserts import Inserts
-from services.rqp.mca.questions import Questions
+from services.rqp.mca.queue_requests import QueueRequests
 from services.rqp.mca.receiver import Receiver
 from services.store import StoreError
 
-RUN_PART = 32  # this many messages of a run are as much work as one alone
+RUN_PART = 32  # messages of a run that count as one unit of work
 
 
 class McaSession(InflowSession[Request, McaConversation]):
     """The kit's `Session`, and the `Handler` of its own input. RECEIVER_IDLE_STATE is its only state."""
 
-    __slots__ = ("_assignments", "_inserts", "_is_ending", "_questions")
+    __slots__ = ("_assignments", "_inserts", "_is_ending", "_requests")
 
     def __init__(self, receiver: Receiver, wire: Wire) -> None:
         conversation = McaConversation(wire, receiver)
         super().__init__(conversation, Inflow(conversation, conversation.parser, self))
         self._assignments = Assignments(receiver, wire, conversation.holder)
         self._inserts = Inserts(conversation, self._inflow, self._assignments)
-        self._questions = Questions(conversation, self._inflow, self._assignments)
+        self._requests = QueueRequests(conversation, self._inflow, self._assignments)
         self._is_ending = False
 
-    # what the kit tells
+    # callbacks from the kit
 
     def lost(self, reset: bool) -> None:
-        """Its assignments end with it (2.3)."""
+        """End the connection's assignments (2.3)."""
         conversation = self._conversation
         conversation.is_lost = True
         self._inflow.lost()
         self._free()
 
-    # what the input tells
+    # callbacks from the input
 
     def handle(self, event: Request) -> None:
+        """Dispatch one request."""
         match event:
             case Data():
                 self._inserts.insert(event)
             case AvailableRequest():
-                self._questions.available(event)
+                self._requests.available(event)
             case QueueRequest():
-                self._questions.request(event)
+                self._requests.request(event)
             case _:
                 assert_never(event)
 
     def work(self, event: Request) -> int:
+        """Return how much work a request is, in units of one message."""
         return 1 + len(event.records) // RUN_PART if isinstance(event, Data) else 1
 
     def is_exclusive(self, event: Request) -> bool:
-        """MSG_DATAs alone may overlap: what a queue is may depend on those before."""
+        """Return whether a request must wait for those before it: only MSG_DATAs may overlap."""
         return self._inserts.is_exclusive(event) if isinstance(event, Data) else True
 
     def end_if_done(self) -> None:
-        """After a FIN whole messages are carried out and confirmed, then assignments freed, then it is closed (2.4)."""
+        """After a FIN: once whole messages are confirmed, free the assignments, then close (2.4)."""
         conversation, inflow = self._conversation, self._inflow
-        if (
-            conversation.is_lost
-            or self._is_ending
-            or not (conversation.closing or conversation.drained or inflow.eof_parsed)
-        ):
+        if conversation.is_lost or self._is_ending:
+            return
+        if not (conversation.closing or conversation.drained or inflow.eof_parsed):
             return
         if inflow.pumping or conversation.answers or (not conversation.closing and inflow.is_waiting()):
             return
@@ -76,7 +76,7 @@ class McaSession(InflowSession[Request, McaConversation]):
         self._free()
 
     def _free(self) -> None:
-        """Frees the assignments, then closes. Without any it is closed at once."""
+        """Free the assignments, then close."""
         assignments = self._assignments
         assignments.is_over = True
         if assignments:

@@ -1,4 +1,4 @@
-"""Both agents by hand, step by step: what an edge is tested against. Octets and sockets, nothing of the edge's."""
+"""Both agents as test doubles, step by step, without code of the edge."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.rqp.cast.net import HERE, KEY, THERE, Net
 
 
 class Hands:
-    """One machine; what it opens is closed with it."""
+    """A machine operated by a test; its sockets are closed with it."""
 
     def __init__(self, net: Net, host: str, other: str) -> None:
         """other: the address of the machine that it speaks to."""
@@ -112,7 +112,7 @@ class HandSender(Hands):
         self._questions = self.datagrams()
 
     def ask(self, key: int = KEY, address: str = "", host: str = "") -> None:
-        """host: who is asked, if not the other one."""
+        """host: the machine to ask instead of the other one."""
         self.throw(encode_question(QuestionMsg(address or self.host, key)), host)
 
     def throw(self, datagram: bytes, host: str = "") -> None:
@@ -173,7 +173,7 @@ class HandReceiver(Hands):
         return parse_question(data)
 
     def asked(self) -> int:
-        """How many questions have come that nobody has looked at."""
+        """Return the number of unread questions."""
         number = 0
         with contextlib.suppress(BlockingIOError):
             while True:

@@ -13,7 +13,7 @@ Start = Callable[..., Awaitable[LiveEdge]]
 
 
 class Machines:
-    """Edges on `server` unless told otherwise; `net` has the numbers that they agree about."""
+    """Edges on `server` by default; `net` has the ports that they share."""
 
     def __init__(self, start: Start, server: Server) -> None:
         self.net = Net()

@@ -1,4 +1,4 @@
-"""Two machines of RQP/cast on one: 127.0.0.1 and 127.0.0.2, with ports that nobody else of this host has."""
+"""Two machines of RQP/cast on one: 127.0.0.1 and 127.0.0.2, with ports that are free on this host."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def keyed(edge: LiveEdge, name: str = "goal", key: int = KEY, **spec: Any)
 
 
 async def remote(edge: LiveEdge, name: str = "out", key: int = KEY, **remote: Any) -> Queue:
-    """A transmission queue."""
+    """Declare a transmission queue."""
     spec = remote.pop("spec", {})
     return await edge.declare(name, remote={"protocol": "rqp-cast", "key": key, **remote}, **spec)
 

@@ -1,4 +1,4 @@
-"""What tests of both agents of RQP/cast do by hand, a step at a time."""
+"""Steps that tests of both RQP/cast agents share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Closed:
 
 
 async def ends(hands: HandSender, quality: Quality, result: Result) -> None:
-    """A certain message is answered so; of an uncertain one nothing is ever said (5.6)."""
+    """Check the answer to a certain message; an uncertain one is never answered (5.6)."""
     if quality is Quality.HIGH_QUALITY:
         assert (await hands.end()).result is result
     else:

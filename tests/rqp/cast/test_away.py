@@ -1,4 +1,4 @@
-"""What a sending agent does when something is away that it cannot do without, or fails (rqp_cast.md 1.2, 4)."""
+"""Sending agents with a missing address, without the store or with internal errors (rqp_cast.md 1.2, 4)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from protos.rqp_cast import DataMsg, encode_data
 from services.kit.config.layers import SettingsError
 from services.rqp.cast.sending import attempt
-from services.rqp.cast.sending.attempt import Attempt, Fate
-from services.rqp.cast.sending.stock import Ids
+from services.rqp.cast.sending.attempt import Attempt, Outcome
+from services.rqp.cast.sending.prefetch_buffer import Ids
 from services.store import Delivery, Source
 from services.store.model.errors import StoreUnavailable
 from services.store.model.operations import Done
@@ -57,8 +57,8 @@ async def sender(net: Net, machine: Server) -> AsyncIterator[LiveEdge]:
     edge.check_no_fault_of_ours()
 
 
-async def test_the_address_of_the_machine_goes_away_and_comes_back(net: Net, sender: LiveEdge) -> None:
-    """1.2: a certain message waits for a port, and its queue says so; it is no fault of ours."""
+async def test_certain_message_waits_for_a_missing_address(net: Net, sender: LiveEdge) -> None:
+    """1.2: a certain message waits for a port, and the condition says so; it is no internal error."""
     queue = await remote(sender)
     with HandReceiver(net, THERE, LAN) as receiver:
         await sender.put(queue, b"first")
@@ -73,8 +73,8 @@ async def test_the_address_of_the_machine_goes_away_and_comes_back(net: Net, sen
         await until(lambda: sender.is_empty(queue))
 
 
-async def test_an_uncertain_message_and_an_address_that_is_away(net: Net, sender: LiveEdge) -> None:
-    """4.1: its question cannot leave, so nobody answers; the queue says why."""
+async def test_uncertain_message_waits_for_a_missing_address(net: Net, sender: LiveEdge) -> None:
+    """4.1: its question cannot be sent, so there is no answer; the condition says why."""
     queue = await remote(sender, reliable=False)
     with HandReceiver(net, THERE, LAN) as receiver:
         lan("del")
@@ -87,10 +87,10 @@ async def test_an_uncertain_message_and_an_address_that_is_away(net: Net, sender
         await until(lambda: sender.has_no_condition(queue))
 
 
-async def test_a_store_that_goes_away_while_ids_are_written_down_leaves_no_error_unheard(
+async def test_store_failure_while_ids_are_written_is_handled(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.3: the first message has its id, and nobody can write it down; the second one gets none."""
+    """2.3: the first message's id cannot be stored; the second one gets none."""
     edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
     next_id, write_note, asked = Ids.next, Messages.note, list[str]()
 
@@ -122,23 +122,23 @@ async def test_a_store_that_goes_away_while_ids_are_written_down_leaves_no_error
     await edge.close()
 
 
-async def test_an_edge_without_its_address_does_not_start(net: Net, server: Server) -> None:
-    """1.2: it says why."""
+async def test_start_fails_without_the_configured_address(net: Net, server: Server) -> None:
+    """1.2: with an error."""
     edge = LiveEdge(server.url, cast=net.machine("192.0.2.1", THERE, receives=False))
     with pytest.raises(SettingsError, match=r"from 192\.0\.2\.1: Cannot assign"):
         await edge.start()
     await edge.close()
 
 
-async def test_a_fault_of_ours_strands_no_message(
+async def test_internal_error_returns_the_message(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.3: it is in its queue, not leased for ever; told, counted, and tried again."""
+    """4.3: it is back in its queue; the error is logged and counted, and the message is retried."""
     edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
     run = Attempt.run
     stumbles = True
 
-    async def stumble(attempt: Attempt) -> Fate:
+    async def stumble(attempt: Attempt) -> Outcome:
         if stumbles:
             raise ZeroDivisionError
         return await run(attempt)
@@ -148,7 +148,7 @@ async def test_a_fault_of_ours_strands_no_message(
     with HandReceiver(net) as receiver:
         await edge.put(queue, b"hello")
 
-        told = "local_error: a fault of ours, see the log: ZeroDivisionError()"
+        told = "local_error: internal error, see the log: ZeroDivisionError()"
         await until(lambda: edge.has_condition(queue, told))
         assert edge.value("penstock_local_errors_total")
         await until(lambda: edge.bodies(queue))
@@ -160,10 +160,10 @@ async def test_a_fault_of_ours_strands_no_message(
     await edge.close()
 
 
-async def test_what_we_always_stumble_at_is_dead_in_the_end(
+async def test_message_that_always_causes_errors_is_dead_lettered(
     net: Net, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.3: also where it happens while DATA_MSG is sent; the messages behind it go on."""
+    """4.3: also if the error occurs while DATA_MSG is sent; later messages are sent."""
     edge = await LiveEdge(server.url, cast=net.machine(HERE, THERE, receives=False)).start()
 
     def stumble(message: DataMsg) -> bytes:

@@ -1,4 +1,4 @@
-"""RQP/cast from one system to another: two edges, two stores, nothing by hand (rqp_cast.md 3)."""
+"""RQP/cast from one system to another: two edges with a store each (rqp_cast.md 3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def has(edge: LiveEdge, queue: Queue, count: int) -> bool:
 
 
 @pytest.mark.parametrize("reliable", [True, False])
-async def test_a_queue_is_carried_to_another_system(
+async def test_queue_is_sent_to_another_system(
     new_server: NewServer, machines: Machines, reliable: bool
 ) -> None:
     """3: in its order, each message once."""
@@ -52,8 +52,8 @@ async def test_a_queue_is_carried_to_another_system(
     await until(lambda: got_through(here) == ended(there, "stored") == 100)
 
 
-async def test_a_question_that_the_network_has_doubled(new_server: NewServer, machines: Machines) -> None:
-    """3.3: its second answer comes when the message is there already, and keeps the queue from nobody."""
+async def test_duplicated_question_blocks_no_queue(new_server: NewServer, machines: Machines) -> None:
+    """3.3: its second answer comes after the message was stored, and does not block the queue."""
     there = await machines.receiver(server=await new_server(), t_wait2_s=600.0)
     here = await machines.sender()
     goal, out = await keyed(there), await remote(here)
@@ -67,7 +67,7 @@ async def test_a_question_that_the_network_has_doubled(new_server: NewServer, ma
     assert failed(here, "no_answer") == 0
 
 
-async def test_many_keys_at_once(new_server: NewServer, machines: Machines) -> None:
+async def test_many_keys_are_sent_side_by_side(new_server: NewServer, machines: Machines) -> None:
     """1.2, 4.4: side by side, more than one machine may have sessions, and than there are ports for; each in its
     order."""
     there = await machines.receiver(server=await new_server(), t_wait1_s=10.0, receiver_ports=port_range(14))
@@ -83,7 +83,7 @@ async def test_many_keys_at_once(new_server: NewServer, machines: Machines) -> N
     assert failed(here, "no_answer") == 0
 
 
-async def test_a_message_that_is_too_large_there_is_not_sent_for_ever(
+async def test_message_too_large_for_the_receiver_is_dead_lettered(
     new_server: NewServer, machines: Machines
 ) -> None:
     """4.2, 5.2: each attempt is answered FAILURE, though it comes in the middle; so there is a last one."""
@@ -99,10 +99,10 @@ async def test_a_message_that_is_too_large_there_is_not_sent_for_ever(
     assert failed(here, "cut_short") == 0
 
 
-async def test_a_queue_that_is_full_there_keeps_its_messages_here(
+async def test_messages_wait_while_the_remote_queue_is_full(
     new_server: NewServer, machines: Machines
 ) -> None:
-    """3.2: who cannot take a message does not answer; nothing is counted against it."""
+    """3.2: a receiver that cannot accept a message does not answer; this does not count as a failure."""
     there = await machines.receiver(server=await new_server())
     here = await machines.sender(t_wait1_s=0.1)
     goal, out = await keyed(there, maxLength=1), await remote(here)
@@ -118,10 +118,8 @@ async def test_a_queue_that_is_full_there_keeps_its_messages_here(
     assert failed(here, "failure") == 0
 
 
-async def test_a_message_that_no_peer_would_take_is_not_put_in(
-    new_server: NewServer, machines: Machines
-) -> None:
-    """5.2: `remote.maxMessageBytes` is the peers' limit, said where the message is put in."""
+async def test_message_too_large_for_peers_is_refused(new_server: NewServer, machines: Machines) -> None:
+    """5.2: `remote.maxMessageBytes` is the peers' limit, checked when a message is put in."""
     here = await machines.sender()
     out = await remote(here, maxMessageBytes=10)
     with pytest.raises((MessageTooLarge, AssertionError)):
@@ -129,8 +127,8 @@ async def test_a_message_that_no_peer_would_take_is_not_put_in(
     assert await here.is_empty(out)
 
 
-async def test_two_receivers_with_two_stores(new_server: NewServer, machines: Machines) -> None:
-    """3.3: whoever answers first; each message is in one of them."""
+async def test_each_message_goes_to_one_of_two_receivers(new_server: NewServer, machines: Machines) -> None:
+    """3.3: the first to answer gets the message; each message is in one store."""
     receivers = [
         await machines.receiver(host, server=await new_server()) for host in ("127.0.0.2", "127.0.0.3")
     ]
@@ -144,10 +142,10 @@ async def test_two_receivers_with_two_stores(new_server: NewServer, machines: Ma
     assert sorted(found) == sorted(bodies)
 
 
-async def test_a_transmission_queue_that_is_deleted_in_the_middle(
+async def test_deleting_a_queue_in_flight_does_not_affect_others(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4: what was out is confirmed to nobody; other queues go on."""
+    """4: the confirmation of a message in flight is ignored; other queues are sent."""
     edge = await machines.sender()
     doomed, other = await remote(edge, "doomed", 8), await remote(edge, "other", 7)
     await edge.put(doomed, b"gone")

@@ -19,7 +19,7 @@ from tests.rqp.cast.steps import LARGE, Closed
 from tests.rqp.live import LiveEdge
 
 
-async def test_a_confirmation_that_is_lost(machines: Machines, receiver: HandReceiver) -> None:
+async def test_lost_confirmation_causes_a_resend(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: after T_WAIT4 it is sent again: with the same id, to the same receiver only."""
     edge = await machines.sender(t_wait4_s=1.0, asks=(THERE, "127.0.0.3"))
     queue = await remote(edge)
@@ -48,7 +48,7 @@ async def is_refused(edge: LiveEdge, asked: HandReceiver, other: HandReceiver, r
     return unheard(edge, reason) > 0
 
 
-async def test_a_bound_message_whose_receiver_is_listed_no_more(
+async def test_bound_message_of_an_unlisted_receiver_asks_all(
     machines: Machines, receiver: HandReceiver
 ) -> None:
     """3.1, 4.2: then all are asked, and `other_receiver` may not have it."""
@@ -67,8 +67,8 @@ async def test_a_bound_message_whose_receiver_is_listed_no_more(
         await until(lambda: unheard(moved, "other_receiver") == 1)
 
 
-async def test_a_failure_is_tried_again_after_a_pause(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: 1 s doubling to 60 s, here shorter; the others of the queue go on meanwhile."""
+async def test_failure_is_retried_with_backoff(machines: Machines, receiver: HandReceiver) -> None:
+    """4.2: 1 s doubling to 60 s, here shorter; other messages are sent meanwhile."""
     edge = await machines.sender(first_backoff_s=0.6, max_backoff_s=0.6, t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"first", b"second")
@@ -80,7 +80,7 @@ async def test_a_failure_is_tried_again_after_a_pause(machines: Machines, receiv
     assert got_through(edge) == 2
 
 
-async def test_a_message_that_is_always_refused_is_dead(machines: Machines, receiver: HandReceiver) -> None:
+async def test_message_always_refused_is_dead_lettered(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: `max_attempts` FAILUREs, then the dead letters, with the reason `unconfirmed`, never silently away."""
     edge = await machines.sender(max_attempts=3, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -103,8 +103,8 @@ async def test_a_message_that_is_always_refused_is_dead(machines: Machines, rece
     await until(lambda: edge.has_no_condition(queue))
 
 
-async def test_failure_before_the_last_octet(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: it counts, and binds the message to nobody."""
+async def test_failure_before_the_last_octet_counts(machines: Machines, receiver: HandReceiver) -> None:
+    """4.2: it counts, and binds the message to no receiver."""
     edge = await machines.sender()
     queue = await remote(edge, maxMessageBytes=len(LARGE))
     await edge.put(queue, LARGE)
@@ -116,10 +116,8 @@ async def test_failure_before_the_last_octet(machines: Machines, receiver: HandR
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_confirmations_that_are_not_for_this_message(
-    machines: Machines, receiver: HandReceiver
-) -> None:
-    """4.2: another id, another address, no message at all: closed and counted, and the listening goes on."""
+async def test_foreign_confirmations_are_ignored(machines: Machines, receiver: HandReceiver) -> None:
+    """4.2: another id, another address, malformed: closed and counted; listening continues."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -160,10 +158,8 @@ async def test_a_confirmation_before_the_data_is_not_awaited(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_message_that_is_too_old_to_be_repeated_is_held(
-    machines: Machines, receiver: HandReceiver
-) -> None:
-    """4.2: its receiver may have forgotten it: an alarm; the other messages go on. Put in anew, it is another one."""
+async def test_message_too_old_to_be_resent_is_held(machines: Machines, receiver: HandReceiver) -> None:
+    """4.2: its receiver may have forgotten it; other messages are sent. After a redrive it has another id."""
     edge = await machines.sender(t_wait4_s=0.3, t_wait1_s=0.1, dedupe_window_s=1.0, hold_margin_s=0.9)
     queue = await remote(edge)
     await edge.put(queue, b"old")
@@ -171,7 +167,7 @@ async def test_a_message_that_is_too_old_to_be_repeated_is_held(
     await receiver.data()
     await until(lambda: edge.value("penstock_rqp_cast_held_messages_total") == 1)
     told = [line.getMessage() for line in edge.log.events("rqp_stuck", queue="out")]  # each lasts a moment
-    assert told[0] == "nothing gets through: not_confirmed: the receiver 127.0.0.2 does not confirm"
+    assert told[0] == "messages are not delivered: not_confirmed: the receiver 127.0.0.2 does not confirm"
     assert len(edge.log.events("cast_held", queue="out")) == 1
     await edge.put(queue, b"new")
     receiver.asked()
@@ -188,7 +184,7 @@ async def test_a_message_that_is_too_old_to_be_repeated_is_held(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_machine_that_slept_repeats_nothing_that_may_be_forgotten(
+async def test_suspended_machine_does_not_resend_forgotten_messages(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.2: all time counts, also that in which the machine, and the loop's clock, stood still."""
@@ -215,8 +211,8 @@ async def test_a_machine_that_slept_repeats_nothing_that_may_be_forgotten(
     assert [letter.reason for letter in await edge.dead(queue)] == ["held"]
 
 
-async def test_a_confirmation_that_waited_unread_counts(machines: Machines, receiver: HandReceiver) -> None:
-    """4.2: what it says is true, also where nobody looked before T_WAIT4 was over."""
+async def test_unread_confirmation_counts_at_the_timeout(machines: Machines, receiver: HandReceiver) -> None:
+    """4.2: it counts even if it is read only after T_WAIT4."""
     edge = await machines.sender(t_wait4_s=1.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -225,7 +221,7 @@ async def test_a_confirmation_that_waited_unread_counts(machines: Machines, rece
     stalled = asyncio.Event()
 
     def stall() -> None:
-        """Within the loop's turn of reading: its clock is looked at again before anything else is read."""
+        """Block the loop while it reads: its clock advances before anything else is read."""
         message = encode_end_transmission(EndTransmissionMsg(THERE, approval.id, Result.SUCCESS))
         place = (HERE, approval.endtransmission_port)
         with socket.create_connection(place, source_address=(THERE, 0)) as sock:
@@ -244,10 +240,10 @@ async def test_a_confirmation_that_waited_unread_counts(machines: Machines, rece
     assert failed(edge, "not_confirmed") == 0
 
 
-async def test_silent_connections_do_not_keep_the_confirmation_out(
+async def test_silent_connections_do_not_block_the_confirmation(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.2: however many there are, the listening goes on."""
+    """4.2: however many there are, listening continues."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"hello")

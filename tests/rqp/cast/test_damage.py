@@ -1,4 +1,4 @@
-"""What a receiving agent of RQP/cast does with what is damaged, late or cut off (rqp_cast.md 5)."""
+"""Damaged, late and truncated messages at a receiving agent of RQP/cast (rqp_cast.md 5)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def wire(body: bytes, key: int = 7) -> bytes:
 
 
 @pytest.mark.parametrize(("quality", "cut"), [(QUALITIES[0], 1), (QUALITIES[-1], 12), (QUALITIES[0], 14)])
-async def test_a_connection_that_ends_in_the_middle(
+async def test_truncated_message_is_partially_received(
     machines: Machines, hands: HandSender, quality: Quality, cut: int
 ) -> None:
     """5.2: PARTIALLY_RECEIVED, with what there is, and FAILURE."""
@@ -46,7 +46,7 @@ async def test_a_connection_that_ends_in_the_middle(
     assert (await edge.dead(queue))[0].origin == "cast 127.0.0.1"
 
 
-async def test_t_wait3_is_over_in_the_middle(machines: Machines, hands: HandSender) -> None:
+async def test_t_wait3_within_a_message(machines: Machines, hands: HandSender) -> None:
     """5.2: PARTIALLY_RECEIVED, with what there is; the ports rest (1.2)."""
     edge = await machines.receiver(t_wait3_s=0.3)
     queue = await keyed(edge)
@@ -58,7 +58,7 @@ async def test_t_wait3_is_over_in_the_middle(machines: Machines, hands: HandSend
     assert await letters(edge, queue) == [("partially_received", "timed_out", b"hel")]
 
 
-async def test_t_wait2_is_over(machines: Machines, hands: HandSender) -> None:
+async def test_t_wait2_ends_the_session(machines: Machines, hands: HandSender) -> None:
     """5.1: no ACCEPT_RECEIVER_MSG: the session ends, and the queue is free."""
     edge = await machines.receiver(t_wait2_s=0.2)
     queue = await keyed(edge)
@@ -70,7 +70,7 @@ async def test_t_wait2_is_over(machines: Machines, hands: HandSender) -> None:
     assert await hands.send(b"the next one") is Result.SUCCESS
 
 
-async def test_t_wait3_is_over_before_the_first_octet(machines: Machines, hands: HandSender) -> None:
+async def test_t_wait3_before_the_first_octet(machines: Machines, hands: HandSender) -> None:
     """5.1: nothing was received, so nothing is kept or answered."""
     edge = await machines.receiver(t_wait3_s=0.2)
     queue = await keyed(edge)
@@ -84,9 +84,7 @@ async def test_t_wait3_is_over_before_the_first_octet(machines: Machines, hands:
 
 
 @pytest.mark.parametrize("resets", [False, True])
-async def test_a_data_connection_that_brings_nothing(
-    machines: Machines, hands: HandSender, resets: bool
-) -> None:
+async def test_empty_data_connection_is_ignored(machines: Machines, hands: HandSender, resets: bool) -> None:
     """5.1: the sender died between its approval and its data; nothing was received, so nothing is kept or answered."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -102,8 +100,10 @@ async def test_a_data_connection_that_brings_nothing(
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
-async def test_a_message_with_another_key(machines: Machines, hands: HandSender, quality: Quality) -> None:
-    """5.2: INJURED, read to its end first, as nobody else may still have it."""
+async def test_message_with_another_key_is_injured(
+    machines: Machines, hands: HandSender, quality: Quality
+) -> None:
+    """5.2: INJURED, after it was read to its end, as its sender may not keep it."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await chosen(hands, quality)
@@ -113,7 +113,7 @@ async def test_a_message_with_another_key(machines: Machines, hands: HandSender,
     assert await letters(edge, queue) == [("injured", "other_key", b"whose?")]
 
 
-async def test_a_message_that_is_too_large(machines: Machines, hands: HandSender) -> None:
+async def test_too_large_message_is_injured(machines: Machines, hands: HandSender) -> None:
     """5.2: INJURED at once, as soon as its size is known, and without data: such a body is never held."""
     edge = await machines.receiver(max_message_bytes=100)
     queue = await keyed(edge)
@@ -126,7 +126,7 @@ async def test_a_message_that_is_too_large(machines: Machines, hands: HandSender
 
 
 @pytest.mark.parametrize("settings", [{"max_message_bytes": 100}, {"t_wait3_s": 0.3}])
-async def test_a_sender_that_still_writes_hears_why(
+async def test_sender_that_still_writes_gets_failure(
     machines: Machines, hands: HandSender, settings: dict[str, Any]
 ) -> None:
     """5.2: what comes of a damaged message is read out: closed with octets unread, its connection would be reset."""
@@ -144,10 +144,10 @@ async def test_a_sender_that_still_writes_hears_why(
 
 
 @pytest.mark.parametrize("limit", [{"octets": 1 << 18}, {"seconds": 0.3}])
-async def test_what_is_read_out_has_its_bounds(
+async def test_discarding_the_rest_is_bounded(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch, limit: dict[str, float]
 ) -> None:
-    """5.2: who goes on for ever, or never, is cut off."""
+    """5.2: senders that continue for ever, or stop, are cut off."""
     monkeypatch.setattr(session, "READ_OUT_BYTES", limit.get("octets", 1 << 30))
     edge = await machines.receiver(max_message_bytes=100, connect_timeout_s=limit.get("seconds", 60.0))
     await keyed(edge)
@@ -164,7 +164,7 @@ async def test_what_is_read_out_has_its_bounds(
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
-async def test_a_queue_that_is_removed_in_the_middle(
+async def test_message_of_a_deleted_queue_becomes_a_zombie(
     machines: Machines, hands: HandSender, quality: Quality
 ) -> None:
     """5.3, 5.6: ZOMBIE, into DEAD.LETTER.Q, as there is one; FAILURE."""
@@ -180,7 +180,7 @@ async def test_a_queue_that_is_removed_in_the_middle(
     assert await edge.bodies(dead) == []
 
 
-async def test_a_zombie_without_dead_letters_is_ignored(machines: Machines, hands: HandSender) -> None:
+async def test_zombie_without_a_dead_letter_queue_is_counted(machines: Machines, hands: HandSender) -> None:
     """5.3: into DEAD.LETTER.Q if there is such a queue, else ignored; it is counted."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -200,7 +200,7 @@ async def test_a_zombie_without_dead_letters_is_ignored(machines: Machines, hand
         (b"\x7f\0\0", "truncated"),
     ],
 )
-async def test_what_is_no_approval_ends_the_session(
+async def test_malformed_approval_ends_the_session(
     machines: Machines, hands: HandSender, octets: bytes, reason: str
 ) -> None:
     """2.1, 5.1: closed and counted; the queue is free again."""
@@ -214,9 +214,7 @@ async def test_what_is_no_approval_ends_the_session(
 
 
 @pytest.mark.parametrize("is_approved", [False, True])
-async def test_a_header_of_a_load_balancer_is_named(
-    machines: Machines, hands: HandSender, is_approved: bool
-) -> None:
+async def test_proxy_header_is_reported(machines: Machines, hands: HandSender, is_approved: bool) -> None:
     """At accept_port and at data_port, where it would be a damaged message."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -231,7 +229,7 @@ async def test_a_header_of_a_load_balancer_is_named(
     assert await edge.dead(queue) == []
 
 
-async def test_an_answer_that_is_declined_ends_the_session(machines: Machines, hands: HandSender) -> None:
+async def test_declined_answer_ends_the_session(machines: Machines, hands: HandSender) -> None:
     """3.3, 5.1: it is no fault; the queue is free again, and its ports need no rest."""
     edge = await machines.receiver(port_rest_s=600.0, receiver_ports=port_range(2), t_wait2_s=600.0)
     await keyed(edge)
@@ -247,8 +245,8 @@ async def _is_free(edge: LiveEdge, queue: Queue) -> bool:
     return not await is_reserved(edge, queue)
 
 
-async def test_a_sender_that_cannot_be_reached(machines: Machines, hands: HandSender) -> None:
-    """5.1: the session ends; its ports, which nobody knows of, need no rest."""
+async def test_unreachable_sender_ends_the_session(machines: Machines, hands: HandSender) -> None:
+    """5.1: the session ends; its ports were not announced and need no rest."""
     edge = await machines.receiver(port_rest_s=600.0)
     queue = await keyed(edge)
     hands.findreceiver.close()
@@ -259,7 +257,7 @@ async def test_a_sender_that_cannot_be_reached(machines: Machines, hands: HandSe
 
 
 async def test_data_before_the_approval_waits_for_it(machines: Machines, hands: HandSender) -> None:
-    """3.2: data_port listens from the approval on; who comes a moment too early is not lost."""
+    """3.2: data_port listens from the approval on; an early connection is not lost."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -269,14 +267,14 @@ async def test_data_before_the_approval_waits_for_it(machines: Machines, hands: 
     assert await edge.bodies(queue) == [b"hello"]
 
 
-async def test_half_a_message_and_a_reset(machines: Machines, hands: HandSender) -> None:
+async def test_reset_within_a_message(machines: Machines, hands: HandSender) -> None:
     """5.2: the sender's machine died in the middle."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await chosen(hands)
     sock: socket.socket = await hands.connect(offer.data_port)
     await asyncio.get_running_loop().sock_sendall(sock, wire(b"hello")[:15])
-    await until(lambda: any(s.buffered == 15 for s in agent(edge).questions.sessions.under_way))
+    await until(lambda: any(s.buffered == 15 for s in agent(edge).questions.sessions.active))
     reset_on_close(sock)
     sock.close()
     assert (await hands.end()).result is Result.FAILURE

@@ -1,4 +1,4 @@
-"""Messages that a receiving agent of RQP/cast has, or has no room for (rqp_cast.md 2.3, 5.4 to 5.6)."""
+"""Duplicates, and messages for full queues, at a receiving agent of RQP/cast (rqp_cast.md 2.3, 5.4 to 5.6)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def put_as(edge: LiveEdge, queue: Queue, holder: str, body: bytes) -> None
     assert await done == []
 
 
-async def test_a_message_whose_id_was_received_before(machines: Machines, hands: HandSender) -> None:
+async def test_duplicate_is_answered_with_failure(machines: Machines, hands: HandSender) -> None:
     """5.4: it is not inserted, and FAILURE is sent, so that nothing is inserted twice."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -43,7 +43,7 @@ async def test_a_message_whose_id_was_received_before(machines: Machines, hands:
 
 
 @pytest.mark.parametrize("says", ["group", "queue"])
-async def test_a_duplicate_is_well_received_where_that_is_agreed(
+async def test_duplicate_is_answered_with_success_if_configured(
     machines: Machines, hands: HandSender, says: str
 ) -> None:
     """5.4: duplicate_result: success, of the group or the queue; it holds for the same content only (2.3)."""
@@ -58,7 +58,7 @@ async def test_a_duplicate_is_well_received_where_that_is_agreed(
     assert await edge.bodies(queue) == [b"hello"]
 
 
-async def test_an_id_that_comes_again_with_other_content(machines: Machines, hands: HandSender) -> None:
+async def test_repeated_id_with_other_content_is_a_clash(machines: Machines, hands: HandSender) -> None:
     """2.3: FAILURE, and an alarm."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -69,7 +69,7 @@ async def test_an_id_that_comes_again_with_other_content(machines: Machines, han
     assert len(edge.log.events("cast_id_clash", peer=HERE, id=5)) == 1
 
 
-async def test_an_id_that_comes_again_for_another_key(machines: Machines, hands: HandSender) -> None:
+async def test_repeated_id_for_another_key_is_a_clash(machines: Machines, hands: HandSender) -> None:
     """2.3: the key is part of what is compared."""
     edge = await machines.receiver(duplicate_result="success")
     await keyed(edge)
@@ -83,9 +83,7 @@ async def test_an_id_that_comes_again_for_another_key(machines: Machines, hands:
     assert edge.value("penstock_rqp_cast_id_clashes_total") == 1
 
 
-async def test_ids_are_remembered_by_the_store_not_by_the_process(
-    machines: Machines, hands: HandSender
-) -> None:
+async def test_replicas_share_remembered_ids(machines: Machines, hands: HandSender) -> None:
     """5.4: in the same step as the insertion; another replica knows of it."""
     first = await machines.receiver()
     queue = await keyed(first)
@@ -96,7 +94,7 @@ async def test_ids_are_remembered_by_the_store_not_by_the_process(
     assert await first.bodies(queue) == [b"hello"]
 
 
-async def test_an_id_is_forgotten_after_its_window(machines: Machines, hands: HandSender) -> None:
+async def test_id_is_forgotten_after_the_dedupe_window(machines: Machines, hands: HandSender) -> None:
     """5.4: dedupe_window."""
     edge = await machines.receiver(dedupe_window_s=0.3, hold_margin_s=0.1)
     queue = await keyed(edge)
@@ -106,7 +104,7 @@ async def test_an_id_is_forgotten_after_its_window(machines: Machines, hands: Ha
     assert len(await edge.bodies(queue)) == 2
 
 
-async def test_ids_of_two_senders_are_two(machines: Machines, hands: HandSender) -> None:
+async def test_ids_are_per_sender(machines: Machines, hands: HandSender) -> None:
     """2.3: an id is unique on its sender's machine only."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -117,7 +115,7 @@ async def test_ids_of_two_senders_are_two(machines: Machines, hands: HandSender)
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
-async def test_a_queue_that_is_full_by_then(machines: Machines, hands: HandSender, quality: Quality) -> None:
+async def test_queue_that_became_full(machines: Machines, hands: HandSender, quality: Quality) -> None:
     """5.5, 5.6: FAILURE to a certain message, which its sender has; an uncertain one goes to the dead letters."""
     edge = await machines.receiver()
     queue = await keyed(edge, maxLength=1)

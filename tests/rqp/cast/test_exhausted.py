@@ -78,8 +78,8 @@ async def exhausted() -> AsyncIterator[Exhausted]:
     exhausted.end()
 
 
-async def test_it_is_looked_at_again_after_a_rest(exhausted: Exhausted) -> None:
-    """All else goes on meanwhile; and 4.2: the confirmation counts."""
+async def test_accepting_resumes_after_a_pause(exhausted: Exhausted) -> None:
+    """Everything else continues meanwhile; 4.2: the confirmation counts."""
     await until(lambda: len(exhausted.failures()) >= 2)
     first, second, *_ = exhausted.failures()
     assert second - first > 0.9 * EXHAUSTED_PAUSE_S
@@ -87,20 +87,20 @@ async def test_it_is_looked_at_again_after_a_rest(exhausted: Exhausted) -> None:
     await until(lambda: exhausted.heard == [CONFIRMED])
 
 
-async def test_the_last_look_waits_for_nothing(exhausted: Exhausted) -> None:
+async def test_pending_input_is_read_at_once_at_the_timeout(exhausted: Exhausted) -> None:
     """4.2: the time is up."""
     for _ in range(2):
-        exhausted.confirmations.look()
+        exhausted.confirmations.read_pending()
     assert exhausted.heard == []
     assert len(exhausted.failures()) == 1, "it rests already"
     exhausted.recover()
-    exhausted.confirmations.look()
+    exhausted.confirmations.read_pending()
     assert exhausted.heard == [CONFIRMED]
 
 
-async def test_it_does_not_look_again_once_it_is_closed(exhausted: Exhausted) -> None:
+async def test_closed_port_is_not_accepted_again(exhausted: Exhausted) -> None:
     """1.2: the port may be another one's by then."""
-    exhausted.confirmations.look()
+    exhausted.confirmations.read_pending()
     exhausted.close()
     exhausted.recover()
     rest_over = asyncio.Event()

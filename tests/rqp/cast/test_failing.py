@@ -10,8 +10,8 @@ import pytest
 
 from protos.rqp_cast import Quality, Result, Sender, SenderAction
 from services.kit.net.sockets import reset_on_close
-from services.rqp.cast.ports.ports import Whom
-from services.rqp.cast.sending import stock
+from services.rqp.cast.ports.ports import PeerKey
+from services.rqp.cast.sending import prefetch_buffer
 from services.store import Delivery, Queue, Source, StoreError
 from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.claims import Claims
@@ -36,8 +36,8 @@ async def state(edge: LiveEdge, queue: Queue) -> list[str]:
     return (await note(edge, queue))[3:]
 
 
-async def test_a_receiver_that_dies_after_its_offer(machines: Machines, receiver: HandReceiver) -> None:
-    """4.1: a failure before the first octet of DATA_MSG counts as no answer; nobody is bound."""
+async def test_receiver_dies_after_its_offer(machines: Machines, receiver: HandReceiver) -> None:
+    """4.1: a failure before the first octet of DATA_MSG counts as no answer; the message is not bound."""
     edge = await machines.sender()
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -55,7 +55,7 @@ async def test_a_receiver_that_dies_after_its_offer(machines: Machines, receiver
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
-async def test_a_receiver_that_dies_after_the_approval(
+async def test_receiver_dies_after_the_approval(
     machines: Machines, receiver: HandReceiver, quality: Quality
 ) -> None:
     """4.1, 4.5: `not_begun`: back, or to the end; another receiver may have it."""
@@ -75,7 +75,7 @@ async def test_a_receiver_that_dies_after_the_approval(
         await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_data_port_that_listens_a_moment_later(machines: Machines, receiver: HandReceiver) -> None:
+async def test_data_port_may_listen_a_moment_later(machines: Machines, receiver: HandReceiver) -> None:
     """3.2: it listens from the approval on; that S comes first is no failure."""
     edge = await machines.sender(t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
@@ -94,7 +94,7 @@ async def test_a_data_port_that_listens_a_moment_later(machines: Machines, recei
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
-async def test_a_receiver_that_dies_in_the_middle(
+async def test_receiver_dies_within_a_message(
     machines: Machines, receiver: HandReceiver, quality: Quality
 ) -> None:
     """4.1, 4.5: `cut_short`: an uncertain message counts as sent, a certain one moves to the end and is not bound."""
@@ -119,7 +119,7 @@ async def begins_and_breaks(receiver: HandReceiver) -> None:
     sock.close()
 
 
-async def test_a_receiver_that_breaks_off_and_says_failure(
+async def test_receiver_resets_and_sends_failure(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.2: it will not have the message; that the connection broke is found out first, and FAILURE counts."""
@@ -143,18 +143,18 @@ async def test_a_receiver_that_breaks_off_and_says_failure(
     assert failed(edge, "cut_short") == 0
 
 
-async def test_t_wait4_is_over_in_the_middle(machines: Machines, receiver: HandReceiver) -> None:
-    """4.1, 4.2: to the end, and bound: nobody knows whether the last octet had left."""
+async def test_t_wait4_within_a_message(machines: Machines, receiver: HandReceiver) -> None:
+    """4.1, 4.2: moved to the end and bound: whether the last octet was sent is unknown."""
     edge = await machines.sender(t_wait4_s=0.5)
     queue = await remote(edge, maxMessageBytes=len(LARGE))
     await edge.put(queue, LARGE)
     await receiver.chosen()
-    await receiver.accept(receiver.data_port)  # and nobody reads
+    await receiver.accept(receiver.data_port)  # and does not read
     await until(lambda: failed(edge, "cut_short") == 1)
     assert (await state(edge, queue))[1] == THERE
 
 
-async def test_no_answer_is_no_failure(machines: Machines, receiver: HandReceiver) -> None:
+async def test_missing_answers_do_not_count_as_failures(machines: Machines, receiver: HandReceiver) -> None:
     """4.2: only FAILUREs count; a message without an answer is tried for ever."""
     edge = await machines.sender(max_attempts=1, t_wait1_s=0.05)
     queue = await remote(edge)
@@ -165,7 +165,7 @@ async def test_no_answer_is_no_failure(machines: Machines, receiver: HandReceive
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_nothing_is_wrong_with_a_queue_in_which_nothing_waits(machines: Machines) -> None:
+async def test_condition_of_an_empty_queue_is_cleared(machines: Machines) -> None:
     """docs/rqp.md: what did not get through has expired."""
     edge = await machines.sender(t_wait1_s=0.1)
     queue = await remote(edge, spec={"messageTTL": "1s"})
@@ -176,7 +176,7 @@ async def test_nothing_is_wrong_with_a_queue_in_which_nothing_waits(machines: Ma
     assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-cast") == 0
 
 
-async def test_ports_rest_after_a_time_out(machines: Machines, receiver: HandReceiver) -> None:
+async def test_ports_rest_after_a_timeout(machines: Machines, receiver: HandReceiver) -> None:
     """1.2: a late confirmation must not be taken for another attempt's."""
     edge = await machines.sender(t_wait4_s=0.5, port_rest_s=600.0, sender_ports=port_range(2))
     queue = await remote(edge)
@@ -193,10 +193,8 @@ async def test_ports_rest_after_a_time_out(machines: Machines, receiver: HandRec
         await receiver.confirm(again, Result.FAILURE)
 
 
-async def test_a_receiver_that_does_not_confirm_keeps_no_ports_from_others(
-    machines: Machines, receiver: HandReceiver
-) -> None:
-    """1.2: they rest for this one; whose messages wait for that, says so."""
+async def test_resting_ports_serve_other_receivers(machines: Machines, receiver: HandReceiver) -> None:
+    """1.2: they rest for this receiver; the condition of queues that wait for them says so."""
     edge = await machines.sender(
         asks=(THERE, "127.0.0.3"), t_wait4_s=0.5, port_rest_s=600.0, sender_ports=port_range(1)
     )
@@ -222,7 +220,7 @@ async def test_a_receiver_that_does_not_confirm_keeps_no_ports_from_others(
 
 
 async def test_a_port_of_a_cancelled_attempt_rests(machines: Machines, receiver: HandReceiver) -> None:
-    """1.2: its receiver was told of it, and may say something late; for others it is free."""
+    """1.2: its receiver knows the port and may send late; for others it is free."""
     edge = await machines.sender(port_rest_s=600.0, sender_ports=port_range(1), connect_timeout_s=20.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -234,10 +232,10 @@ async def test_a_port_of_a_cancelled_attempt_rests(machines: Machines, receiver:
     sending = agent(edge).sending
     assert sending is not None
     assert sending.ports.has(1)
-    assert not sending.ports.has(1, Whom(THERE, 0))
+    assert not sending.ports.has(1, PeerKey(THERE, 0))
 
 
-async def test_what_is_out_may_be_confirmed_while_the_edge_drains(
+async def test_message_in_flight_may_be_confirmed_during_a_drain(
     machines: Machines, receiver: HandReceiver
 ) -> None:
     """4.2: and nothing more is asked."""
@@ -255,7 +253,7 @@ async def test_what_is_out_may_be_confirmed_while_the_edge_drains(
     assert receiver.asked() == 0
 
 
-async def test_a_queue_that_is_paused_is_not_sent(machines: Machines, receiver: HandReceiver) -> None:
+async def test_paused_queue_is_not_sent(machines: Machines, receiver: HandReceiver) -> None:
     """4: what it holds waits in its places until it is resumed."""
     edge = await machines.sender()
     queue = await remote(edge)
@@ -269,7 +267,7 @@ async def test_a_queue_that_is_paused_is_not_sent(machines: Machines, receiver: 
     assert await receiver.receive() == b"two"
 
 
-async def test_another_replica_carries_on(machines: Machines, receiver: HandReceiver) -> None:
+async def test_another_replica_resends_with_the_same_id(machines: Machines, receiver: HandReceiver) -> None:
     """2.3, 4.2: with the same id and address, to the same receiver; ownership moves with the process that ends."""
     edge = await machines.sender(t_wait4_s=0.3)
     queue = await remote(edge)
@@ -289,8 +287,8 @@ async def test_another_replica_carries_on(machines: Machines, receiver: HandRece
     assert got_through(replica) == 1
 
 
-async def test_a_note_of_another_version_is_written_anew(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3: a message has an id of ours before it is sent, whatever stood beside it."""
+async def test_note_of_another_version_is_replaced(machines: Machines, receiver: HandReceiver) -> None:
+    """2.3: a message gets a new id before it is sent, whatever its note was."""
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -308,12 +306,12 @@ async def test_a_note_of_another_version_is_written_anew(machines: Machines, rec
     await until(has_id)
 
 
-async def test_so_many_messages_wait_for_their_time(
+async def test_messages_waiting_for_a_retry_are_bounded(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/rqp.md: of each queue; beyond that nothing more is leased."""
-    monkeypatch.setattr(stock, "MAX_WAITING", 2)
-    monkeypatch.setattr(stock, "WANTED", 1)
+    monkeypatch.setattr(prefetch_buffer, "MAX_WAITING", 2)
+    monkeypatch.setattr(prefetch_buffer, "WANTED", 1)
     edge = await machines.sender(first_backoff_s=600.0, max_backoff_s=600.0)
     queue = await remote(edge)
     await edge.put(queue, b"1", b"2", b"3", b"4")
@@ -328,10 +326,10 @@ async def test_so_many_messages_wait_for_their_time(
     assert await leased(2)
 
 
-async def test_a_queue_that_is_lost_is_let_go_at_once(
+async def test_lost_ownership_stops_sending_at_once(
     new_server: NewServer, machines: Machines, receiver: HandReceiver
 ) -> None:
-    """docs/rqp.md: before anybody else can own it, also while a message is out."""
+    """docs/rqp.md: before another process can own it, also with a message in flight."""
     server = await new_server()
     outbox = {"lease_s": 3.0, "renew_s": 0.3}
     edge = await machines.sender(server=server, edge={"outbox": outbox}, t_wait4_s=600.0)
@@ -352,10 +350,10 @@ async def test_a_queue_that_is_lost_is_let_go_at_once(
     server.cont()
 
 
-async def test_what_goes_back_is_back_before_the_queue_is_anothers(
+async def test_messages_are_returned_before_the_ownership_ends(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """docs/rqp.md, "Order": whoever has it next finds it in its order."""
+    """docs/rqp.md, "Order": the next owner finds the queue in order."""
     order: list[str] = []
     release, disown = Messages.release, Claims.disown
 

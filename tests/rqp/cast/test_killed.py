@@ -32,7 +32,7 @@ def program(server: Server, net: Net, folder: Path, host: str, *asked: str, **ca
 
 
 async def outgoing(edge: LiveEdge) -> Queue:
-    """A transmission queue whose leases end soon after their holder."""
+    """A transmission queue with short leases."""
     return await remote(edge, spec={"visibilityTimeout": "100ms"})
 
 
@@ -53,7 +53,7 @@ async def until_sent(receiver: HandReceiver) -> AcceptReceiverMsg:
 
 
 @pytest.mark.parametrize("reach", [None, until_asked, until_in_the_middle, until_sent])
-async def test_a_sender_that_is_killed(
+async def test_killed_sender_is_replaced_with_the_same_id(
     new_server: NewServer,
     machines: Machines,
     receiver: HandReceiver,
@@ -85,10 +85,10 @@ async def test_a_sender_that_is_killed(
     await until(lambda: looker.is_empty(queue))
 
 
-async def test_a_message_that_was_sent_stays_bound_after_a_crash(
+async def test_sent_message_stays_bound_after_a_crash(
     new_server: NewServer, machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """4.2: whose it is was written down before the first octet left; only that receiver is asked."""
+    """4.2: its receiver was stored before the first octet was sent; only that receiver is asked."""
     server = await new_server()
     looker = await machines.receiver("127.0.0.9", server, receives=False)
     asked = (THERE, "127.0.0.3")
@@ -106,7 +106,7 @@ async def test_a_message_that_was_sent_stays_bound_after_a_crash(
         assert other.asked() == 0
 
 
-async def test_a_receiver_that_is_killed_frees_its_queue_at_once(
+async def test_killed_receiver_frees_its_queue_at_once(
     new_server: NewServer, machines: Machines, hands: HandSender, tmp_path: Path
 ) -> None:
     """3.2: its reservation would last half a minute; processes of this machine see that it is dead."""
@@ -123,7 +123,7 @@ async def test_a_receiver_that_is_killed_frees_its_queue_at_once(
 
 
 async def answered(hands: HandSender) -> bool:
-    """Asks, as long as nobody answers."""
+    """Ask until there is an answer."""
     hands.ask()
     try:
         hands.findreceiver.accept()[0].close()
@@ -132,7 +132,7 @@ async def answered(hands: HandSender) -> bool:
     return True
 
 
-async def test_a_confirmation_that_a_killed_receiver_did_not_send(
+async def test_duplicate_after_a_receivers_crash_is_recognized(
     new_server: NewServer, machines: Machines, hands: HandSender, tmp_path: Path
 ) -> None:
     """5.4, 5.5: it had stored the message; asked again, another replica knows its id."""

@@ -1,4 +1,4 @@
-"""Whom a sending agent of RQP/cast asks: `.rqprc`, names, groups (rqp_cast.md 1.1)."""
+"""The machines that a sending agent of RQP/cast asks: `.rqprc`, names, groups (rqp_cast.md 1.1)."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ async def sends(edge: LiveEdge, receiver: HandReceiver, body: bytes) -> None:
     assert await receiver.receive(Result.SUCCESS) == body
 
 
-async def test_the_file_is_read_again_when_it_changes(
+async def test_file_is_reread_when_it_changes(
     machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """1.1: whoever stands in it at the time of the question is asked."""
+    """1.1: the machines listed at the time of the question are asked."""
     file = machines.net.rqprc(tmp_path / ".rqprc", ["127.0.0.3"])
     edge = await machines.sender(asks=(), rqprc=file, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -60,7 +60,7 @@ async def test_the_file_is_read_again_when_it_changes(
         assert first.asked() == 0
 
 
-async def test_one_machine_cannot_keep_the_others_answers_out(
+async def test_one_machine_cannot_block_answers_of_others(
     machines: Machines, receiver: HandReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.1, 3.1: so many connections of one that say nothing; one more is closed, and those of others are heard."""
@@ -86,7 +86,7 @@ async def test_one_machine_cannot_keep_the_others_answers_out(
 
 
 @pytest.mark.parametrize("address", ["127.255.255.255", "255.255.255.255", "224.0.0.1", "0.0.0.0"])
-def test_an_address_of_many_machines_is_refused_in_settings(address: str) -> None:
+def test_broadcast_address_in_settings_is_refused(address: str) -> None:
     """1.1: no question is sent to it, and answers come from addresses that are not listed."""
     flags = read_flags([f'edges.rqp.cast.peers.x.addresses=["10.0.0.7", "{address}:11312"]'])
     fault = r"edges.rqp.cast.peers.x.addresses.1: must be the address of one machine, not a broadcast.*the command line"
@@ -94,9 +94,7 @@ def test_an_address_of_many_machines_is_refused_in_settings(address: str) -> Non
         load(None, flags).edge(EDGE)
 
 
-async def test_an_address_of_many_machines_in_the_file_is_told_before_any_question(
-    machines: Machines, tmp_path: Path
-) -> None:
+async def test_broadcast_address_in_the_file_is_logged(machines: Machines, tmp_path: Path) -> None:
     """1.1: the other lines count."""
     file = machines.net.rqprc(tmp_path / ".rqprc", ["127.255.255.255", "not a machine", THERE])
     edge = await machines.sender(asks=(), rqprc=file)
@@ -108,7 +106,7 @@ async def test_an_address_of_many_machines_in_the_file_is_told_before_any_questi
     assert len(edge.log.events("rqprc_line_skipped", line=2)) == 1
 
 
-async def test_the_file_may_stand_in_the_home_folder(
+async def test_file_may_be_in_the_home_folder(
     machines: Machines, receiver: HandReceiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.1: it is named so in the settings."""
@@ -119,8 +117,10 @@ async def test_the_file_may_stand_in_the_home_folder(
     await sends(edge, receiver, b"hello")
 
 
-async def test_garbage_in_the_file(machines: Machines, receiver: HandReceiver, tmp_path: Path) -> None:
-    """1.1: a line that names no machine is told with its number and skipped; the others count."""
+async def test_bad_lines_of_the_file_are_skipped(
+    machines: Machines, receiver: HandReceiver, tmp_path: Path
+) -> None:
+    """1.1: a line that names no machine is logged with its number and skipped; the others count."""
     lines = [b"# machines", b"\xff\xfe\x00", b"two words", b"::1", b"10.0.0.999", b"host:99999", b"", b"a..b"]
     file = tmp_path / ".rqprc"
     file.write_bytes(b"\n".join([*lines, machines.net.at(THERE).encode() + b" # there"]))
@@ -132,10 +132,10 @@ async def test_garbage_in_the_file(machines: Machines, receiver: HandReceiver, t
     assert told == [2, 3, 4, 5, 6, 8]
 
 
-async def test_a_file_that_is_not_there_yet(
+async def test_missing_file_is_logged_and_read_later(
     machines: Machines, receiver: HandReceiver, tmp_path: Path
 ) -> None:
-    """1.1: nobody is asked, which is told; once it is there, its machines are. What it said last counts on."""
+    """1.1: this is logged; once the file exists, its machines are asked. Its last content is kept."""
     file = tmp_path / ".rqprc"
     edge = await machines.sender(asks=(), rqprc=file, t_wait1_s=0.1)
     queue = await remote(edge)
@@ -150,7 +150,7 @@ async def test_a_file_that_is_not_there_yet(
 
 
 async def test_names_are_resolved_at_the_question(machines: Machines, receiver: HandReceiver) -> None:
-    """1.1: all addresses of a name are asked; one that means nothing keeps nobody else from being asked."""
+    """1.1: all addresses of a name are asked; an unknown name does not keep others from being asked."""
     resolver = Resolver(there=[THERE, "127.0.0.3", "::1"])
     edge = await machines.sender(
         asks=("nowhere", "there"), edge={"look_up": resolver, "lookup_s": 0.2}, t_wait1_s=0.1
@@ -181,15 +181,15 @@ async def test_an_answer_counts_from_any_address_of_a_name(
     await sends(edge, receiver, b"hello")
 
 
-async def test_nobody_to_ask_is_said(machines: Machines) -> None:
-    """1.1: a transmission queue without machines says what is wrong."""
+async def test_condition_names_missing_machines(machines: Machines) -> None:
+    """1.1: the condition of a transmission queue without machines says so."""
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
     await until(lambda: edge.has_condition(queue, "no_answer: no machine is known"))
 
 
-async def test_groups_that_stand_in_the_store(machines: Machines, receiver: HandReceiver) -> None:
+async def test_groups_in_the_store(machines: Machines, receiver: HandReceiver) -> None:
     """1.1, 2.2: they are asked as soon as they are there, in the manner that they say, and no more once they go."""
     edge = await machines.sender(asks=(), t_wait1_s=0.1)
     queue = await remote(edge)
@@ -203,12 +203,10 @@ async def test_groups_that_stand_in_the_store(machines: Machines, receiver: Hand
     await until(lambda: edge.is_empty(queue))
     await edge.tools.peers.delete("there")
     await until(lambda: not agent(edge).machines.to_ask())
-    assert agent(edge).machines.manners(THERE).omit_address is False
+    assert agent(edge).machines.options(THERE).omit_address is False
 
 
-async def test_a_group_of_the_settings_counts_before_one_of_the_store(
-    machines: Machines, receiver: HandReceiver
-) -> None:
+async def test_settings_override_groups_in_the_store(machines: Machines, receiver: HandReceiver) -> None:
     """1.1: of the same name."""
     edge = await machines.sender()
     spec = {"protocol": "rqp-cast", "addresses": ["127.0.0.3"]}
@@ -218,8 +216,8 @@ async def test_a_group_of_the_settings_counts_before_one_of_the_store(
     assert [str(host) for host in agent(edge).machines.to_ask(["others"])] == [machines.net.at(THERE)]
 
 
-async def test_a_receiver_that_says_who_it_is(machines: Machines, receiver: HandReceiver) -> None:
-    """2.2, 4.2: with trust_address a message is bound to whoever the field names, from wherever it answers."""
+async def test_trusted_address_identifies_the_receiver(machines: Machines, receiver: HandReceiver) -> None:
+    """2.2, 4.2: with trust_address a message is bound to the address in the field, wherever the answer comes from."""
     addresses = [machines.net.at(THERE), machines.net.at("127.0.0.3")]
     group = {"far": {"addresses": addresses, "trust_address": True}}
     edge = await machines.sender(asks=(), peers=group, t_wait4_s=1.0)
@@ -243,10 +241,10 @@ async def test_a_receiver_that_says_who_it_is(machines: Machines, receiver: Hand
         await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_name_that_nobody_answers_for_keeps_no_other_from_being_looked_up(
+async def test_hanging_lookup_delays_no_other_name(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.1: whoever waits goes on without it."""
+    """1.1: questions are sent without it."""
     monkeypatch.setattr(machines_module, "LOOK_UP_S", 0.1)
     names = {"there": ["127.0.0.9"]}
 
@@ -262,7 +260,7 @@ async def test_a_name_that_nobody_answers_for_keeps_no_other_from_being_looked_u
     await until(lambda: found.known(there) == (THERE,))
 
 
-async def test_what_a_name_meant_is_forgotten_with_it(machines: Machines, tmp_path: Path) -> None:
+async def test_addresses_are_forgotten_with_their_name(machines: Machines, tmp_path: Path) -> None:
     """1.1."""
     file = machines.net.rqprc(tmp_path / ".rqprc", ["there", "elsewhere"])
     resolver = Resolver(there=[THERE], elsewhere=["127.0.0.9"])

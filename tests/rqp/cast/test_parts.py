@@ -13,11 +13,11 @@ from pydantic import ValidationError
 from protos.rqp_cast import MAX_U32, Kept, Offer, ReceiverSettings, SenderSettings
 from services.rqp.cast.notes import Note
 from services.rqp.cast.ports import ports as ports_module
-from services.rqp.cast.ports.ports import ANYBODY, Port, Ports, Whom
-from services.rqp.cast.receiving.limits import ADDRESSES, Allowance
+from services.rqp.cast.ports.ports import ANY_PEER, PeerKey, Port, Ports
+from services.rqp.cast.receiving.rate_limit import ADDRESSES, RateLimit
 from services.rqp.cast.sending import declines
 from services.rqp.cast.sending.declines import Declines
-from services.rqp.cast.sending.stock import IDS_AT_ONCE, Ids
+from services.rqp.cast.sending.prefetch_buffer import IDS_AT_ONCE, Ids
 from services.rqp.cast.settings import CastSettings
 from services.store import Store
 from services.store.model.clock import Clock, now
@@ -34,7 +34,7 @@ RANGE = "20000-20001"
 # notes
 
 
-def test_what_is_kept_with_a_message_comes_back() -> None:
+def test_notes_round_trip() -> None:
     """4.2: of whatever it is; times within the clocks' exactness, since another machine may read them."""
     clock = Clock()
     for kept in (
@@ -55,15 +55,15 @@ def test_what_is_kept_with_a_message_comes_back() -> None:
 @pytest.mark.parametrize(
     "text", ["", "cast1:0:1.1.1.1:0:-:-:-", "cast1:1:1.1.1.1:0:-:-", "cast2:1:1.1.1.1:0:-:-:-", "else"]
 )
-def test_a_note_of_somebody_else_is_none(text: str) -> None:
+def test_foreign_note_is_ignored(text: str) -> None:
     assert Note.parse(text, Clock(), 60.0) is None
 
 
 # ids
 
 
-async def test_ids_come_round_without_zero(server: Server) -> None:
-    """2.3: of 32 bits, each once, and never 0, which says that there is none."""
+async def test_ids_wrap_around_without_zero(server: Server) -> None:
+    """2.3: 32 bits, each once, and never 0, which means none."""
     store = Store(server.url, "test")
     await store.registry.next_ids(1)
     key = store.registry.keys.cast_ids
@@ -79,9 +79,9 @@ async def test_ids_come_round_without_zero(server: Server) -> None:
 # limits
 
 
-def test_an_address_may_ask_so_often() -> None:
+def test_questions_of_an_address_are_rate_limited() -> None:
     """3.2: its allowance at once, then as many a second; others have their own."""
-    allowance = Allowance(10)
+    allowance = RateLimit(10)
     assert [allowance.take("a", 0.0) for _ in range(11)] == [True] * 10 + [False]
     assert allowance.take("b", 0.0)
     assert [allowance.take("a", 0.1) for _ in range(2)] == [True, False]
@@ -90,7 +90,7 @@ def test_an_address_may_ask_so_often() -> None:
 
 def test_forged_addresses_cost_bounded_memory() -> None:
     """3.2."""
-    allowance = Allowance(10)
+    allowance = RateLimit(10)
     for number in range(3 * ADDRESSES):
         allowance.take(str(number), 0.0)
     assert len(allowance) == ADDRESSES
@@ -99,7 +99,7 @@ def test_forged_addresses_cost_bounded_memory() -> None:
 # ports
 
 
-PEER, OTHER = Whom("10.0.0.1", 7), Whom("10.0.0.2", 7)
+PEER, OTHER = PeerKey("10.0.0.1", 7), PeerKey("10.0.0.2", 7)
 AWAY = "192.0.2.1"  # no machine has it (RFC 5737)
 
 
@@ -121,21 +121,21 @@ class Machine:
             port.sock.close()
             port.mark.close()
 
-    def open(self, ports: Ports, whom: Whom) -> Port:
+    def open(self, ports: Ports, whom: PeerKey) -> Port:
         port = ports.open(whom)
         assert port is not None
         self._opened.append(port)
         return port
 
-    def open_all(self, ports: Ports, whom: Whom) -> list[Port]:
+    def open_all(self, ports: Ports, whom: PeerKey) -> list[Port]:
         """None, or both."""
         if not ports.has(1, whom):
             return []
         return [self.open(ports, whom) for _ in range(2)]
 
 
-@pytest.mark.parametrize("whom", [PEER, ANYBODY])
-async def test_a_port_that_rests_is_not_used_for_the_same_one(whom: Whom) -> None:
+@pytest.mark.parametrize("whom", [PEER, ANY_PEER])
+async def test_resting_port_is_not_used_for_the_same_peer(whom: PeerKey) -> None:
     """1.2: not by another process of this machine either, and not to be connected to; then it is free again."""
     with Machine(rest_s=0.3) as machine:
         port = machine.open(machine.one, whom)
@@ -149,18 +149,18 @@ async def test_a_port_that_rests_is_not_used_for_the_same_one(whom: Whom) -> Non
         assert machine.open(machine.two, whom).number == port.number
 
 
-async def test_whoever_waits_gets_a_port_that_has_rested() -> None:
+async def test_waiter_gets_a_port_after_its_rest() -> None:
     """1.2."""
     with Machine(rest_s=0.1) as machine:
-        first, _ = machine.open_all(machine.one, ANYBODY)
+        first, _ = machine.open_all(machine.one, ANY_PEER)
         first.close(rests=True)
         again = await machine.one.opened(60.0)
         again.close(rests=False)
         assert again.number == first.number
 
 
-@pytest.mark.parametrize("whom", [OTHER, Whom(PEER.peer, 8)])
-async def test_a_port_that_rests_serves_others(whom: Whom) -> None:
+@pytest.mark.parametrize("whom", [OTHER, PeerKey(PEER.peer, 8)])
+async def test_resting_port_serves_other_peers(whom: PeerKey) -> None:
     """1.2: other peers, and the same one for other keys; in every process."""
     with Machine() as machine:
         for port in machine.open_all(machine.one, PEER):
@@ -175,26 +175,26 @@ async def test_a_port_that_rests_serves_others(whom: Whom) -> None:
         assert len(machine.open_all(machine.two, PEER)) == 2
 
 
-async def test_a_port_is_opened_before_it_is_known_for_whom() -> None:
+async def test_port_is_assigned_after_it_was_opened() -> None:
     """1.2: it cannot be for one that it rests for; in every process."""
     with Machine() as machine:
-        first, second = machine.open_all(machine.one, ANYBODY)
+        first, second = machine.open_all(machine.one, ANY_PEER)
         assert first.assign(PEER)
         assert first.assign(PEER), "it is"
         first.close(rests=True)
-        again = machine.open(machine.one, ANYBODY)
+        again = machine.open(machine.one, ANY_PEER)
         assert again.number == first.number
         assert not again.assign(PEER)
         assert again.assign(OTHER)
         second.close(rests=False)
         again.close(rests=True)
-        found = {port.number: port for port in machine.open_all(machine.two, ANYBODY)}
+        found = {port.number: port for port in machine.open_all(machine.two, ANY_PEER)}
         assert not found[first.number].assign(PEER)
         assert not found[first.number].assign(OTHER)
         assert found[second.number].assign(PEER)
 
 
-async def test_whoever_waits_looks_again_at_a_port_that_rests_for_another() -> None:
+async def test_waiter_may_get_a_port_that_rests_for_another_peer() -> None:
     """1.2."""
     with Machine() as machine:
         first, _ = machine.open_all(machine.one, PEER)
@@ -207,8 +207,8 @@ async def test_whoever_waits_looks_again_at_a_port_that_rests_for_another() -> N
         waiting[0].cancel()
 
 
-async def test_ports_that_rest_for_nobody_come_first() -> None:
-    """1.2: what is late for another one disturbs whoever has its port now."""
+async def test_ports_without_rest_are_preferred() -> None:
+    """1.2: a late message for another peer would disturb the port's new user."""
     with Machine() as machine:
         first, second = machine.open_all(machine.one, PEER)
         first.close(rests=True)
@@ -219,19 +219,19 @@ async def test_ports_that_rest_for_nobody_come_first() -> None:
             port.close(rests=False)
 
 
-async def test_so_many_ports_may_rest_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_resting_ports_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """1.2: each costs a descriptor, however many peers there are."""
     monkeypatch.setattr(ports_module, "MAX_RESTS", 4)
     with Machine() as machine:
         for whom in (PEER, OTHER):
             for port in machine.open_all(machine.one, whom):
                 port.close(rests=True)
-        assert machine.one.open(Whom("10.0.0.3", 7)) is None
+        assert machine.one.open(PeerKey("10.0.0.3", 7)) is None
         machine.one.close()
         assert machine.open(machine.one, PEER)
 
 
-async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
+async def test_waiter_gets_the_first_free_port() -> None:
     """1.2."""
     ports = Ports(HERE, CastSettings(receiver_ports=port_range(2)).receiver_range, 60.0)
     held = [port for _ in range(2) if (port := ports.open()) is not None]
@@ -246,7 +246,7 @@ async def test_whoever_waits_for_a_port_gets_the_first_that_is_free() -> None:
     (await waiting).close(rests=False)
 
 
-async def test_ports_of_an_address_that_is_away() -> None:
+async def test_ports_of_a_missing_address() -> None:
     """1.2: the machine may have it again, and then all of them."""
     ports = Ports(AWAY, CastSettings(sender_ports=port_range(2)).sender_range, 60.0)
     for _ in range(3):
@@ -254,8 +254,8 @@ async def test_ports_of_an_address_that_is_away() -> None:
         assert ports.has(2, PEER)
 
 
-async def test_a_number_whose_port_could_not_be_opened_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1.2: whatever the system said."""
+async def test_port_that_failed_to_open_stays_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1.2: whatever the error was."""
 
     def fail(*_: object) -> socket.socket:
         raise OSError(errno.EIO, "a fault of the machine")
@@ -272,10 +272,8 @@ async def test_a_number_whose_port_could_not_be_opened_is_not_lost(monkeypatch: 
 # settings
 
 
-async def test_so_many_answers_are_declined_at_once(
-    machines: Machines, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """3.3: whoever gave one more waits for T_WAIT2."""
+async def test_concurrent_declines_are_limited(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """3.3: further receivers wait for T_WAIT2."""
     edge = await machines.sender()
     monkeypatch.setattr(declines, "MAX_DECLINED", 2)
     found = Declines(edge.service.settings.cast, agent(edge).machines)
@@ -292,7 +290,7 @@ async def test_so_many_answers_are_declined_at_once(
     await found.close()
 
 
-def test_the_times_of_the_document_are_the_defaults() -> None:
+def test_default_times_are_those_of_the_spec() -> None:
     """3, 4.2: those of the machines, which are those of the document."""
     settings = CastSettings()
     assert settings.sender() == SenderSettings()
@@ -319,6 +317,6 @@ def test_the_times_of_the_document_are_the_defaults() -> None:
         ({"t_wait5_s": 1}, "not permitted"),
     ],
 )
-def test_settings_that_cannot_be(said: dict[str, Any], wrong: str) -> None:
+def test_invalid_settings_are_rejected(said: dict[str, Any], wrong: str) -> None:
     with pytest.raises(ValidationError, match=wrong):
         CastSettings.model_validate(said)

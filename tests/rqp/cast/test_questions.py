@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from protos.rqp_cast import Quality, Result, encode_accept_receiver
-from services.rqp.cast.ports import places
-from services.rqp.cast.ports.ports import Whom
+from services.rqp.cast.ports import session_slots
+from services.rqp.cast.ports.ports import PeerKey
 from services.rqp.cast.receiving import questions
 from services.store.catalogue import numbers
 from tests.live import until
@@ -20,7 +20,7 @@ from tests.rqp.cast.net import HERE, THERE, agent, ended, keyed, port_range, rem
 from tests.rqp.conftest import NewServer
 
 
-async def test_a_key_that_no_queue_has(machines: Machines, hands: HandSender) -> None:
+async def test_unknown_key_is_not_answered(machines: Machines, hands: HandSender) -> None:
     """3.2: silence, counted by its reason; a queue that gets the key is found at once."""
     edge = await machines.receiver()
     hands.ask()
@@ -29,7 +29,7 @@ async def test_a_key_that_no_queue_has(machines: Machines, hands: HandSender) ->
     assert await hands.send(b"hello") is Result.SUCCESS
 
 
-async def test_a_key_that_is_given_to_another_queue(machines: Machines, hands: HandSender) -> None:
+async def test_key_may_move_to_another_queue(machines: Machines, hands: HandSender) -> None:
     """3.2: the queue that has the key now is the one that is meant."""
     edge = await machines.receiver()
     first = await keyed(edge, "first")
@@ -40,7 +40,7 @@ async def test_a_key_that_is_given_to_another_queue(machines: Machines, hands: H
     assert await edge.bodies(second) == [b"2"]
 
 
-async def test_a_queue_that_is_itself_sent_elsewhere(machines: Machines, hands: HandSender) -> None:
+async def test_transmission_queue_is_not_answered(machines: Machines, hands: HandSender) -> None:
     """3.2: never answers; its key is of those that are asked for, not of those that are here."""
     edge = await machines.receiver()
     await remote(edge)
@@ -49,7 +49,7 @@ async def test_a_queue_that_is_itself_sent_elsewhere(machines: Machines, hands: 
 
 
 @pytest.mark.parametrize("datagram", [b"", b"\0", b"\x7f\0\0\1\0\0\0", b"\x7f\0\0\1\0\0\0\7\0", b"x" * 1400])
-async def test_what_is_no_question(machines: Machines, hands: HandSender, datagram: bytes) -> None:
+async def test_malformed_question_is_counted(machines: Machines, hands: HandSender, datagram: bytes) -> None:
     """3.2: `bad_size`."""
     edge = await machines.receiver()
     await keyed(edge)
@@ -57,10 +57,10 @@ async def test_what_is_no_question(machines: Machines, hands: HandSender, datagr
     await until(lambda: unanswered(edge, "bad_size") == 1)
 
 
-async def test_a_forged_address(
+async def test_question_with_a_forged_address_is_dropped(
     machines: Machines, hands: HandSender, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """2.2: nobody can make us connect to a third machine."""
+    """2.2: no question can cause a connection to a third machine."""
     edge = await machines.receiver()
     await keyed(edge)
     with HandSender(machines.net, "127.0.0.9") as third:
@@ -76,10 +76,8 @@ async def test_a_forged_address(
             third.findreceiver.accept()
 
 
-async def test_an_address_behind_nat_is_trusted_where_that_is_said(
-    machines: Machines, hands: HandSender
-) -> None:
-    """2.2, 2.3: the answer goes to where the question came from, and the field says whose id it is."""
+async def test_trusted_address_behind_nat_is_answered(machines: Machines, hands: HandSender) -> None:
+    """2.2, 2.3: the answer goes to the question's source, and the field names the owner of the id."""
     group = {"far": {"addresses": [HERE, "127.0.0.9"], "trust_address": True}}
     edge = await machines.receiver(peers=group)
     queue = await keyed(edge)
@@ -98,7 +96,7 @@ async def test_an_address_behind_nat_is_trusted_where_that_is_said(
     assert await edge.bodies(queue) == [b"hello"]
 
 
-async def test_all_ports_are_used_up(machines: Machines, hands: HandSender) -> None:
+async def test_question_without_free_ports_is_not_answered(machines: Machines, hands: HandSender) -> None:
     """1.2: a question is not answered while all ports are open or rest, and is counted."""
     edge = await machines.receiver(
         receiver_ports=port_range(2), port_rest_s=0.3, t_wait2_s=0.3, t_wait1_s=0.1
@@ -112,13 +110,11 @@ async def test_all_ports_are_used_up(machines: Machines, hands: HandSender) -> N
     hands.ask()  # now they rest
     await until(lambda: unanswered(edge, "ports_used_up") == 2)
     ports = agent(edge).questions.sessions.ports
-    await until(lambda: ports.has(2, Whom(HERE, 7)))
+    await until(lambda: ports.has(2, PeerKey(HERE, 7)))
     assert (await hands.asked()).key == 7
 
 
-async def test_ports_that_rest_keep_nobody_from_what_only_we_have(
-    machines: Machines, hands: HandSender
-) -> None:
+async def test_resting_ports_do_not_block_other_peers_and_keys(machines: Machines, hands: HandSender) -> None:
     """1.2: of the answers to a question only the first is taken; whoever is never first rests, and is heard all the
     same, by others and for other keys."""
     edge = await machines.receiver(receiver_ports=port_range(2), port_rest_s=600.0, t_wait2_s=0.2)
@@ -133,8 +129,8 @@ async def test_ports_that_rest_keep_nobody_from_what_only_we_have(
     await until(lambda: unanswered(edge, "ports_used_up") == 1)
 
 
-async def test_what_is_no_approval_leaves_its_ports_to_others(machines: Machines, hands: HandSender) -> None:
-    """1.2: they rest after time-outs only, so nobody can have them all at rest in no time."""
+async def test_malformed_approval_does_not_rest_ports(machines: Machines, hands: HandSender) -> None:
+    """1.2: ports rest after timeouts only, so that they cannot be exhausted quickly."""
     edge = await machines.receiver(receiver_ports=port_range(2), port_rest_s=600.0)
     await keyed(edge)
     for number in range(1, 6):
@@ -144,7 +140,7 @@ async def test_what_is_no_approval_leaves_its_ports_to_others(machines: Machines
     assert await hands.send(b"hello") is Result.SUCCESS
 
 
-async def test_ports_that_others_have_are_passed_over(machines: Machines, hands: HandSender) -> None:
+async def test_ports_of_other_processes_are_skipped(machines: Machines, hands: HandSender) -> None:
     """1.2: of the range, whichever can be had; two replicas of one machine never have the same."""
     ports = port_range()
     edge = await machines.receiver(receiver_ports=ports)
@@ -161,8 +157,8 @@ async def test_ports_that_others_have_are_passed_over(machines: Machines, hands:
     assert len(await edge.bodies(queue)) == 30
 
 
-async def test_a_port_is_for_the_peer_alone(machines: Machines, hands: HandSender) -> None:
-    """1.2: others are closed and counted, and the session goes on."""
+async def test_port_accepts_only_its_peer(machines: Machines, hands: HandSender) -> None:
+    """1.2: other connections are closed and counted, and the session continues."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -185,7 +181,7 @@ async def test_a_port_takes_one_connection(machines: Machines, hands: HandSender
     await hands.approve(offer)
     first = await hands.connect(offer.data_port)
     await asyncio.get_running_loop().sock_sendall(first, b"\x7f")
-    await until(lambda: any(session.buffered for session in agent(edge).questions.sessions.under_way))
+    await until(lambda: any(session.buffered for session in agent(edge).questions.sessions.active))
     with pytest.raises(ConnectionRefusedError):
         await hands.connect(offer.data_port)
     first.close()
@@ -205,7 +201,7 @@ async def test_one_machine_cannot_have_all_sessions(machines: Machines, hands: H
         assert (await other.asked(2)).key == 2
 
 
-async def test_a_question_waits_for_a_place(machines: Machines, hands: HandSender) -> None:
+async def test_question_waits_for_a_slot(machines: Machines, hands: HandSender) -> None:
     """1.2: in its turn, if the machine has all its sessions already."""
     edge = await machines.receiver(max_sessions_per_address=1, t_wait1_s=60.0)
     for key in range(3):
@@ -213,7 +209,7 @@ async def test_a_question_waits_for_a_place(machines: Machines, hands: HandSende
     offer = await hands.asked(0)
     for key in (1, 2):
         hands.ask(key)
-        await until(lambda key=key: agent(edge).questions.sessions.places.waiting == key)
+        await until(lambda key=key: agent(edge).questions.sessions.slots.waiting == key)
     for key in (1, 2):
         await hands.say(offer.accept_port, b"")
         offer = await hands.answer()
@@ -229,20 +225,20 @@ async def test_a_question_waits_for_ports(machines: Machines, hands: HandSender)
     offer = await hands.asked()
     with HandSender(machines.net, "127.0.0.5") as other:
         other.ask(8)
-        await until(lambda: agent(edge).questions.sessions.places.waiting == 1)
+        await until(lambda: agent(edge).questions.sessions.slots.waiting == 1)
         await hands.say(offer.accept_port, b"")
         assert (await other.answer()).key == 8
 
 
-async def test_so_many_questions_wait_for_a_place(
+async def test_questions_waiting_for_a_slot_are_bounded(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2: of one address, and of all; they keep nobody from being asked who has room."""
-    monkeypatch.setattr(places, "MAX_WAITING_OF_ADDRESS", 2)
-    monkeypatch.setattr(places, "MAX_WAITING", 3)
+    """1.2: for one address and for all; other machines are answered."""
+    monkeypatch.setattr(session_slots, "MAX_WAITING_OF_ADDRESS", 2)
+    monkeypatch.setattr(session_slots, "MAX_WAITING", 3)
     monkeypatch.setattr(questions, "MAX_JUDGED", 1)
     edge = await machines.receiver(max_sessions_per_address=1, t_wait1_s=60.0)
-    found = agent(edge).questions.sessions.places
+    found = agent(edge).questions.sessions.slots
     for key in range(8):
         await keyed(edge, f"queue {key}", key=key)
     await hands.asked(0)
@@ -261,10 +257,10 @@ async def test_so_many_questions_wait_for_a_place(
         assert (await third.asked(7)).key == 7
 
 
-async def test_so_many_questions_wait_for_the_store(
+async def test_questions_waiting_for_the_store_are_bounded(
     new_server: NewServer, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: more are not looked at, wherever they come from."""
+    """3.2: more are dropped, wherever they come from."""
     monkeypatch.setattr(questions, "MAX_JUDGED", 2)
     server = await new_server()
     edge = await machines.receiver(server=server)
@@ -277,10 +273,10 @@ async def test_so_many_questions_wait_for_the_store(
     await until(lambda: unanswered(edge, "unknown_key") + unanswered(edge, "unavailable") == 2)
 
 
-async def test_a_flood_for_strange_keys_does_not_wait_for_the_store(
+async def test_flood_of_unknown_keys_does_not_wait_for_the_store(
     new_server: NewServer, machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.2: `unknown_key`, as nobody here has them, without a place among those that wait for it."""
+    """3.2: `unknown_key`, without waiting."""
     monkeypatch.setattr(numbers, "BUSY_S", 600.0)
     server = await new_server()
     edge = await machines.receiver(server=server)
@@ -302,7 +298,7 @@ async def test_a_flood_for_strange_keys_does_not_wait_for_the_store(
     assert await edge.bodies(queue) == [b"hello"]
 
 
-async def test_a_flood_of_questions_costs_bounded_work(machines: Machines, hands: HandSender) -> None:
+async def test_flood_of_questions_causes_bounded_work(machines: Machines, hands: HandSender) -> None:
     """3.2: what one address may ask is bounded, and so is what waits for the store; others are answered meanwhile."""
     edge = await machines.receiver(questions_per_second=100)
     await keyed(edge)
@@ -318,8 +314,8 @@ async def test_a_flood_of_questions_costs_bounded_work(machines: Machines, hands
     assert looked_up < 1000, "of 4,000"
 
 
-async def test_a_flood_from_forged_addresses_takes_no_ports(machines: Machines, hands: HandSender) -> None:
-    """1.2, 2.2: a session whose sender does not exist keeps its ports no longer than a connection takes."""
+async def test_flood_from_forged_addresses_frees_its_ports(machines: Machines, hands: HandSender) -> None:
+    """1.2, 2.2: a session without a real sender keeps its ports only for the connection timeout."""
     edge = await machines.receiver(max_sessions_per_address=100)
     for key in range(40):
         await keyed(edge, f"queue {key}", key=key)

@@ -1,4 +1,4 @@
-"""The receiving agent of RQP/cast, asked by hand (rqp_cast.md 3, 5)."""
+"""The receiving agent of RQP/cast with a test sender (rqp_cast.md 3, 5)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_a_certain_message_is_inserted_and_confirmed(machines: Machines, h
 async def test_an_uncertain_message_is_inserted_and_never_confirmed(
     machines: Machines, hands: HandSender
 ) -> None:
-    """5.6: whatever stands in endtransmission_port (2.3)."""
+    """5.6: whatever endtransmission_port is (2.3)."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -55,7 +55,7 @@ async def test_an_uncertain_message_is_inserted_and_never_confirmed(
         hands.endtransmission.accept()
 
 
-async def test_uncertain_messages_have_no_identity(machines: Machines, hands: HandSender) -> None:
+async def test_identical_uncertain_messages_are_both_stored(machines: Machines, hands: HandSender) -> None:
     """2.3, 5.4: two that are alike are two."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -68,7 +68,7 @@ async def test_uncertain_messages_have_no_identity(machines: Machines, hands: Ha
 async def test_the_queue_is_free_before_the_confirmation_is_sent(
     machines: Machines, hands: HandSender
 ) -> None:
-    """3.5: who goes on at once with the next message finds the queue free, every time."""
+    """3.5: a sender that continues at once finds the queue free, every time."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     for number in range(1, 31):
@@ -77,7 +77,7 @@ async def test_the_queue_is_free_before_the_confirmation_is_sent(
 
 
 async def test_a_reserved_queue_does_not_answer(machines: Machines, hands: HandSender) -> None:
-    """3.2: the reservation stands in the store for everybody to see, until the session ends."""
+    """3.2: the reservation is in the store until the session ends."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -90,7 +90,7 @@ async def test_a_reserved_queue_does_not_answer(machines: Machines, hands: HandS
     assert not await is_reserved(edge, queue)
 
 
-async def test_a_queue_that_another_replica_has_reserved_does_not_answer(
+async def test_queue_reserved_by_another_replica_is_not_answered(
     machines: Machines, hands: HandSender
 ) -> None:
     """3.2: a reservation is for one session, of whichever replica."""
@@ -104,7 +104,7 @@ async def test_a_queue_that_another_replica_has_reserved_does_not_answer(
     assert await is_reserved(edge, queue)
 
 
-async def test_a_live_session_keeps_its_reservation(machines: Machines, hands: HandSender) -> None:
+async def test_session_renews_its_reservation(machines: Machines, hands: HandSender) -> None:
     """3.2: it is renewed, longer than it would have lasted."""
     edge = await machines.receiver(reservation_s=0.3, t_wait2_s=30.0)
     queue = await keyed(edge)
@@ -117,7 +117,7 @@ async def test_a_live_session_keeps_its_reservation(machines: Machines, hands: H
     assert (await hands.end()).result is Result.SUCCESS
 
 
-async def test_who_has_it_reserved_can_be_seen(machines: Machines, hands: HandSender) -> None:
+async def test_holder_of_a_reservation_is_shown(machines: Machines, hands: HandSender) -> None:
     """3.2, docs/rqp.md: the edge, the session's number there, the sender's address."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -126,10 +126,8 @@ async def test_who_has_it_reserved_can_be_seen(machines: Machines, hands: HandSe
     assert (protocol, name.startswith("rqp-"), number, address) == ("rqp-cast", True, "1", hands.host)
 
 
-async def test_the_reservation_is_looked_at_again_by_the_insertion(
-    machines: Machines, hands: HandSender
-) -> None:
-    """3.2, 5.5: a session whose reservation is another's by now stores nothing, and says FAILURE."""
+async def test_insertion_checks_the_reservation(machines: Machines, hands: HandSender) -> None:
+    """3.2, 5.5: a session that lost its reservation stores nothing and answers FAILURE."""
     edge = await machines.receiver()
     queue = await keyed(edge)
     offer = await hands.asked()
@@ -145,9 +143,7 @@ async def test_the_reservation_is_looked_at_again_by_the_insertion(
     await domain.claims.release_reservation(queue, "somebody else", fence + 1)
 
 
-async def test_a_confirmation_that_cannot_be_sent_changes_nothing(
-    machines: Machines, hands: HandSender
-) -> None:
+async def test_failed_confirmation_changes_nothing(machines: Machines, hands: HandSender) -> None:
     """3.5: if R cannot connect it does nothing more."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -160,7 +156,7 @@ async def test_a_confirmation_that_cannot_be_sent_changes_nothing(
     assert not await is_reserved(edge, queue)
 
 
-async def test_octets_behind_the_end_are_ignored_and_counted(machines: Machines, hands: HandSender) -> None:
+async def test_octets_after_the_message_are_counted(machines: Machines, hands: HandSender) -> None:
     """5.2."""
     edge = await machines.receiver()
     queue = await keyed(edge)
@@ -199,9 +195,7 @@ async def test_the_largest_message_arrives_whole(machines: Machines, hands: Hand
     assert await edge.bodies(queue) == [body]
 
 
-async def test_addresses_are_left_out_for_a_group_that_wants_it(
-    machines: Machines, hands: HandSender
-) -> None:
+async def test_addresses_are_omitted_if_configured(machines: Machines, hands: HandSender) -> None:
     """2.2: four octets less over TCP, both ways."""
     group = {"quiet": {"addresses": [HERE], "omit_address": True}}
     edge = await machines.receiver(peers=group)
@@ -215,7 +209,7 @@ async def test_addresses_are_left_out_for_a_group_that_wants_it(
     assert await edge.bodies(queue) == [b"hi"]
 
 
-async def test_a_store_that_is_away_answers_nobody(machines: Machines, hands: HandSender) -> None:
+async def test_paused_queue_is_not_answered(machines: Machines, hands: HandSender) -> None:
     """3.2: a queue that is paused, and so takes nothing, is as silent as one that is not there."""
     edge = await machines.receiver()
     await keyed(edge, paused=True)
@@ -232,7 +226,7 @@ async def test_a_full_queue_is_silent(machines: Machines, hands: HandSender) -> 
     await until(lambda: edge.value("penstock_rqp_cast_unanswered_total", reason="unavailable") == 1)
 
 
-async def test_a_queue_that_refused_is_asked_before_another_message_comes(
+async def test_queue_that_refused_is_checked_before_the_next_answer(
     new_server: NewServer, machines: Machines, hands: HandSender
 ) -> None:
     """3.2: one without bounds is not asked whether it has room, until it refuses: then its questions are not answered,
@@ -250,7 +244,7 @@ async def test_a_queue_that_refused_is_asked_before_another_message_comes(
     assert await hands.send(b"two", id=2) is Result.SUCCESS
 
 
-async def test_a_reservation_is_renewed_again_after_the_store_failed_once(
+async def test_failed_renewal_is_retried(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.2: renewed by the live session, for as long as it lives."""
@@ -275,7 +269,7 @@ async def test_a_reservation_is_renewed_again_after_the_store_failed_once(
     assert (await hands.end()).result is Result.SUCCESS
 
 
-async def test_a_renewal_that_is_slow_does_not_come_behind_the_end(
+async def test_slow_renewal_does_not_outlive_the_session(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.2: freed by every end of the session, whatever was on its way to the store."""
@@ -308,7 +302,7 @@ async def test_a_renewal_that_is_slow_does_not_come_behind_the_end(
     assert not await is_reserved(edge, queue)
 
 
-async def test_a_reservation_whose_answer_was_lost_is_freed(
+async def test_reservation_with_a_lost_answer_is_released(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.2: the store may have made it."""
@@ -334,10 +328,10 @@ async def test_sessions_end_before_the_edge_does(machines: Machines, hands: Hand
     offer = await hands.asked()
     draining = asyncio.create_task(edge.service.stop_taking())
     await asyncio.sleep(0)
-    assert len(agent(edge).questions.sessions.under_way) == 1
+    assert len(agent(edge).questions.sessions.active) == 1
     await hands.approve(offer)
     await hands.data(offer, b"hello")
     assert (await hands.end()).result is Result.SUCCESS
     await draining
     assert await edge.bodies(queue) == [b"hello"]
-    assert agent(edge).questions.sessions.under_way == []
+    assert agent(edge).questions.sessions.active == []

@@ -30,10 +30,10 @@ def standing_still(edge: EdgeProgram) -> Iterator[None]:
         os.kill(edge.process.pid, signal.SIGCONT)
 
 
-async def test_a_replica_that_is_late_leaves_the_queue_to_others(
+async def test_late_replica_does_not_reserve_the_queue(
     new_server: NewServer, machines: Machines, tmp_path: Path
 ) -> None:
-    """3.2: the question was answered, and its session is over: to reserve the queue again would keep it for nobody."""
+    """3.2: the question was answered, and its session is over; another reservation would be in vain."""
     server = await new_server()
     looker = await machines.receiver(server=server)
     goal, _ = await keyed(looker), await keyed(looker, "other", OTHER_KEY)
@@ -48,10 +48,10 @@ async def test_a_replica_that_is_late_leaves_the_queue_to_others(
         assert not await is_reserved(looker, goal)
 
 
-async def test_a_session_for_somebody_else_answers_no_question(
+async def test_session_of_another_sender_does_not_answer_a_question(
     new_server: NewServer, machines: Machines, tmp_path: Path
 ) -> None:
-    """3.2: only the sender whose question it was has had an answer."""
+    """3.2: only the sender of that question had an answer."""
     server = await new_server()
     looker = await machines.receiver(server=server)
     await keyed(looker)
@@ -64,10 +64,10 @@ async def test_a_session_for_somebody_else_answers_no_question(
             assert (await hands.answer()).key == 7
 
 
-async def test_a_question_that_is_older_than_t_wait1_is_not_answered(
+async def test_question_older_than_t_wait1_is_not_answered(
     new_server: NewServer, machines: Machines, tmp_path: Path
 ) -> None:
-    """3.1, 3.2: who asked has gone on."""
+    """3.1, 3.2: its sender no longer waits."""
     server = await new_server()
     looker = await machines.sender("127.0.0.9", server, asks=(), sends=False)
     goal, _ = await keyed(looker), await keyed(looker, "other", OTHER_KEY)

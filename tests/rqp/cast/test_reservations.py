@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from services.rqp.cast.receiving.claim_connections import ClaimConnections
 from services.rqp.cast.receiving.insertion import Reservation
-from services.rqp.cast.receiving.lanes import Lanes
 from services.store.pipeline.claims import Asked, Claims
 from tests.live import until
 from tests.rqp.cast.hands import HandSender
@@ -19,7 +19,7 @@ TTL_S = 0.6
 
 
 class Held:
-    """Reservations that the store has made, and whose answers nobody hears before `may_go`."""
+    """Reservations whose answers from the store are delayed until `may_go`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made = 0
@@ -35,7 +35,7 @@ class Held:
         monkeypatch.setattr(Claims, "reserve", late)
 
 
-async def test_an_edge_that_ends_before_it_knows_that_a_queue_is_reserved(
+async def test_reservation_is_released_if_the_edge_ends_before_the_answer(
     machines: Machines, hands: HandSender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edge = await machines.receiver()
@@ -50,12 +50,12 @@ async def test_an_edge_that_ends_before_it_knows_that_a_queue_is_reserved(
     assert not await is_reserved(edge, queue)
 
 
-async def test_what_is_freed_while_it_is_renewed_is_not_renewed_again(
+async def test_released_reservation_is_not_renewed(
     machines: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     edge = await machines.receiver()
     queue = await keyed(edge)
-    lanes = Lanes(edge.service)
+    lanes = ClaimConnections(edge.service)
     reservation = Reservation(lanes, queue, "ours", TTL_S, "127.0.0.1")
     await reservation.make(Asked("127.0.0.1", 0, "ours"))
     held = Held(monkeypatch)

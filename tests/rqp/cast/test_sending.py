@@ -1,4 +1,4 @@
-"""The sending agent of RQP/cast, answered by hand (rqp_cast.md 3, 4)."""
+"""The sending agent of RQP/cast with a test receiver (rqp_cast.md 3, 4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from protos.rqp_cast import Quality, Result
-from services.rqp.cast.sending.stock import WANTED
+from services.rqp.cast.sending.prefetch_buffer import WANTED
 from services.store.model import records
 from tests.live import PATIENCE_S, until
 from tests.rqp.cast.hands import HandReceiver
@@ -38,9 +38,7 @@ async def test_a_certain_message_is_removed_once_it_is_confirmed(
     assert await edge.dead(queue) == []
 
 
-async def test_an_uncertain_message_is_done_when_its_last_octet_has_left(
-    machines: Machines, receiver: HandReceiver
-) -> None:
+async def test_uncertain_message_is_removed_once_sent(machines: Machines, receiver: HandReceiver) -> None:
     """2.3, 4.1: ZERO_ID in id and port."""
     edge = await machines.sender()
     queue = await remote(edge, reliable=False)
@@ -51,9 +49,7 @@ async def test_an_uncertain_message_is_done_when_its_last_octet_has_left(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_message_may_say_for_itself_how_certain_it_is(
-    machines: Machines, receiver: HandReceiver
-) -> None:
+async def test_attribute_overrides_certainty(machines: Machines, receiver: HandReceiver) -> None:
     """2.1, 4.3: as the msg_type of a T_MSG does."""
     edge = await machines.sender()
     queue = await remote(edge)
@@ -63,8 +59,8 @@ async def test_a_message_may_say_for_itself_how_certain_it_is(
     assert (await receiver.data())[12:] == b"perhaps"
 
 
-async def test_the_id_is_kept_before_anything_is_sent(machines: Machines, receiver: HandReceiver) -> None:
-    """2.3: with the stable address of the agent; whoever carries on uses them."""
+async def test_id_is_stored_before_anything_is_sent(machines: Machines, receiver: HandReceiver) -> None:
+    """2.3: with the stable address of the agent, for a replica that takes over."""
     edge = await machines.sender(address="10.9.8.7")
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -97,7 +93,7 @@ async def test_no_answer_within_t_wait1(machines: Machines, receiver: HandReceiv
 async def test_an_uncertain_message_without_answer_is_put_back(
     machines: Machines, receiver: HandReceiver
 ) -> None:
-    """4.1: to its place, also before those that were taken ahead with it; all are sent when somebody answers."""
+    """4.1: to its place, before those leased with it; all are sent once there is an answer."""
     edge = await machines.sender()
     queue = await remote(edge, reliable=False)
     await edge.put(queue, *(b"%d" % number for number in range(WANTED + 8)))
@@ -167,7 +163,7 @@ async def test_a_group_whose_answers_are_not_declined(machines: Machines, receiv
     assert not await receiver.is_declined(), "the first connection is that of the approval"
 
 
-async def test_answers_that_nobody_asked_for(machines: Machines, receiver: HandReceiver) -> None:
+async def test_unrequested_answers_are_counted(machines: Machines, receiver: HandReceiver) -> None:
     """1.1: `not_listed` from elsewhere than the machines there are, `not_asked` for another key."""
     edge = await machines.sender(t_wait1_s=PATIENCE_S)
     queue = await remote(edge)
@@ -208,10 +204,8 @@ async def test_only_the_groups_of_a_queue_are_asked(machines: Machines, receiver
         assert other.asked() == 0
 
 
-async def test_what_comes_to_findreceiver_port_and_is_no_answer(
-    machines: Machines, receiver: HandReceiver
-) -> None:
-    """2.1: closed and counted; the waiting goes on."""
+async def test_malformed_answers_are_counted(machines: Machines, receiver: HandReceiver) -> None:
+    """2.1: closed and counted; the attempt keeps waiting."""
     edge = await machines.sender(t_wait1_s=2.0)
     queue = await remote(edge)
     await edge.put(queue, b"hello")
@@ -231,7 +225,7 @@ async def test_what_comes_to_findreceiver_port_and_is_no_answer(
 PROXY = b"PROXY TCP4 10.0.0.9 10.0.0.1 4711 2999\r\n"
 
 
-async def test_what_is_meant_for_another_port_is_named(
+async def test_wrong_protocols_are_reported(
     machines: Machines, receiver: HandReceiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A load balancer's header or TLS, at findreceiver_port and where confirmations come."""
@@ -259,9 +253,7 @@ async def test_what_is_meant_for_another_port_is_named(
     assert "PROXY protocol header (version 1)" in told[1].detail  # type: ignore[attr-defined]
 
 
-async def test_addresses_are_left_out_for_a_group_that_wants_it(
-    machines: Machines, receiver: HandReceiver
-) -> None:
+async def test_addresses_are_omitted_if_configured(machines: Machines, receiver: HandReceiver) -> None:
     """2.2."""
     group = {"quiet": {"addresses": [machines.net.at(THERE)], "omit_address": True}}
     edge = await machines.sender(asks=(), peers=group, t_wait1_s=PATIENCE_S)
@@ -286,7 +278,7 @@ async def test_a_damaged_message_goes_to_the_dead_letters(machines: Machines, re
     assert letter.reason == "injured"
 
 
-async def test_a_large_message_leaves_whole(machines: Machines, receiver: HandReceiver) -> None:
+async def test_large_message_is_sent_whole(machines: Machines, receiver: HandReceiver) -> None:
     """3.4: more than the kernel takes at once."""
     edge = await machines.sender()
     body = bytes(range(256)) * (8 << 12)

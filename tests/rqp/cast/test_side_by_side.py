@@ -22,7 +22,7 @@ from tests.servers import Server
 NewServer = Callable[[], Awaitable[Server]]
 
 
-async def test_ids_are_never_given_twice(machines: Machines, receiver: HandReceiver) -> None:
+async def test_ids_are_unique(machines: Machines, receiver: HandReceiver) -> None:
     """2.3, 4.4: one message after the other, in their order, each with an id of its own."""
     edge = await machines.sender()
     queue = await remote(edge)
@@ -38,7 +38,7 @@ async def test_ids_are_never_given_twice(machines: Machines, receiver: HandRecei
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_keys_are_served_side_by_side(machines: Machines, receiver: HandReceiver) -> None:
+async def test_keys_are_sent_side_by_side(machines: Machines, receiver: HandReceiver) -> None:
     """4.4: one that waits for its confirmation keeps no other key from being sent."""
     edge = await machines.sender()
     first, second = await remote(edge, "first", 1), await remote(edge, "second", 2)
@@ -74,8 +74,10 @@ async def test_two_queues_for_one_key_take_turns(machines: Machines, receiver: H
     assert sorted(found) == [b"first", b"second"]
 
 
-async def test_two_queues_for_one_key_of_two_systems(machines: Machines, receiver: HandReceiver) -> None:
-    """4.4: one that is away holds up nothing for the other; an answer is for whoever asked its machine."""
+async def test_queues_for_one_key_of_two_systems_are_independent(
+    machines: Machines, receiver: HandReceiver
+) -> None:
+    """4.4: an unreachable one does not block the other; an answer is for the attempt that asked its machine."""
     groups = {
         "near": {"addresses": [machines.net.at(THERE)]},
         "far": {"addresses": [machines.net.at("127.0.0.3")]},
@@ -97,7 +99,7 @@ async def test_two_queues_for_one_key_of_two_systems(machines: Machines, receive
 
 
 @pytest.mark.parametrize("peers", [[], ["near"], ["near", "far"], ["same"]])
-async def test_two_queues_for_one_key_and_machine(
+async def test_queues_for_one_key_and_machine_take_turns(
     machines: Machines, receiver: HandReceiver, peers: list[str]
 ) -> None:
     """4.4: whatever their groups are called."""
@@ -148,8 +150,8 @@ async def test_only_one_process_of_a_machine_sends(machines: Machines, receiver:
     await until(lambda: second.is_empty(queue))
 
 
-async def test_a_port_that_another_program_has_is_told_of(machines: Machines) -> None:
-    """1: nobody sends then. A process that waits because another one of ours sends tells nothing."""
+async def test_findreceiver_port_of_another_program_is_logged(machines: Machines) -> None:
+    """1: nothing is sent then. A process that waits for another Penstock process logs no warning."""
     with HandReceiver(machines.net, HERE) as stranger:
         taken = stranger.listen(machines.net.findreceiver_port)
         edge = await machines.sender(edge={"outbox": {"renew_s": 0.1}})
@@ -160,7 +162,8 @@ async def test_a_port_that_another_program_has_is_told_of(machines: Machines) ->
     second = await machines.sender(edge={"outbox": {"renew_s": 0.1}})
     port = machines.net.findreceiver_port
     assert warnings(edge) == [
-        f"nothing is sent: another program has TCP port {port} (findreceiver_port), and no edge sends what is in 'out'"
+        f"messages of 'out' are not sent: another program uses TCP port {port} (findreceiver_port), and it is no edge "
+        "of this store; stop it or change the port on all machines"
     ]
     await asyncio.sleep(0.5)  # it looks several times
     assert warnings(second) == []
@@ -192,7 +195,7 @@ async def test_workers_of_one_machine(new_server: NewServer, machines: Machines,
         assert sorted(found) == sorted(b"%d" % number for number in range(20))
 
 
-async def test_a_queue_is_handed_over_in_its_order(machines: Machines, receiver: HandReceiver) -> None:
+async def test_handover_keeps_the_order(machines: Machines, receiver: HandReceiver) -> None:
     """4.4: what one had taken ahead is back in its places before another may own the queue."""
     first = await machines.sender()
     second = await machines.sender()

@@ -27,7 +27,7 @@ def ask(hearing: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("step_s", [0, 3600, -3600])
-def test_a_step_makes_no_question_late_or_new(
+def test_clock_step_does_not_change_the_age_of_questions(
     hearing: socket.socket, monkeypatch: pytest.MonkeyPatch, step_s: int
 ) -> None:
     """One was stamped before the step and one behind it; neither is an hour old, and the first has waited."""

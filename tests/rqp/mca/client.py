@@ -1,4 +1,4 @@
-"""A sending MCA of others: says any octets, and reads what is answered."""
+"""A sending MCA: sends any octets and reads the answers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Client:
         assert await self.read(len(bodies) * len(self.confirm)) == self.confirm * len(bodies)
 
     async def is_available(self, queue_id: int, other: int) -> bool:
-        """`other` is a queue that is available: its answer tells that there was none for `queue_id` (1.3)."""
+        """Return whether `queue_id` is available. other: an available queue whose answer marks the end (1.3)."""
         await self.send(
             encode_available_request(self.profile, queue_id), encode_available_request(self.profile, other)
         )

@@ -1,4 +1,4 @@
-"""What the tests of failing peers share."""
+"""Settings that tests of failing peers share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A receiving MCA of others: it tells what it is asked, and answers whatever a test has it say."""
+"""A receiving MCA that reports what it receives and answers what a test says."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EventT = TypeVar("EventT", AvailableRequest, QueueRequest, Data)
 
 
 class Call:
-    """One connection to it."""
+    """One connection to the peer."""
 
     def __init__(self, peer: McaPeer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.peer = peer
@@ -62,7 +62,7 @@ class Call:
         self._some.set()
 
     async def has_something(self) -> bool:
-        """Waits for what is said next; False if it ends without a word."""
+        """Wait for the next message; return False if the connection ends."""
         async with asyncio.timeout(PATIENCE_S):
             while not self._events and not self.is_over.is_set():
                 self._some.clear()
@@ -70,7 +70,7 @@ class Call:
         return bool(self._events)
 
     async def next(self, kind: type[EventT]) -> EventT:
-        """What is said next: it must be of that kind."""
+        """Return the next message, which must be of that type."""
         async with asyncio.timeout(PATIENCE_S):
             while not self._events:
                 assert not self.is_over.is_set(), f"the connection ended, a {kind.__name__} was awaited"
@@ -91,7 +91,7 @@ class Call:
 
     @property
     def waiting(self) -> int:
-        """Events that have come and that nobody has looked at."""
+        """Return unread messages."""
         return len(self._events)
 
     def say(self, confirm: Confirm) -> None:
@@ -106,12 +106,12 @@ class Call:
         self.say(DataConfirm(count))
 
     async def ended(self) -> None:
-        """The sender has closed it."""
+        """Wait until the sender closes the connection."""
         async with asyncio.timeout(PATIENCE_S):
             await self.is_over.wait()
 
     async def stop_reading(self) -> None:
-        """What comes from now on waits in the buffers, and then at the sender."""
+        """Stop reading: data waits in the buffers, then at the sender."""
         self._task.cancel()
         await asyncio.wait((self._task,))
 
@@ -155,7 +155,7 @@ class McaPeer:
         self.die()
 
     def die(self) -> None:
-        """Nobody listens any more, and what was open is reset."""
+        """Stop listening and reset all connections."""
         assert self._server is not None
         self._server.close()
         for call in self.calls:
@@ -174,7 +174,7 @@ class McaPeer:
             return await self._new.get()
 
     async def forget(self) -> None:
-        """What was dialled before is over, whether or not anything was said: `call` is of what comes from now on."""
+        """Forget earlier connections: `call` returns later ones only."""
         while self._new.qsize():
             await self._new.get_nowait().ended()
 
@@ -185,21 +185,21 @@ class McaPeer:
         return call
 
     async def requested(self, queue_id: int = 7) -> Call:
-        """It was said to be available; it is to be reserved."""
+        """Confirm the availability and wait for the request."""
         call = await self.asked(queue_id)
         call.say(AvailableConfirm(queue_id))
         assert await call.next(QueueRequest) == QueueRequest(queue_id)
         return call
 
     async def reserved(self, queue_id: int = 7) -> Call:
-        """It is the sender's; data may come."""
+        """Reserve the queue for the sender."""
         call = await self.requested(queue_id)
         call.say(QueueConfirm(queue_id))
         return call
 
 
 def peer_settings(*peers: McaPeer, window: int = 1, profile: Profile = Profile.PACKED) -> dict[str, object]:
-    """As they stand under `mca.peers`: p0, p1, ..."""
+    """Return peers as under `mca.peers`: p0, p1, ..."""
     return {
         f"p{number}": {"addresses": [peer.address], "window": window, "profile": profile.value}
         for number, peer in enumerate(peers)
@@ -207,11 +207,11 @@ def peer_settings(*peers: McaPeer, window: int = 1, profile: Profile = Profile.P
 
 
 def registered(*addresses: str, **spec: object) -> PeerSpec:
-    """As a document in the store says it."""
+    """Return the peer as a document for the store."""
     return PeerSpec.model_validate({"protocol": "rqp-mca", "addresses": list(addresses), **spec})
 
 
 async def take_one(call: Call, body: bytes) -> None:
-    """It comes, and is confirmed."""
+    """Receive one message and confirm it."""
     assert await call.body() == body
     call.confirm()

@@ -13,7 +13,7 @@ from tests.servers import Server
 END = 99  # the number of a queue that is always available: its answer ends a silence
 
 
-async def test_what_is_available(edge: LiveEdge, client: Client) -> None:
+async def test_availability_is_confirmed(edge: LiveEdge, client: Client) -> None:
     """2.2: it exists, is not paused, is not full; if it is not, nothing is sent."""
     await edge.numbered("end", END)
     await edge.numbered("well", 1)
@@ -27,7 +27,7 @@ async def test_what_is_available(edge: LiveEdge, client: Client) -> None:
     assert edge.refusals() == {"queue_paused": 1, "queue_full": 1, "queue_unknown": 1}
 
 
-async def test_a_remote_queue_has_no_number(edge: LiveEdge, client: Client) -> None:
+async def test_transmission_queue_is_never_available(edge: LiveEdge, client: Client) -> None:
     """2.4: what leads to another system is never available, or two might pass a message on for ever."""
     await edge.numbered("end", END)
     await edge.remote("away", 7)
@@ -35,7 +35,7 @@ async def test_a_remote_queue_has_no_number(edge: LiveEdge, client: Client) -> N
     assert not await client.is_assigned(7, END)
 
 
-async def test_a_queue_that_is_freed_by_another_becomes_available(edge: LiveEdge, client: Client) -> None:
+async def test_released_queue_becomes_available(edge: LiveEdge, client: Client) -> None:
     """2.2: every message is answered from what the queue is at that moment."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1, maxLength=1)
@@ -47,8 +47,8 @@ async def test_a_queue_that_is_freed_by_another_becomes_available(edge: LiveEdge
     assert await client.is_available(1, END)
 
 
-async def test_an_assigned_queue_belongs_to_its_connection(edge: LiveEdge, client: Client) -> None:
-    """2.3: others are told nothing, and what they send is not put in."""
+async def test_assigned_queue_refuses_other_connections(edge: LiveEdge, client: Client) -> None:
+    """2.3: others get no answer, and their messages are not put in."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1)
     other = await edge.client()
@@ -64,7 +64,7 @@ async def test_an_assigned_queue_belongs_to_its_connection(edge: LiveEdge, clien
     assert await edge.bodies(queue) == [b"ours"]
 
 
-async def test_what_is_not_available_is_not_assigned(edge: LiveEdge, client: Client) -> None:
+async def test_unavailable_queue_is_not_assigned(edge: LiveEdge, client: Client) -> None:
     """2.3"""
     await edge.numbered("end", END)
     await edge.numbered("paused", 1, paused=True)
@@ -74,7 +74,7 @@ async def test_what_is_not_available_is_not_assigned(edge: LiveEdge, client: Cli
         assert not await client.is_assigned(number, END)
 
 
-async def test_a_connection_may_hold_several(edge: LiveEdge, client: Client) -> None:
+async def test_connection_may_hold_several_queues(edge: LiveEdge, client: Client) -> None:
     """2.3"""
     await edge.numbered("end", END)
     await edge.numbered("one", 1)
@@ -86,7 +86,7 @@ async def test_a_connection_may_hold_several(edge: LiveEdge, client: Client) -> 
     assert not await other.is_available(2, END)
 
 
-async def test_an_assignment_ends_with_its_connection(edge: LiveEdge, client: Client) -> None:
+async def test_assignment_ends_with_its_connection(edge: LiveEdge, client: Client) -> None:
     """2.3, 2.4: after a FIN it is free before the connection is closed; a reset frees it too."""
     await edge.numbered("end", END)
     await edge.numbered("orders", 1)
@@ -103,7 +103,7 @@ async def test_an_assignment_ends_with_its_connection(edge: LiveEdge, client: Cl
     await until(lambda: other.is_available(1, END))
 
 
-async def test_a_refused_message_frees_what_its_connection_held(edge: LiveEdge, client: Client) -> None:
+async def test_refused_message_ends_its_connections_assignments(edge: LiveEdge, client: Client) -> None:
     """2.1, 2.3: its connection is closed."""
     await edge.numbered("end", END)
     await edge.numbered("orders", 1)
@@ -114,7 +114,7 @@ async def test_a_refused_message_frees_what_its_connection_held(edge: LiveEdge, 
     await until(lambda: other.is_available(1, END))
 
 
-async def test_many_hold_what_is_not_exclusive(edge: LiveEdge, client: Client) -> None:
+async def test_non_exclusive_queue_has_many_holders(edge: LiveEdge, client: Client) -> None:
     """2.3: `exclusive: false`"""
     queue = await edge.numbered("orders", 1, exclusive=False)
     other = await edge.client()
@@ -126,7 +126,7 @@ async def test_many_hold_what_is_not_exclusive(edge: LiveEdge, client: Client) -
     assert (await edge.stats(queue))["reserved_by"] == ""
 
 
-async def test_without_messages_an_assignment_runs_out(server: Server, start: Start) -> None:
+async def test_assignment_expires_without_messages(server: Server, start: Start) -> None:
     """2.3: only messages that name this queue_id renew it."""
     edge = await start(server, mca={"reservation_ttl_s": 0.5})
     await edge.numbered("end", END)
@@ -145,7 +145,7 @@ async def test_without_messages_an_assignment_runs_out(server: Server, start: St
     await other.put(1, b"mine")
 
 
-async def test_messages_keep_an_assignment(server: Server, start: Start) -> None:
+async def test_messages_renew_the_assignment(server: Server, start: Start) -> None:
     """2.3: each that names the queue does, for the whole ttl, also one that came just after another."""
     ttl_s = 1.2
     edge = await start(server, mca={"reservation_ttl_s": ttl_s})
@@ -164,7 +164,7 @@ async def test_messages_keep_an_assignment(server: Server, start: Start) -> None
         named = sent
 
 
-async def test_two_edges_agree(server: Server, start: Start) -> None:
+async def test_edges_share_assignments(server: Server, start: Start) -> None:
     """2.3: it is a lease in the store, so that all servers agree on it."""
     one, two = await start(server), await start(server)
     await one.numbered("end", END)
@@ -185,7 +185,7 @@ async def test_two_edges_agree(server: Server, start: Start) -> None:
     assert await one.bodies(queue) == [b"ours", b"now theirs"]
 
 
-async def test_one_of_many_gets_it(server: Server, start: Start) -> None:
+async def test_concurrent_requests_assign_once(server: Server, start: Start) -> None:
     """2.3: however many ask at once, on two servers."""
     edges = [await start(server), await start(server)]
     await edges[0].numbered("orders", 1)

@@ -20,12 +20,12 @@ from tests.servers import Server
 
 
 async def assigned_until(edge: LiveEdge, queue: Queue) -> int:
-    """ms since 1970; 0 if nobody has it."""
+    """Return ms since 1970; 0 if it is not assigned."""
     found = await edge.tools.get_domain(queue.domain).link.call("HMGET", queue.keys[1], "holder", "until")
     return int(found[1]) if found[0] else 0
 
 
-async def test_a_message_keeps_it_for_the_whole_ttl(server: Server, start: Start) -> None:
+async def test_message_renews_for_the_whole_ttl(server: Server, start: Start) -> None:
     """Also the last one of several in a row, for which the store is not asked at once."""
     edge = await start(server, mca={"reservation_ttl_s": 4.0})
     queue = await edge.numbered("orders", 1)
@@ -41,7 +41,7 @@ async def test_a_message_keeps_it_for_the_whole_ttl(server: Server, start: Start
     await until(is_kept)
 
 
-async def test_a_question_keeps_it_too(server: Server, start: Start) -> None:
+async def test_request_renews_the_assignment(server: Server, start: Start) -> None:
     """Any message that names it does."""
     edge = await start(server, mca={"reservation_ttl_s": 2.0})
     queue = await edge.numbered("orders", 1)
@@ -58,8 +58,8 @@ async def test_a_question_keeps_it_too(server: Server, start: Start) -> None:
     await until(is_kept)
 
 
-async def test_what_is_made_up_for_is_the_rest_of_the_ttl(server: Server, start: Start) -> None:
-    """Nobody keeps it for longer than the ttl after the last message."""
+async def test_deferred_renewal_lasts_for_the_rest_of_the_ttl(server: Server, start: Start) -> None:
+    """It expires one ttl after the last message."""
     edge = await start(server, mca={"reservation_ttl_s": 12.0})
     queue = await edge.numbered("orders", 1)
     client = await edge.client()
@@ -76,7 +76,7 @@ async def test_what_is_made_up_for_is_the_rest_of_the_ttl(server: Server, start:
     assert await assigned_until(edge, queue) < put_ms + 12_000 + 2_000
 
 
-async def test_what_is_assigned_after_the_connection_ended_is_freed(
+async def test_assignment_after_the_connection_ended_is_released(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store may take longer than the connection lasts."""

@@ -21,9 +21,7 @@ AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 # a receiver that dies in each state
 
 
-async def test_it_dies_when_it_was_asked(
-    server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
-) -> None:
+async def test_peer_dies_when_asked(server: Server, start: Start, peer: McaPeer, other_peer: McaPeer) -> None:
     """3.3: it only drops that peer."""
     edge = await sending_edge(server, start, peer, other_peer, availability_timeout_s=20.0)
     queue = await edge.remote("away")
@@ -38,7 +36,7 @@ async def test_it_dies_when_it_was_asked(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_it_dies_when_it_was_to_reserve(
+async def test_peer_dies_when_requested(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
     """3.3: a lost connection counts as a time-out of what was awaited on it: the next candidate."""
@@ -60,7 +58,9 @@ async def test_it_dies_when_it_was_to_reserve(
 
 
 @pytest.mark.parametrize("how", ["reset", "close"])
-async def test_it_dies_when_data_is_out(server: Server, start: Start, peer: McaPeer, how: str) -> None:
+async def test_peer_dies_with_messages_in_flight(
+    server: Server, start: Start, peer: McaPeer, how: str
+) -> None:
     """3: the receiver is forgotten, all are asked; 3.1: the first failure costs no pause."""
     edge = await sending_edge(server, start, peer, data_timeout_s=20.0, first_pause_s=20.0)
     queue = await edge.remote("away")
@@ -78,7 +78,7 @@ async def test_it_dies_when_data_is_out(server: Server, start: Start, peer: McaP
     assert edge.value("penstock_rqp_unconfirmed_messages_total", protocol="rqp-mca") == 1
 
 
-async def test_it_dies_when_all_is_well(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_peer_dies_while_idle(server: Server, start: Start, peer: McaPeer) -> None:
     """3.4: a receiver is forgotten when its connection ends; that is no failure."""
     edge = await sending_edge(server, start, peer)
     queue = await edge.remote("away")
@@ -100,7 +100,7 @@ async def test_it_dies_when_all_is_well(server: Server, start: Start, peer: McaP
 # confirms that are lost, late, or none
 
 
-async def test_a_lost_confirm_makes_a_duplicate(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_lost_confirmation_causes_a_duplicate(server: Server, start: Start, peer: McaPeer) -> None:
     """3.3: delivery is at least once; its connection is closed, so a late confirm is never taken for another's."""
     edge = await sending_edge(server, start, peer)
     queue = await edge.remote("away")
@@ -117,7 +117,7 @@ async def test_a_lost_confirm_makes_a_duplicate(server: Server, start: Start, pe
     assert failures(edge, "data_timeout") == 1
 
 
-async def test_every_further_failure_makes_a_pause(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_repeated_failures_cause_pauses(server: Server, start: Start, peer: McaPeer) -> None:
     """3.1: a receiver that reserves its queue and then refuses the data is not asked without end."""
     edge = await sending_edge(server, start, peer, first_pause_s=0.4, max_pause_s=60.0)
     queue = await edge.remote("away")
@@ -142,7 +142,7 @@ async def test_every_further_failure_makes_a_pause(server: Server, start: Start,
 
 
 @pytest.mark.parametrize("window", [1, 4])
-async def test_a_break_makes_all_unconfirmed_ones_unsent(
+async def test_lost_connection_resends_all_unconfirmed_messages(
     server: Server, start: Start, peer: McaPeer, window: int
 ) -> None:
     """3.3: with a window, too: what was not confirmed comes again, in order."""
@@ -165,7 +165,7 @@ async def test_a_break_makes_all_unconfirmed_ones_unsent(
 # too large
 
 
-async def test_what_was_put_in_before_the_limit_was_lowered(
+async def test_message_over_a_lowered_limit_is_dead_lettered(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
     """3.1: a message over the limit of the peers is refused when it is put in; an older one is dead, not stuck."""
@@ -189,7 +189,7 @@ async def test_what_was_put_in_before_the_limit_was_lowered(
     ]
 
 
-async def test_attributes_count_towards_no_limit(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_attributes_do_not_count_towards_the_limit(server: Server, start: Start, peer: McaPeer) -> None:
     """3.1: they stay behind. As `penstock rqp send --reliable` puts it in: alone, and several in one entry."""
     first = await start(server)
     queue = await first.remote("away", maxMessageBytes=101)
@@ -207,13 +207,13 @@ async def test_attributes_count_towards_no_limit(server: Server, start: Start, p
         await take_one(call, body)
     await until(lambda: edge.is_empty(queue))
     told = [(letter.body, letter.reason, letter.error) for letter in await edge.dead(queue)]
-    assert told == [(bodies[2], "too_large_for_peers", "101 octets, peers take 100")] * 2
+    assert told == [(bodies[2], "too_large_for_peers", "101 octets; peers accept 100")] * 2
 
 
-async def test_unreliable_messages_go_on_after_a_lost_connection(
+async def test_unreliable_messages_continue_after_a_lost_connection(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3: sent once; what comes after asks anew."""
+    """3: sent once; later messages ask again."""
     edge = await sending_edge(server, start, peer)
     queue = await edge.remote("away", reliable=False)
     await edge.put(queue, b"one")

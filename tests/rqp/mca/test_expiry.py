@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.rqp.mca.line import Line
+from services.rqp.mca.leased_messages import LeasedMessages
 from services.store import Delivery, QueueSpec
 from services.store.model import records
 from services.store.model.queues import Queue
@@ -21,10 +21,10 @@ REMOTE = Remote.model_validate({"protocol": "rqp-mca", "queueId": 7})
 
 @pytest.fixture(autouse=True)
 def looked_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.rqp.mca.feed.EXPIRY_S", 0.05)
+    monkeypatch.setattr("services.rqp.mca.prefetch.EXPIRY_S", 0.05)
 
 
-async def test_what_nobody_takes_expires(server: Server, start: Start) -> None:
+async def test_undelivered_messages_expire(server: Server, start: Start) -> None:
     """It is leased ahead of need, and the store never buries what is leased."""
     edge = await start(server)
     queue = await edge.remote("away", spec={"messageTTL": "4s"})
@@ -37,8 +37,8 @@ async def test_what_nobody_takes_expires(server: Server, start: Start) -> None:
     await edge.check_nothing_is_left()
 
 
-async def test_what_is_out_may_still_be_confirmed(server: Server, start: Start, peer: McaPeer) -> None:
-    """What stands behind it expires meanwhile; what comes after that is sent."""
+async def test_messages_in_flight_do_not_expire(server: Server, start: Start, peer: McaPeer) -> None:
+    """Later messages expire meanwhile; newer ones are sent."""
     edge = await sending_edge(server, start, peer, data_timeout_s=20.0)
     queue = await edge.remote("away", spec={"messageTTL": "1s"})
     await edge.put(queue, b"out", b"behind", b"behind too")
@@ -69,9 +69,9 @@ def delivery(at_ms: int, *bodies: bytes, **attributes: bool) -> Delivery:
     return Delivery(queue, b"1", b"1-1", len(bodies), 0, len(bodies), blob, b"%d test" % at_ms, b"")
 
 
-def test_the_oldest_are_taken_out_from_a_place_on() -> None:
+def test_expired_messages_are_taken_from_the_middle() -> None:
     """Also out of the middle of what one take gave; what stays keeps its order, its octets and its kinds."""
-    line = Line(REMOTE)
+    line = LeasedMessages(REMOTE)
     line.append(delivery(1000, b"a", b"bb", b"ccc"))
     line.append(delivery(1000, b"dddd", certain=False))
     line.append(delivery(2000, b"e"))

@@ -11,10 +11,10 @@ from tests.servers import Server
 
 
 @pytest.mark.parametrize("names", ["ab", "ba"])
-async def test_one_that_takes_less_than_the_other(
+async def test_failing_peer_does_not_keep_another_from_being_asked(
     server: Server, new_server: NewServer, start: Start, names: str
 ) -> None:
-    """Two edges of ours have the queue: one takes 10 octets, and closes (2.4) whoever sends more, without end."""
+    """Two edges have the queue: one accepts 10 octets and closes the connection for more (2.4), again and again."""
     small = await start(await new_server(), mca={"max_message_bytes": 10})
     large = await start(await new_server())
     queue = await large.numbered("orders", 7)

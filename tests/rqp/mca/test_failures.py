@@ -1,4 +1,4 @@
-"""What becomes of messages when nobody has their queue, or nobody reserves it (rqp_mca.md 3.1, 3.5)."""
+"""Messages while no peer has their queue or none reserves it (rqp_mca.md 3.1, 3.5)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.servers import Server
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 
 
-# nobody has the queue
+# no peer has the queue
 
 
-async def test_reliable_and_no_peer_at_all(server: Server, start: Start) -> None:
-    """3.1, 3.5: it stays first, the condition says why, the log says so once."""
+async def test_reliable_message_without_peers_waits(server: Server, start: Start) -> None:
+    """3.1, 3.5: it stays first, the condition says why, and the log has it once."""
     edge = await sending_edge(server, start, availability_timeout_s=0.05)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -31,11 +31,13 @@ async def test_reliable_and_no_peer_at_all(server: Server, start: Start) -> None
     assert await edge.dead(queue) == []
     await edge.check_nothing_is_left()
     assert await edge.bodies(queue) == [b"one"]
-    assert await edge.condition(queue) == ""  # nobody is there who would judge
+    assert await edge.condition(queue) == ""  # no owner sets a condition
     assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-mca") == 0
 
 
-async def test_reliable_and_nobody_answers(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_reliable_message_without_answers_is_retried(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
     """3, 3.1: asked again after a pause, however often; a peer that then has it gets it, once."""
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.05)
     queue = await edge.remote("away")
@@ -63,7 +65,9 @@ async def test_reliable_and_nobody_answers(server: Server, start: Start, peer: M
     assert edge.value("penstock_rqp_stuck_queues", protocol="rqp-mca") == 0
 
 
-async def test_unreliable_and_nobody_answers(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_unreliable_message_without_answers_is_dead_lettered(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
     """3, 3.1: to the dead letters with `no_receiver`, one at a time: each has a question of its own."""
     edge = await sending_edge(server, start, peer, availability_timeout_s=0.05)
     queue = await edge.remote("away", reliable=False)
@@ -86,8 +90,8 @@ async def test_unreliable_and_nobody_answers(server: Server, start: Start, peer:
     await edge.check_nothing_is_left()
 
 
-async def test_a_peer_that_cannot_be_reached(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.3: while all are asked it only drops that peer; whoever has the queue gets it at once (3.5)."""
+async def test_unreachable_peer_is_skipped(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.3: only that peer is dropped; another one that has the queue gets it at once (3.5)."""
     closed = McaPeer()
     await closed.listen()
     closed.die()
@@ -103,10 +107,10 @@ async def test_a_peer_that_cannot_be_reached(server: Server, start: Start, peer:
 # candidates that refuse
 
 
-async def test_all_candidates_refuse(
+async def test_reliable_message_refused_by_all_candidates_waits(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
-    """3: a time-out each, the next is asked; none is left: as if nobody had it."""
+    """3: after each timeout the next is asked; with none left it is as if no peer had the queue."""
     edge = await sending_edge(server, start, peer, other_peer, request_timeout_s=0.1)
     queue = await edge.remote("away")
     await edge.put(queue, b"one")
@@ -121,7 +125,9 @@ async def test_all_candidates_refuse(
     assert failures(edge, "not_reserved") >= 1
 
 
-async def test_unreliable_and_all_candidates_refuse(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_unreliable_message_refused_by_all_is_dead_lettered(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
     """3: "no candidate left: as for time-out, none" """
     edge = await sending_edge(server, start, peer, request_timeout_s=0.1)
     queue = await edge.remote("away", reliable=False)
@@ -137,7 +143,7 @@ async def test_unreliable_and_all_candidates_refuse(server: Server, start: Start
     assert letter.error.startswith("not_reserved: ")
 
 
-async def test_the_next_candidate_when_the_first_refuses(
+async def test_next_candidate_is_asked_after_a_refusal(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
     """3: time-out: that candidate is none any more; the next is asked."""

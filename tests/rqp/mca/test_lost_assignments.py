@@ -29,7 +29,7 @@ async def reserved_by(edge: LiveEdge, queue: Queue) -> str:
     return str((await edge.stats(queue))["reserved_by"])
 
 
-async def test_a_pause_ends_no_assignment(edge: LiveEdge, client: Client) -> None:
+async def test_paused_queue_stays_assigned(edge: LiveEdge, client: Client) -> None:
     """Its connection does, and it names the queue meanwhile."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1)
@@ -45,8 +45,8 @@ async def test_a_pause_ends_no_assignment(edge: LiveEdge, client: Client) -> Non
     assert await reserved_by(edge, queue) == ""
 
 
-async def test_what_many_may_hold_from_now_on(edge: LiveEdge, client: Client) -> None:
-    """`exclusive: false` is applied while somebody holds the queue."""
+async def test_assignment_ends_when_the_queue_becomes_non_exclusive(edge: LiveEdge, client: Client) -> None:
+    """`exclusive: false` is applied while the queue is assigned."""
     await edge.numbered("end", END)
     queue = await edge.numbered("orders", 1)
     other = await edge.client()
@@ -62,10 +62,10 @@ async def test_what_many_may_hold_from_now_on(edge: LiveEdge, client: Client) ->
     assert await reserved_by(edge, queue) == ""
 
 
-async def test_what_many_may_hold_by_the_time_it_is_assigned(
+async def test_queue_that_became_non_exclusive_is_not_assigned(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`exclusive: false` is said while the store is asked: it is kept for nobody."""
+    """`exclusive: false` is applied during the call to the store: the queue is not kept."""
     queue = await edge.numbered("orders", 1)
     reserve, asked, let_go = Claims.reserve, asyncio.Event(), asyncio.Event()
 
@@ -87,7 +87,7 @@ async def test_what_many_may_hold_by_the_time_it_is_assigned(
     assert await reserved_by(edge, queue) == ""
 
 
-async def test_one_that_cannot_be_freed_keeps_no_other(
+async def test_failed_release_does_not_affect_others(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = await edge.numbered("one", 1), await edge.numbered("two", 2)
@@ -109,7 +109,7 @@ async def test_one_that_cannot_be_freed_keeps_no_other(
     await edge.tools.open_domain().claims.release_reservation(one, await reserved_by(edge, one), 1)
 
 
-async def test_a_renewal_that_comes_after_the_end_is_freed_too(
+async def test_renewal_after_the_end_is_released(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The two are asked of the store on different connections."""
@@ -137,7 +137,7 @@ async def test_a_renewal_that_comes_after_the_end_is_freed_too(
     await until(is_free)
 
 
-async def test_who_holds_it(edge: LiveEdge, client: Client) -> None:
+async def test_holder_is_shown(edge: LiveEdge, client: Client) -> None:
     """docs/rqp.md: the edge, its connection, the sender's address and port."""
     queue = await edge.numbered("orders", 1)
     await client.request(1)
@@ -147,7 +147,7 @@ async def test_who_holds_it(edge: LiveEdge, client: Client) -> None:
     assert words[-1] == f"{host}:{port}"
 
 
-async def test_an_assignment_whose_answer_was_lost_is_freed(
+async def test_assignment_with_a_lost_answer_is_released(
     edge: LiveEdge, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store had granted it, and the connection never learns that."""

@@ -1,4 +1,4 @@
-"""Messages that can be neither put in nor buried, and queues that have gone unnoticed (rqp_mca.md 2.1, 2.2)."""
+"""Messages that can be neither put in nor dead-lettered, and unnoticed deletions (rqp_mca.md 2.1, 2.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.rqp.mca.client import RELIABLE, UNRELIABLE
 from tests.servers import Server
 
 
-async def test_unreliable_of_unknown_outcome_is_not_put_with_the_dead_letters_too(
+async def test_unreliable_message_with_unknown_outcome_is_not_dead_lettered(
     new_server: NewServer, start: Start
 ) -> None:
     """It counts as lost, and may be in the queue."""
@@ -32,7 +32,7 @@ async def test_unreliable_of_unknown_outcome_is_not_put_with_the_dead_letters_to
     assert edge.refusals() == {"outcome_unknown": 1}
 
 
-async def test_unreliable_whose_queue_cannot_be_looked_up_is_lost_and_was_put_nowhere(
+async def test_unreliable_message_is_lost_if_its_queue_cannot_be_found(
     new_server: NewServer, start: Start
 ) -> None:
     """Nothing was asked of the store but which queue it is: so the outcome is known."""
@@ -51,7 +51,7 @@ async def test_unreliable_whose_queue_cannot_be_looked_up_is_lost_and_was_put_no
     assert edge.refusals() == {"store_unavailable": 1}
 
 
-async def test_unreliable_that_no_dead_letters_take_is_lost_and_counted(
+async def test_unreliable_message_that_cannot_be_dead_lettered_is_counted(
     new_server: NewServer, start: Start
 ) -> None:
     """The store goes away between the refusal and the dead letters."""
@@ -71,8 +71,8 @@ async def test_unreliable_that_no_dead_letters_take_is_lost_and_counted(
     assert len(edge.log.events("rqp_message_lost")) == 2
 
 
-async def test_a_number_that_is_another_queues_by_now(server: Server, start: Start) -> None:
-    """A queue has gone and nobody told us: the store says so, and what was known of its number is forgotten."""
+async def test_cached_number_of_a_deleted_queue_is_dropped(server: Server, start: Start) -> None:
+    """A queue was deleted without a notification: the store's error drops the cached number."""
     edge = await start(server)
     other = await edge.numbered("other", 8)
     for name, kind in (("asked", None), ("put", RELIABLE), ("put unreliable", UNRELIABLE)):

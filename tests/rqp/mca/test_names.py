@@ -1,4 +1,4 @@
-"""Peers whose machines have names: looked up again and again, and waited for by nobody else (rqp_mca.md 3.4)."""
+"""Peers with host names, which are resolved regularly and independently (rqp_mca.md 3.4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AVAILABLE = AvailableConfirm(7)
 
 
 class Dns:
-    """Answers for names, as a test says; `addresses` may change while it runs."""
+    """A resolver with answers set by a test; `addresses` may change while it runs."""
 
     def __init__(self, **addresses: list[str]) -> None:
         self.addresses = addresses
@@ -30,7 +30,7 @@ class Dns:
         return self.addresses[name]
 
 
-async def test_all_addresses_of_a_name_are_receiving_mcas(server: Server, start: Start) -> None:
+async def test_each_address_of_a_name_is_a_receiving_mca(server: Server, start: Start) -> None:
     async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
         dns = Dns(**{"mca.example": ["127.0.0.1", "127.0.0.2"]})
         peers = {"them": {"addresses": [f"mca.example:{one.port}"]}}
@@ -43,8 +43,8 @@ async def test_all_addresses_of_a_name_are_receiving_mcas(server: Server, start:
         await until(lambda: call.waiting or other.waiting)
 
 
-async def test_a_name_that_comes_to_mean_another_machine(server: Server, start: Start) -> None:
-    """Looked up again every `lookup_s`."""
+async def test_name_with_new_addresses_is_followed(server: Server, start: Start) -> None:
+    """Resolved again every `lookup_s`."""
     async with Peer("127.0.0.1") as one, Peer("127.0.0.2", one.port) as two:
         dns = Dns(**{"mca.example": ["127.0.0.1"]})
         peers = {"it": {"addresses": [f"mca.example:{one.port}"]}}
@@ -59,9 +59,7 @@ async def test_a_name_that_comes_to_mean_another_machine(server: Server, start: 
         await take_one(await two.reserved(), b"two")
 
 
-async def test_a_name_that_is_not_found_any_more_keeps_its_addresses(
-    server: Server, start: Start, peer: Peer
-) -> None:
+async def test_failed_lookup_keeps_the_last_addresses(server: Server, start: Start, peer: Peer) -> None:
     """A name server that is away must not end what works."""
     dns = Dns(**{"mca.example": ["127.0.0.1"]})
     peers = {"it": {"addresses": [f"mca.example:{peer.port}"]}}
@@ -76,7 +74,7 @@ async def test_a_name_that_is_not_found_any_more_keeps_its_addresses(
     await take_one(call, b"two")
 
 
-async def test_a_name_that_nobody_knows_holds_up_no_other(server: Server, start: Start, peer: Peer) -> None:
+async def test_unknown_name_delays_no_other(server: Server, start: Start, peer: Peer) -> None:
     peers = {"lost": {"addresses": ["nowhere.example"]}, **peer_settings(peer)}
     edge = await start(server, look_up=Dns(), mca={"peers": peers})
     queue = await edge.remote("away")
@@ -86,7 +84,7 @@ async def test_a_name_that_nobody_knows_holds_up_no_other(server: Server, start:
 
 
 class Hanging(Dns):
-    """Answers for what hangs when the test says so."""
+    """A resolver whose lookups hang until the test answers."""
 
     def __init__(self, **addresses: list[str]) -> None:
         super().__init__(**addresses)
@@ -100,7 +98,7 @@ class Hanging(Dns):
         return await super().__call__(name)
 
 
-async def test_a_name_server_that_hangs_holds_up_no_other(
+async def test_hanging_name_server_delays_no_other_name(
     server: Server, start: Start, peer: Peer, other_peer: Peer
 ) -> None:
     """Neither addresses nor other names; and what changes meanwhile is followed."""
@@ -120,11 +118,11 @@ async def test_a_name_server_that_hangs_holds_up_no_other(
         await newcomer.asked()
 
 
-async def test_a_look_up_without_an_answer_is_told_and_waited_for(
+async def test_hanging_lookup_is_logged_and_not_repeated(
     server: Server, start: Start, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once for each name: those that hang would use up what the system has for look-ups."""
-    monkeypatch.setattr("services.rqp.names.SLOW_S", 0.05)
+    monkeypatch.setattr("services.rqp.name_resolver.SLOW_S", 0.05)
     dns = Hanging(**{"hangs.example": ["127.0.0.1"]})
     peers = {"late": {"addresses": [f"hangs.example:{peer.port}"]}}
     edge = await start(server, look_up=dns, mca={"peers": peers}, lookup_s=0.01)

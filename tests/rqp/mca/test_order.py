@@ -15,7 +15,7 @@ from tests.servers import Server
 ENOUGH = 60.0  # s
 
 
-async def test_nothing_behind_in_the_same_run(edge: LiveEdge, client: Client) -> None:
+async def test_nothing_after_a_refused_message_in_its_run_is_put_in(edge: LiveEdge, client: Client) -> None:
     """The third would find room."""
     queue = await edge.numbered("orders", 7, maxBytes=10_000)
     await client.send(client.data(7, b"1" * 5000, b"2" * 6000, b"3" * 100))
@@ -23,8 +23,10 @@ async def test_nothing_behind_in_the_same_run(edge: LiveEdge, client: Client) ->
     assert await edge.bodies(queue) == [b"1" * 5000]
 
 
-async def test_nothing_behind_that_was_read_already(edge: LiveEdge, client: Client) -> None:
-    """Runs for other queues, and for the same; what is UNRELIABLE nobody else has."""
+async def test_nothing_after_a_refused_message_in_later_runs_is_put_in(
+    edge: LiveEdge, client: Client
+) -> None:
+    """Runs for other queues and the same one; UNRELIABLE messages are kept nowhere else."""
     queue = await edge.heard_numbered("orders", 7, maxBytes=10)
     other = await edge.heard_numbered("other", 8)
     await client.put(8, b"0")
@@ -37,7 +39,9 @@ async def test_nothing_behind_that_was_read_already(edge: LiveEdge, client: Clie
     assert edge.refusals() == {"queue_full": 1}
 
 
-async def test_nothing_behind_in_another_domain(edge: LiveEdge, client: Client) -> None:
+async def test_nothing_after_a_refused_message_in_another_domain_is_put_in(
+    edge: LiveEdge, client: Client
+) -> None:
     """Each domain has a way of its own: what is before in another one is waited for."""
     await edge.numbered("shut", 7, paused=True, domain="two")
     other = await edge.numbered("other", 8)
@@ -50,8 +54,10 @@ async def test_nothing_behind_in_another_domain(edge: LiveEdge, client: Client) 
     assert await edge.bodies(other) == [b"0", b"1", b"1"]
 
 
-async def test_a_window_into_a_full_queue(server: Server, new_server: NewServer, start: Start) -> None:
-    """Small and large messages, and somebody who takes a few out now and then: each comes first in its order (3.3)."""
+async def test_window_into_a_full_queue_keeps_the_order(
+    server: Server, new_server: NewServer, start: Start
+) -> None:
+    """Small and large messages, with some taken out now and then: first arrivals are in order (3.3)."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)

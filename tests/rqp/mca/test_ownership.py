@@ -1,4 +1,4 @@
-"""Who owns a transmission queue, until when, and what is sent first by whom takes it over (rqp_mca.md 3.2)."""
+"""Ownership of transmission queues, its loss and its takeover (rqp_mca.md 3.2)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from protos.rqp_mca import QueueConfirm
-from services.rqp.mca import feed
-from services.rqp.mca.feed import Feed
+from services.rqp.mca import prefetch
+from services.rqp.mca.prefetch import Prefetch
 from services.store import Queue
 from services.store.pipeline.async_client import AsyncClient
 from services.store.pipeline.claims import Claims
@@ -30,7 +30,7 @@ def owned(edge: LiveEdge) -> float:
     return edge.value("penstock_rqp_owned_queues", protocol="rqp-mca")
 
 
-async def test_who_cannot_renew_stops_before_another_may_own(
+async def test_owner_stops_before_its_lease_expires(
     server: Server, start: Start, peer: McaPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its connections are closed by then: nothing that it had sent is confirmed to it any more."""
@@ -59,10 +59,8 @@ async def test_who_cannot_renew_stops_before_another_may_own(
     await until(lambda: second.is_empty(queue))
 
 
-async def test_an_ownership_that_was_lost_in_between_is_another_one(
-    server: Server, start: Start, peer: McaPeer
-) -> None:
-    """Renewed too late: somebody else may have had it. What is out is given up, and all begins anew."""
+async def test_reacquired_ownership_starts_over(server: Server, start: Start, peer: McaPeer) -> None:
+    """Renewed too late: another process may have owned it. Messages in flight are given up, and sending starts over."""
     settings = {"lease_s": 15.0, "renew_s": 0.2, "look_s": 30.0}
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT}, outbox=settings)
     queue = await edge.remote("away")
@@ -78,7 +76,7 @@ async def test_an_ownership_that_was_lost_in_between_is_another_one(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_what_the_one_before_had_taken_is_sent_first(
+async def test_messages_of_the_previous_owner_are_sent_first(
     new_server: NewServer, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
     """Killed, it gives nothing back: it is owned by another before what it had leased has been swept."""
@@ -90,7 +88,7 @@ async def test_what_the_one_before_had_taken_is_sent_first(
         "outbox": outbox,
         "store": store,
     }
-    bodies = [b"%03d" % number for number in range(2 * feed.LEAST_AHEAD)]
+    bodies = [b"%03d" % number for number in range(2 * prefetch.LEAST_AHEAD)]
     edge = await start(server, mca=PATIENT, outbox=outbox, store=store)
     async with EdgeProgram(server.url, tmp_path, settings) as doomed:
         await edge.service.stop_taking()  # only the program is left to own it
@@ -112,22 +110,22 @@ async def leases(edge: LiveEdge, queue: Queue) -> bool:
     return bool((await edge.stats(queue))["in_flight"] > 1)
 
 
-async def test_no_more_is_taken_ahead_than_its_octets_allow(
+async def test_leased_octets_are_bounded(
     server: Server, start: Start, peer: McaPeer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/rqp.md: 4 MiB, here less: however few messages that are."""
-    monkeypatch.setattr(feed, "MAX_BYTES", 64 << 10)
+    monkeypatch.setattr(prefetch, "MAX_BYTES", 64 << 10)
     held: list[int] = []
-    take = Feed.take
+    take = Prefetch.take
 
-    async def noting(self: Feed, want: int) -> Any:
-        held.append(self.line.bytes)
+    async def noting(self: Prefetch, want: int) -> Any:
+        held.append(self.leased.bytes)
         return await take(self, want)
 
-    monkeypatch.setattr(Feed, "take", noting)
+    monkeypatch.setattr(Prefetch, "take", noting)
     edge = await start(server, mca={"peers": peer_settings(peer), **PATIENT})
     queue = await edge.remote("away")
-    bodies = [b"%03d" % number + bytes(16 << 10) for number in range(2 * feed.LEAST_AHEAD)]
+    bodies = [b"%03d" % number + bytes(16 << 10) for number in range(2 * prefetch.LEAST_AHEAD)]
     await edge.put(queue, *bodies)
     call = await peer.reserved()
     for body in bodies:
@@ -138,10 +136,8 @@ async def test_no_more_is_taken_ahead_than_its_octets_allow(
     assert max(held) < 64 << 10
 
 
-async def test_who_holds_messages_and_owns_nothing_is_not_waited_for_for_ever(
-    server: Server, start: Start, peer: McaPeer
-) -> None:
-    """Until the dead have surely been swept, and no longer: he took a message out of it as of any other queue."""
+async def test_wait_for_foreign_leases_is_bounded(server: Server, start: Start, peer: McaPeer) -> None:
+    """Only until leases of dead processes have surely been swept: a client leased a message as from any queue."""
     waits = {"session_timeout_s": 2.0, "heartbeat_s": 0.2, "sweep_s": 0.1}
     idle = await start(server, store=waits)
     await idle.service.stop_taking()
@@ -159,7 +155,7 @@ async def test_who_holds_messages_and_owns_nothing_is_not_waited_for_for_ever(
         await holder.close()
 
 
-async def test_what_was_written_goes_out_no_more_once_the_queue_is_lost(
+async def test_unsent_output_is_dropped_when_the_ownership_is_lost(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
     """It may be another's already: a peer that reads late gets no whole message of the one before."""

@@ -24,7 +24,7 @@ AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 
 
 def write(file: Path, text: str) -> None:
-    """As an editor does: whoever reads sees the old or the new, never half."""
+    """Write as an editor does: readers see the old or the new content."""
     fresh = file.with_suffix(".new")
     fresh.write_text(text)
     os.replace(fresh, file)
@@ -33,10 +33,10 @@ def write(file: Path, text: str) -> None:
 # the file
 
 
-async def test_peers_from_a_file_that_changes(
+async def test_changed_file_updates_the_peers(
     server: Server, start: Start, peer: Peer, other_peer: Peer, tmp_path: Path
 ) -> None:
-    """One receiving MCA on each line; who comes is asked too, and ends a pause; who goes is forgotten."""
+    """One receiving MCA per line; a new one is asked at once and ends a pause; a removed one is forgotten."""
     file = tmp_path / ".rqprc"
     file.write_text("# nobody yet\n")
     edge = await start(
@@ -60,9 +60,7 @@ async def test_peers_from_a_file_that_changes(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_bad_lines_stop_none_of_the_good_ones(
-    server: Server, start: Start, peer: Peer, tmp_path: Path
-) -> None:
+async def test_bad_lines_are_skipped(server: Server, start: Start, peer: Peer, tmp_path: Path) -> None:
     file = tmp_path / ".rqprc"
     file.write_text(f"two words\n{peer.address}\n1.2.3.4.5\n")
     edge = await start(server, mca={"rqprc": str(file)})
@@ -73,7 +71,7 @@ async def test_bad_lines_stop_none_of_the_good_ones(
 
 
 async def test_ipv6_in_the_file(server: Server, start: Start, tmp_path: Path) -> None:
-    """RQP/cast has no room for it, this protocol has (1.1). The name is what the line says, without the port."""
+    """RQP/cast does not support it, RQP/MCA does (1.1). The name is the line without the port."""
     async with Peer("::1") as peer:
         file = tmp_path / ".rqprc"
         file.write_text(f"::1\n[::1]:{peer.port} # here\n[::1]:0\n")
@@ -100,13 +98,15 @@ def test_lines_of_the_file(word: str, machine: Host) -> None:
 @pytest.mark.parametrize(
     "word", ["::1", "[::1", "[::1]5", "[::1]:", "[::1]:65536", "[10.0.0.7]", "[]", "host:5:6"]
 )
-def test_what_is_no_line(word: str) -> None:
+def test_invalid_lines_are_rejected(word: str) -> None:
     problem = read_machine(word, 11311)
     assert isinstance(problem, str)
     assert "RQP/cast" not in problem
 
 
-async def test_a_file_that_is_not_there_yet(server: Server, start: Start, peer: Peer, tmp_path: Path) -> None:
+async def test_missing_file_is_logged_and_read_later(
+    server: Server, start: Start, peer: Peer, tmp_path: Path
+) -> None:
     file = tmp_path / ".rqprc"
     edge = await start(server, mca={"rqprc": str(file)})
     queue = await edge.remote("away")
@@ -153,10 +153,8 @@ async def test_peers_in_the_store(server: Server, start: Start, peer: Peer, othe
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_document_that_cannot_be_read_hides_no_other(
-    server: Server, start: Start, peer: Peer
-) -> None:
-    """It is told once; who wrote it may be of a newer version."""
+async def test_unreadable_document_hides_no_other(server: Server, start: Start, peer: Peer) -> None:
+    """It is logged once; it may have been written by a newer version."""
     server.call("HSET", RegistryKeys().peers, "later", '{"protocol":"rqp-mca","addresses":["a"],"tls":true}')
     edge = await start(server)
     queue = await edge.remote("away")
@@ -179,7 +177,7 @@ async def test_peers_of_the_other_protocol_are_not_asked(server: Server, start: 
     assert peer.calls == []
 
 
-async def test_what_is_out_to_a_dropped_peer_may_still_be_confirmed(
+async def test_messages_in_flight_to_a_removed_peer_may_be_confirmed(
     server: Server, start: Start, peer: Peer, other_peer: Peer
 ) -> None:
     """3.4: but nothing more is sent there."""
@@ -200,7 +198,7 @@ async def test_what_is_out_to_a_dropped_peer_may_still_be_confirmed(
 # the same name in several places (docs/rqp.md, Peers: the first that knows it says what it means)
 
 
-async def test_settings_stand_over_the_store_and_the_store_over_the_file(
+async def test_settings_override_the_store_and_the_store_the_file(
     server: Server, start: Start, tmp_path: Path
 ) -> None:
     file = tmp_path / ".rqprc"
@@ -227,7 +225,7 @@ async def test_settings_stand_over_the_store_and_the_store_over_the_file(
 
 
 async def test_another_profile_is_another_receiving_mca(server: Server, start: Start, peer: Peer) -> None:
-    """1.2: nobody knows which of them the peer understands, so it is asked in both."""
+    """1.2: which of them the peer understands is unknown, so it is asked in both."""
     peers = {
         profile.value: {"addresses": [peer.address], "profile": profile.value}
         for profile in (Profile.PACKED, Profile.WORD)
@@ -252,12 +250,12 @@ async def test_another_profile_is_another_receiving_mca(server: Server, start: S
     ],
 )
 def test_addresses(text: str, place: tuple[str, int]) -> None:
-    """1.1: the port is 11311 unless said otherwise."""
+    """1.1: the default port is 11311."""
     assert parse_address(text) == place
 
 
 @pytest.mark.parametrize("text", ["", ":5", "host:", "host:0", "host:65536", "::1", "a b", "host:5:6"])
-def test_what_is_no_address(text: str) -> None:
+def test_invalid_addresses_are_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="write an address"):
         parse_address(text)
     with pytest.raises(ValueError, match="write an address"):

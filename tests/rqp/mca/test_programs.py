@@ -1,4 +1,4 @@
-"""RQP edges as programs: told to end, and in several workers (rqp_mca.md 3.2, 3.6)."""
+"""RQP edges as programs: SIGTERM and several workers (rqp_mca.md 3.2, 3.6)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.rqp.program import EdgeProgram
 from tests.servers import Server, free_port
 
 
-async def test_a_program_that_is_told_to_end(
+async def test_sigterm_waits_for_confirmations(
     server: Server, start: Start, peer: McaPeer, tmp_path: Path
 ) -> None:
-    """3.6: SIGTERM: what is out may still be confirmed, the rest is in its place, nobody owns the queue."""
+    """3.6: messages in flight may still be confirmed, the rest is in its place, and the queue has no owner."""
     edge = await start(server)
     queue = await edge.declare(
         "away", remote={"protocol": "rqp-mca", "queueId": 7, "peers": ["p0"]}, paused=True
@@ -39,7 +39,9 @@ async def test_a_program_that_is_told_to_end(
     assert (stats["in_flight"], stats["owned_by"]) == (0, "")
 
 
-async def test_workers_share_the_queues(server: Server, start: Start, peer: McaPeer, tmp_path: Path) -> None:
+async def test_each_queue_is_owned_by_one_worker(
+    server: Server, start: Start, peer: McaPeer, tmp_path: Path
+) -> None:
     """3.2: each queue is held by one of them."""
     edge = await start(server)
     settings = {"mca": {"peers": peer_settings(peer)}, "workers": 2}
@@ -61,7 +63,7 @@ async def test_workers_share_the_queues(server: Server, start: Start, peer: McaP
     assert len(peer.calls) == 4
 
 
-async def test_a_queue_of_a_killed_program_is_free_for_another_one(
+async def test_queue_of_a_killed_program_is_free_at_once(
     server: Server, start: Start, tmp_path: Path
 ) -> None:
     """2.3: its assignment would last a minute; processes of this machine see that it is dead."""

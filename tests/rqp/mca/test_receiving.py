@@ -31,7 +31,7 @@ async def test_a_reliable_message_is_put_in_and_confirmed_in_its_profile(
 
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_one_profile_for_the_whole_connection(edge: LiveEdge, profile: Profile) -> None:
-    """1.2: the first octet tells for good, and all answers are in kind."""
+    """1.2: the first octet determines it, and all answers use it."""
     queue = await edge.numbered("orders", 0xFFFF_FFFF)
     client = await edge.client(profile)
     await edge.numbered("end", 0)
@@ -52,7 +52,7 @@ async def test_an_unreliable_message_is_put_in_and_not_confirmed(edge: LiveEdge,
 
 
 async def test_confirms_keep_the_order_of_the_data(edge: LiveEdge, client: Client) -> None:
-    """2.1: also over queues, one of which has to be looked for first, and over questions between them."""
+    """2.1: also across queues, one of which has to be looked up first, and across requests."""
     first, second = await edge.numbered("first", 1), await edge.numbered("second", 2)
     await client.send(
         client.data(1, b"a", b"b"),
@@ -86,14 +86,14 @@ async def test_long_runs_and_large_messages(edge: LiveEdge, client: Client) -> N
 
 
 async def test_two_connections_put_into_one_queue(edge: LiveEdge, client: Client) -> None:
-    """2.3: while nobody holds it, everybody may."""
+    """2.3: while it is not assigned, every connection may."""
     queue = await edge.numbered("orders", 7)
     other = await edge.client()
     await asyncio.gather(client.put(7, *[b"a"] * 50), other.put(7, *[b"b"] * 50))
     assert sorted(await edge.bodies(queue)) == [b"a"] * 50 + [b"b"] * 50
 
 
-async def test_a_number_that_moves_to_another_queue(edge: LiveEdge, client: Client) -> None:
+async def test_number_may_move_to_another_queue(edge: LiveEdge, client: Client) -> None:
     """2.1: the number means the queue that has it now, also where it was known by another."""
     old = await edge.numbered("old", 7)
     await client.put(7, b"one")
@@ -127,8 +127,8 @@ async def test_what_is_counted(edge: LiveEdge, client: Client) -> None:
     assert edge.refusals() == {"queue_unknown": 1}
 
 
-async def test_a_drain_confirms_what_has_come_in(edge: LiveEdge, client: Client) -> None:
-    """2.4 holds for our end, too: whole messages are carried out and confirmed, then it is closed."""
+async def test_drain_confirms_received_messages(edge: LiveEdge, client: Client) -> None:
+    """2.4: whole messages are put in and confirmed, then the connection is closed."""
     queue = await edge.numbered("orders", 7)
     traffic = edge.listeners["mca"].traffic
     before = traffic.received
@@ -140,7 +140,7 @@ async def test_a_drain_confirms_what_has_come_in(edge: LiveEdge, client: Client)
     assert await edge.bodies(queue) == [b"hello"]
 
 
-async def test_a_store_that_stands_still_confirms_nothing(new_server: NewServer, start: Start) -> None:
+async def test_nothing_is_confirmed_while_the_store_hangs(new_server: NewServer, start: Start) -> None:
     """2.1: "inserted" means durable at the queue's level; what cannot be known is not confirmed."""
     server: Server = await new_server()
     edge = await start(server, request_timeout_s=0.5, store={"reply_timeout_s": 0.3, "call_deadline_s": 0.4})

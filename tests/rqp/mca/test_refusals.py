@@ -34,7 +34,7 @@ BROKEN = [
 ]
 
 
-async def test_what_is_broken_closes_after_what_is_whole(edge: LiveEdge) -> None:
+async def test_malformed_input_closes_after_earlier_messages(edge: LiveEdge) -> None:
     """1.4, 2.4: messages before it are carried out; what follows is not read, nor is a body held."""
     queue = await edge.numbered("orders", 7)
     refused: Counter[str] = Counter()
@@ -48,7 +48,7 @@ async def test_what_is_broken_closes_after_what_is_whole(edge: LiveEdge) -> None
     assert await edge.bodies(queue) == [b"hi"] * len(BROKEN)
 
 
-async def test_a_first_octet_of_no_profile(edge: LiveEdge) -> None:
+async def test_unknown_profile_is_refused(edge: LiveEdge) -> None:
     """1.2"""
     for number, octet in enumerate([0x07, 0x0F, 0x70, 0xFF], 1):
         client = await edge.client()
@@ -57,16 +57,16 @@ async def test_a_first_octet_of_no_profile(edge: LiveEdge) -> None:
         assert edge.refusals() == {"unknown_profile": number}
 
 
-async def test_tls_at_a_plain_port_is_named(edge: LiveEdge, client: Client) -> None:
+async def test_tls_at_a_plain_port_is_reported(edge: LiveEdge, client: Client) -> None:
     """Not as the message that its first octets would be."""
     await client.send(client_hello())
     assert await client.rest() == b""
     assert edge.refusals() == {"tls_at_a_plain_port": 1}
     (refused,) = edge.log.events("refused", reason="tls_at_a_plain_port")
-    assert "the connection begins as TLS does" in vars(refused)["detail"]
+    assert "the connection begins with TLS" in vars(refused)["detail"]
 
 
-async def test_a_uint4_that_is_none(edge: LiveEdge) -> None:
+async def test_bad_uint4_is_refused(edge: LiveEdge) -> None:
     """1.4, in the wider profiles"""
     client = await edge.client(Profile.OCTET)
     await client.send(b"\x01\0\0\0\x07\x10")
@@ -75,7 +75,7 @@ async def test_a_uint4_that_is_none(edge: LiveEdge) -> None:
     assert edge.refusals() == {"bad_uint4": 1}
 
 
-async def test_a_fin_inside_a_message(edge: LiveEdge) -> None:
+async def test_fin_within_a_message(edge: LiveEdge) -> None:
     """2.4: the whole ones before it are confirmed, half of one is never put in; at every octet."""
     queue = await edge.numbered("orders", 7)
     for cut in range(1, len(GOOD)):
@@ -87,7 +87,7 @@ async def test_a_fin_inside_a_message(edge: LiveEdge) -> None:
         assert edge.refusals() == {"truncated": cut}
 
 
-async def test_a_reset_inside_a_message(edge: LiveEdge, client: Client) -> None:
+async def test_reset_within_a_message(edge: LiveEdge, client: Client) -> None:
     """2.4: half of one is never put in."""
     queue = await edge.numbered("orders", 7)
     await client.put(7, b"hi")
@@ -97,7 +97,7 @@ async def test_a_reset_inside_a_message(edge: LiveEdge, client: Client) -> None:
     assert await edge.bodies(queue) == [b"hi"]
 
 
-async def test_an_unfinished_message_has_a_time(server: Server, start: Start) -> None:
+async def test_unfinished_message_times_out(server: Server, start: Start) -> None:
     """1.5"""
     edge = await start(server, mca={"message_timeout_s": 0.1})
     queue = await edge.numbered("orders", 7)
@@ -108,7 +108,7 @@ async def test_an_unfinished_message_has_a_time(server: Server, start: Start) ->
     assert await edge.bodies(queue) == [b"hi"]
 
 
-async def test_the_limit_is_a_setting(server: Server, start: Start) -> None:
+async def test_size_limit_is_configurable(server: Server, start: Start) -> None:
     """2.4"""
     edge = await start(server, mca={"max_message_bytes": 5})
     queue = await edge.numbered("orders", 7)
@@ -122,7 +122,7 @@ async def test_the_limit_is_a_setting(server: Server, start: Start) -> None:
 # RELIABLE and not inserted (2.1): not confirmed, counted, logged, closed; the sender keeps it
 
 
-async def test_reliable_for_no_queue(edge: LiveEdge, client: Client) -> None:
+async def test_reliable_message_for_an_unknown_queue(edge: LiveEdge, client: Client) -> None:
     await client.send(client.data(7, b"hello"))
     assert await client.rest() == b""
     assert edge.refusals() == {"queue_unknown": 1}
@@ -130,7 +130,7 @@ async def test_reliable_for_no_queue(edge: LiveEdge, client: Client) -> None:
     assert "queue 7" in line.detail
 
 
-async def test_reliable_for_a_paused_queue(edge: LiveEdge, client: Client) -> None:
+async def test_reliable_message_for_a_paused_queue(edge: LiveEdge, client: Client) -> None:
     queue = await edge.numbered("orders", 7, paused=True)
     await client.send(client.data(7, b"hello"))
     assert await client.rest() == b""
@@ -138,7 +138,7 @@ async def test_reliable_for_a_paused_queue(edge: LiveEdge, client: Client) -> No
     assert await edge.is_empty(queue)
 
 
-async def test_reliable_for_a_full_queue(edge: LiveEdge, client: Client) -> None:
+async def test_reliable_message_for_a_full_queue(edge: LiveEdge, client: Client) -> None:
     """Those before the first that is refused are confirmed, none behind it: it would be taken for its confirm."""
     queue = await edge.numbered("orders", 7, maxLength=3)
     await client.send(client.data(7, *[b"m"] * 5), encode_available_request(Profile.PACKED, 7))
@@ -175,7 +175,7 @@ async def test_a_refusal_waits_for_the_confirms_before_it(edge: LiveEdge, client
     assert edge.refusals() == {"queue_paused": 2}
 
 
-async def test_reliable_for_a_queue_that_goes_meanwhile(edge: LiveEdge, client: Client) -> None:
+async def test_reliable_message_for_a_deleted_queue(edge: LiveEdge, client: Client) -> None:
     """The queue is removed between two messages of one connection."""
     queue = await edge.numbered("orders", 7)
     await client.put(7, b"one")
@@ -185,10 +185,10 @@ async def test_reliable_for_a_queue_that_goes_meanwhile(edge: LiveEdge, client: 
     assert edge.refusals() == {"queue_unknown": 1}
 
 
-# UNRELIABLE and not inserted (2.1): to the dead letters with the reason, as nobody else still has it
+# UNRELIABLE and not inserted (2.1): to the dead letters with the reason, as their sender does not keep them
 
 
-async def test_unreliable_for_a_paused_queue(edge: LiveEdge, client: Client) -> None:
+async def test_unreliable_message_for_a_paused_queue(edge: LiveEdge, client: Client) -> None:
     queue = await edge.numbered("orders", 7, paused=True)
     other = await edge.numbered("other", 8)
     await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE), client.data(8, b"three"))
@@ -201,7 +201,7 @@ async def test_unreliable_for_a_paused_queue(edge: LiveEdge, client: Client) -> 
     assert await edge.bodies(other) == [b"three"]
 
 
-async def test_unreliable_for_a_full_queue(edge: LiveEdge, client: Client) -> None:
+async def test_unreliable_message_for_a_full_queue(edge: LiveEdge, client: Client) -> None:
     queue = await edge.numbered("orders", 7, maxLength=2)
     await client.send(client.data(7, b"one", b"two", b"three", b"four", kind=UNRELIABLE))
     client.fin()
@@ -214,7 +214,7 @@ async def test_unreliable_for_a_full_queue(edge: LiveEdge, client: Client) -> No
     ]
 
 
-async def test_unreliable_for_a_queue_that_somebody_else_holds(edge: LiveEdge, client: Client) -> None:
+async def test_unreliable_message_for_an_assigned_queue(edge: LiveEdge, client: Client) -> None:
     """2.3"""
     queue = await edge.numbered("orders", 7)
     holder = await edge.client()
@@ -227,7 +227,7 @@ async def test_unreliable_for_a_queue_that_somebody_else_holds(edge: LiveEdge, c
     await holder.put(7, b"two")
 
 
-async def test_unreliable_for_no_queue_is_lost_and_counted(edge: LiveEdge, client: Client) -> None:
+async def test_unreliable_message_for_an_unknown_queue_is_counted(edge: LiveEdge, client: Client) -> None:
     """There are no dead letters of a queue that is not there."""
     queue = await edge.numbered("other", 8)
     await client.send(client.data(7, b"one", b"two", kind=UNRELIABLE), client.data(8, b"three"))

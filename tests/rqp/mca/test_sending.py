@@ -18,7 +18,9 @@ from tests.servers import Server
 AVAILABLE, YOURS = AvailableConfirm(7), QueueConfirm(7)
 
 
-async def test_asked_reserved_sent_confirmed_removed(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_reliable_message_is_sent_confirmed_and_removed(
+    server: Server, start: Start, peer: McaPeer
+) -> None:
     """3: the whole way of a RELIABLE message; the next one needs no question (3.4)."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away")
@@ -41,7 +43,7 @@ async def test_asked_reserved_sent_confirmed_removed(server: Server, start: Star
     await edge.check_nothing_is_left()
 
 
-async def test_one_is_unconfirmed_at_a_time(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_default_window_is_one(server: Server, start: Start, peer: McaPeer) -> None:
     """3.3"""
     edge = await start(server, mca={"peers": peer_settings(peer), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
@@ -54,7 +56,7 @@ async def test_one_is_unconfirmed_at_a_time(server: Server, start: Start, peer: 
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_window(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_window_limits_unconfirmed_messages(server: Server, start: Start, peer: McaPeer) -> None:
     """3.3: up to n are, and their confirms come in order."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=3), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
@@ -72,9 +74,7 @@ async def test_a_window(server: Server, start: Start, peer: McaPeer) -> None:
 
 
 @pytest.mark.parametrize("profile", list(Profile))
-async def test_the_profile_of_the_peer_is_spoken(
-    server: Server, start: Start, peer: McaPeer, profile: Profile
-) -> None:
+async def test_peers_profile_is_used(server: Server, start: Start, peer: McaPeer, profile: Profile) -> None:
     """1.2"""
     edge = await start(server, mca={"peers": peer_settings(peer, profile=profile)})
     queue = await edge.remote("away")
@@ -86,7 +86,7 @@ async def test_the_profile_of_the_peer_is_spoken(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_attributes_stay_behind(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_attributes_are_not_sent(server: Server, start: Start, peer: McaPeer) -> None:
     """1.1: the protocol has no place for them."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=9)})
     queue = await edge.remote("away")
@@ -115,7 +115,7 @@ async def test_unreliable_messages_are_removed_when_they_are_sent(
     await edge.check_nothing_is_left()
 
 
-async def test_the_first_of_those_who_have_it(
+async def test_first_peer_with_the_queue_is_requested(
     server: Server, start: Start, peer: McaPeer, other_peer: McaPeer
 ) -> None:
     """3, 3.5: once all have answered, the first is asked at once; the connections to others are closed (3.3)."""
@@ -159,7 +159,7 @@ async def test_messages_keep_their_order(server: Server, start: Start, peer: Mca
     await edge.check_nothing_is_left()
 
 
-async def test_large_messages_behind_one_another(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_large_messages_are_sent_in_order(server: Server, start: Start, peer: McaPeer) -> None:
     """More than the feed holds at a time, and than a connection's buffers take."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=20), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
@@ -173,7 +173,7 @@ async def test_large_messages_behind_one_another(server: Server, start: Start, p
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_two_queues_hold_each_other_up_in_nothing(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_queues_do_not_block_each_other(server: Server, start: Start, peer: McaPeer) -> None:
     """3.2: one machine for each; 3.3: each with a connection of its own."""
     edge = await start(server, mca={"peers": peer_settings(peer), "data_timeout_s": 20.0})
     stuck, well = await edge.remote("stuck", 7), await edge.remote("well", 8)
@@ -202,8 +202,10 @@ async def test_a_queue_goes_to_the_peers_that_it_names(
     assert peer.calls == []
 
 
-async def test_edge_to_edge(server: Server, new_server: NewServer, start: Start) -> None:
-    """Two systems, two stores: what is put in here stands there, in order."""
+async def test_messages_go_from_edge_to_edge_in_order(
+    server: Server, new_server: NewServer, start: Start
+) -> None:
+    """Two systems with a store each."""
     there = await start(await new_server())
     target = await there.numbered("orders", 7)
     here = await start(server, mca={"peers": {"there": {"addresses": [there.address], "window": 100}}})
@@ -221,7 +223,9 @@ async def test_edge_to_edge(server: Server, new_server: NewServer, start: Start)
     await there.check_nothing_is_left()
 
 
-async def test_two_edges_of_the_other_system(server: Server, new_server: NewServer, start: Start) -> None:
+async def test_one_of_two_edges_of_a_system_reserves(
+    server: Server, new_server: NewServer, start: Start
+) -> None:
     """2.3, 3: several servers of one store are several receiving MCAs; one of them reserves the queue."""
     far = await new_server()
     there = [await start(far), await start(far)]
@@ -234,7 +238,7 @@ async def test_two_edges_of_the_other_system(server: Server, new_server: NewServ
     assert await there[0].bodies(target) == [b"one", b"two"]
 
 
-async def test_a_queue_that_was_there_before_the_edge(server: Server, start: Start, peer: McaPeer) -> None:
+async def test_existing_queue_is_sent(server: Server, start: Start, peer: McaPeer) -> None:
     first: LiveEdge = await start(server)
     queue = await first.remote("away")
     await first.put(queue, b"one")
@@ -247,8 +251,8 @@ async def test_a_queue_that_was_there_before_the_edge(server: Server, start: Sta
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_too_large_for_the_peers(server: Server, start: Start, peer: McaPeer) -> None:
-    """3.1: refused when it is put in, whoever does; what is as large as may be is sent."""
+async def test_too_large_message_is_refused(server: Server, start: Start, peer: McaPeer) -> None:
+    """3.1: refused when it is put in, by any client; the largest allowed message is sent."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", maxMessageBytes=100)
     async_client = AsyncClient(edge.tools.open_domain("main").pipe)
@@ -260,9 +264,7 @@ async def test_too_large_for_the_peers(server: Server, start: Start, peer: McaPe
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_peer_that_does_not_read_holds_back_what_is_sent(
-    server: Server, start: Start, peer: McaPeer
-) -> None:
+async def test_peer_that_does_not_read_pauses_sending(server: Server, start: Start, peer: McaPeer) -> None:
     """UNRELIABLE messages leave as fast as they are read, not faster: the rest stays in the queue."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", reliable=False)
@@ -282,9 +284,7 @@ async def test_a_peer_that_does_not_read_holds_back_what_is_sent(
     await until(lambda: edge.is_empty(queue))
 
 
-async def test_a_message_may_say_for_itself_how_certain_it_is(
-    server: Server, start: Start, peer: McaPeer
-) -> None:
+async def test_attribute_overrides_certainty(server: Server, start: Start, peer: McaPeer) -> None:
     """3: {queue_id, type, body}: both kinds keep their order; an UNRELIABLE one waits for confirms (3.3)."""
     edge = await start(server, mca={"peers": peer_settings(peer, window=9), "data_timeout_s": 20.0})
     queue = await edge.remote("away")
@@ -301,10 +301,10 @@ async def test_a_message_may_say_for_itself_how_certain_it_is(
     await edge.check_nothing_is_left()
 
 
-async def test_a_certain_message_in_a_queue_of_uncertain_ones_stays(
+async def test_certain_message_in_an_uncertain_queue_is_resent(
     server: Server, start: Start, peer: McaPeer
 ) -> None:
-    """3: nobody confirms it, so it is not gone; what is taken back and sent again is still RELIABLE (3.6)."""
+    """3: it is kept while unconfirmed, and is still RELIABLE when it is resent (3.6)."""
     edge = await start(server, mca={"peers": peer_settings(peer)})
     queue = await edge.remote("away", reliable=False)
     await edge.put_records(queue, encode(b"once"), encode(b"kept", {"certain": True}), encode(b"behind"))

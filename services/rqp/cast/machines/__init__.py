@@ -1,4 +1,1 @@
-"""Which machines there are: `.rqprc`, settings and peers of the store (rqp_cast.md 1.1).
-
-It opens no connection.
-"""
+"""The known machines: from `.rqprc`, the settings and the store's peers (rqp_cast.md 1.1). Opens no connection."""

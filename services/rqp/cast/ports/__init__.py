@@ -1,4 +1,1 @@
-"""Ports and sockets that both agents use: connections of one message each, datagrams, places (rqp_cast.md 1).
-
-It does not know what is said.
-"""
+"""Ports and sockets of both agents: single-message connections, datagrams, session slots (rqp_cast.md 1)."""

@@ -1,8 +1,8 @@
-"""Ports of sessions and attempts: open for one of them, then free again, or at rest (rqp_cast.md 1.2).
+"""Allocate ports to sessions and attempts; after a timeout a port rests before it is reused (rqp_cast.md 1.2).
 
-A port rests for whoever had it: nobody else's late message can be taken for another one's there, so others may have it.
-What rests is marked by a socket of a name that the kernel gives only once, and takes back from whoever dies: so all
-processes of this machine know of it. Two of them never listen on one port either: there the kernel decides.
+A port rests only for the peer and key that it served: late messages of theirs must not be taken for newer ones, while
+others may use the port. Each use and rest is marked by an abstract Unix socket. The kernel gives its name only once and
+frees it when the process dies, so all processes of this machine respect it.
 """
 
 from __future__ import annotations
@@ -16,99 +16,97 @@ from typing import NamedTuple
 
 from services.kit.net import EXHAUSTED_ERRNOS
 
-BACKLOG = 16  # one connection is wanted; strangers must not keep it out
+BACKLOG = 16  # one connection is expected; those of other machines must not keep it out
 MAX_RESTS = 1024  # of all ports; each costs a descriptor
-# Another process of this machine has it, nothing is left, or the machine does not have the address now.
+# Another process has the port, the process has no descriptors left, or the machine does not have the address now.
 NOT_NOW = EXHAUSTED_ERRNOS | {errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL}
 
 
-class Whom(NamedTuple):
-    """Whose messages come to a port: those of a peer for a key."""
+class PeerKey(NamedTuple):
+    """The peer and key whose messages a port receives."""
 
     peer: str
     key: int
 
 
-ANYBODY = Whom("", 0)  # not known yet: see `Port.assign`
+ANY_PEER = PeerKey("", 0)  # not known until `Port.assign`
 
 
 class Port:
-    """One that listens, from `Ports.open` until `close`."""
+    """A listening port, from `Ports.open` until `close`."""
 
-    __slots__ = ("_is_listening", "_ports", "mark", "number", "sock", "whom")
+    __slots__ = ("_is_listening", "_ports", "mark", "number", "peer_key", "sock")
 
     def __init__(
-        self, ports: Ports, number: int, whom: Whom, sock: socket.socket, mark: socket.socket
+        self, ports: Ports, number: int, peer_key: PeerKey, sock: socket.socket, mark: socket.socket
     ) -> None:
         self._ports = ports
         self.number = number
-        self.whom = whom
+        self.peer_key = peer_key
         self.sock = sock
         self.mark = mark
         self._is_listening = True
 
-    def assign(self, whom: Whom) -> bool:
-        """It is known now whose messages come. False if it rests for this one; then it stays as it was."""
-        return whom == self.whom or self._ports.assign(self, whom)
+    def assign(self, peer_key: PeerKey) -> bool:
+        """Assign the port to a peer. Return False, and change nothing, if the port rests for it."""
+        return peer_key == self.peer_key or self._ports.assign(self, peer_key)
 
     def stop_listening(self) -> None:
-        """Who knocks from now on is reset; the number stays ours."""
+        """Reset further connections; the port stays allocated."""
         if self._is_listening:
             self._is_listening = False
             self.sock.shutdown(socket.SHUT_RDWR)
 
     def close(self, rests: bool) -> None:
-        """Nobody waits for a connection to it any more. rests: it is not used again for the same one for a while."""
+        """Free the port. rests: do not reuse it for the same peer for a while."""
         self._ports.give_back(self, rests)
 
 
 class Ports:
-    """The ports of a range, on one address."""
+    """The ports of a range on one address."""
 
     def __init__(self, host: str, numbers: range, rest_s: float) -> None:
         self._host = host
         self._rest_s = rest_s
-        self._idle = dict.fromkeys(numbers)  # not open here; the one that was used longest ago first
-        self._resting: dict[int, dict[Whom, Port]] = {}
+        self._idle = dict.fromkeys(numbers)  # not open here; least recently used first
+        self._resting: dict[int, dict[PeerKey, Port]] = {}
         self._timers: dict[Port, asyncio.TimerHandle] = {}
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self.on_free: Callable[[], None] = lambda: None  # told each time that one may be had again
+        self.on_free: Callable[[], None] = lambda: None  # called when a port may be available again
 
-    def has(self, count: int, whom: Whom = ANYBODY) -> bool:
-        """Whether so many are neither open nor at rest for this one, as far as this process knows."""
+    def has(self, count: int, peer_key: PeerKey = ANY_PEER) -> bool:
+        """Return whether so many ports are free for this peer, as far as this process knows."""
         for number in self._idle:
-            count -= not self._rests(number, whom)
+            count -= not self._rests(number, peer_key)
             if count <= 0:
                 return True
         return False
 
-    def open(self, whom: Whom = ANYBODY) -> Port | None:
-        """A port that listens; None while all of the range are open, rest for this one, or cannot be had."""
+    def open(self, peer_key: PeerKey = ANY_PEER) -> Port | None:
+        """Open a port; None if all are open, rest for this peer, or are not available."""
         if len(self._timers) >= MAX_RESTS:
             return None
-        for number in self._candidates(whom):
-            port = self._opened(number, whom)  # raises: it stays idle
+        for number in self._candidates(peer_key):
+            port = self._opened(number, peer_key)  # if it raises, the port stays idle
             del self._idle[number]
             if port is not None:
                 return port
-            self._idle[number] = None  # others come first the next time
+            self._idle[number] = None  # last in the order
         return None
 
-    def assign(self, port: Port, whom: Whom) -> bool:
-        if self._rests(port.number, whom) or (mark := self._marked(port.number, whom)) is None:
+    def assign(self, port: Port, peer_key: PeerKey) -> bool:
+        """See `Port.assign`."""
+        if self._rests(port.number, peer_key) or (mark := self._marked(port.number, peer_key)) is None:
             return False
         port.mark.close()
-        port.whom, port.mark = whom, mark
+        port.peer_key, port.mark = peer_key, mark
         return True
 
     async def opened(
-        self, retry_s: float, whom: Whom = ANYBODY, on_wait: Callable[[], None] = lambda: None
+        self, retry_s: float, peer_key: PeerKey = ANY_PEER, on_wait: Callable[[], None] = lambda: None
     ) -> Port:
-        """As `open`, once there is one; ports that other processes have are tried again after `retry_s`.
-
-        on_wait: told each time that this has passed in vain.
-        """
-        while (port := self.open(whom)) is None:
+        """Wait for a port and open it. Every `retry_s` ports of other processes are retried and `on_wait` is called."""
+        while (port := self.open(peer_key)) is None:
             freed = asyncio.get_running_loop().create_future()
             self._waiting.append(freed)
             try:
@@ -122,10 +120,11 @@ class Ports:
         return port
 
     def give_back(self, port: Port, rests: bool) -> None:
+        """See `Port.close`."""
         port.sock.close()
         self._idle[port.number] = None
         if rests:
-            self._resting.setdefault(port.number, {})[port.whom] = port
+            self._resting.setdefault(port.number, {})[port.peer_key] = port
             loop = asyncio.get_running_loop()
             self._timers[port] = loop.call_later(self._rest_s, self._rested, port)
             self._wake(len(self._waiting))  # others may have it
@@ -133,7 +132,7 @@ class Ports:
             self._freed(port)
 
     def close(self) -> None:
-        """None rests any longer: the process ends."""
+        """End all rests: the process ends."""
         for port, timer in self._timers.items():
             timer.cancel()
             port.mark.close()
@@ -142,7 +141,7 @@ class Ports:
 
     def _rested(self, port: Port) -> None:
         del self._timers[port]
-        del self._resting[port.number][port.whom]
+        del self._resting[port.number][port.peer_key]
         self._freed(port)
 
     def _freed(self, port: Port) -> None:
@@ -157,29 +156,29 @@ class Ports:
                 count -= 1
         self.on_free()
 
-    def _rests(self, number: int, whom: Whom) -> bool:
-        return whom in self._resting.get(number, ())
+    def _rests(self, number: int, peer_key: PeerKey) -> bool:
+        return peer_key in self._resting.get(number, ())
 
-    def _candidates(self, whom: Whom) -> Iterable[int]:
-        """Those that rest for nobody first: what is late at another one is closed, but it disturbs."""
-        found = [number for number in self._idle if not self._rests(number, whom)]
+    def _candidates(self, peer_key: PeerKey) -> Iterable[int]:
+        """Return idle ports, first those without any rest: a late message to another peer's port costs a connection."""
+        found = [number for number in self._idle if not self._rests(number, peer_key)]
         return sorted(found, key=lambda number: bool(self._resting.get(number)))
 
-    def _opened(self, number: int, whom: Whom) -> Port | None:
-        if (mark := self._marked(number, whom)) is None:
+    def _opened(self, number: int, peer_key: PeerKey) -> Port | None:
+        if (mark := self._marked(number, peer_key)) is None:
             return None
         try:
-            return Port(self, number, whom, _listening(self._host, number), mark)
+            return Port(self, number, peer_key, _listening(self._host, number), mark)
         except OSError as error:
             mark.close()
             if error.errno in NOT_NOW:
                 return None
             raise
 
-    def _marked(self, number: int, whom: Whom) -> socket.socket | None:
-        """None if it rests for this one, in another process of this machine."""
+    def _marked(self, number: int, peer_key: PeerKey) -> socket.socket | None:
+        """Mark the port as used; None if it rests for this peer in another process of this machine."""
         try:
-            return _mark(f"penstock cast {self._host} {number} {whom.peer} {whom.key}")
+            return _mark(f"penstock cast {self._host} {number} {peer_key.peer} {peer_key.key}")
         except OSError as error:
             if error.errno in NOT_NOW:
                 return None
@@ -187,7 +186,7 @@ class Ports:
 
 
 def _mark(name: str) -> socket.socket:
-    """What nobody else of this machine has, until it is closed."""
+    """Return a socket whose name is unique on this machine until it is closed."""
     mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         mark.bind(f"\0{name}")

@@ -1,11 +1,11 @@
-"""One attempt to send one message: what the machine says is done here, in its order (rqp_cast.md 3, 4)."""
+"""Carry out one attempt to send one message, as its state machine decides (rqp_cast.md 3, 4)."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from protos.rqp_cast import (
     ZERO_ID,
@@ -15,7 +15,6 @@ from protos.rqp_cast import (
     Bury,
     CloseAll,
     DataMsg,
-    EndTransmissionMsg,
     Hold,
     Keep,
     Kept,
@@ -35,98 +34,103 @@ from protos.rqp_cast import (
 )
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import Machines
-from services.rqp.cast.ports import wires
-from services.rqp.cast.ports.ports import ANYBODY, Port, Ports, Whom
-from services.rqp.cast.sending.asker import Asked, Asker
+from services.rqp.cast.ports import connections
+from services.rqp.cast.ports.ports import ANY_PEER, PeerKey, Port, Ports
 from services.rqp.cast.sending.confirmations import Confirmations
 from services.rqp.cast.sending.findreceiver import FindReceiver
+from services.rqp.cast.sending.key_locks import KeyLocks
+from services.rqp.cast.sending.prefetch_buffer import Ids
+from services.rqp.cast.sending.question_sender import AskedAddresses, QuestionSender
 from services.rqp.cast.settings import CastSettings
+from services.rqp.service import RqpService
 from services.store.model import now
 
-Fate = Remove | PutBack | MoveToEnd | Bury | Hold
-FATES = (Remove, PutBack, MoveToEnd, Bury, Hold)
+Outcome = Remove | PutBack | MoveToEnd | Bury | Hold
 PORTS_AGAIN_S = 1.0
-# octets have left
-_OUT = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION, SenderState.BROKEN_OFF)
+# octets of the message have been sent
+_IN_FLIGHT = (SenderState.SENDING, SenderState.WAIT_FOR_CONFIRMATION, SenderState.BROKEN_OFF)
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What all attempts of a process work with."""
+class SendingContext:
+    """What all sending agents of a process share."""
 
+    service: RqpService
     settings: CastSettings
     machines: Machines
     counts: Counts
-    asker: Asker
+    questions: QuestionSender
     findreceiver: FindReceiver
     ports: Ports  # endtransmission_ports
+    ids: Ids
+    locks: KeyLocks = field(default_factory=KeyLocks)
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """What is sent: `record` is `u32 message_size, data`; `address` is of the agent that gave the id."""
+class Transmission:
+    """A message to be sent."""
 
     outgoing: Outgoing
     key: int
-    address: str
-    record: bytes
-    peers: tuple[str, ...]  # groups that may have it; (): all machines
+    address: str  # of the agent that gave the id
+    record: bytes  # u32 message_size, data
+    peers: tuple[str, ...]  # groups of possible receivers; (): all machines
 
 
 class Attempt:
-    """`run` once. Cancelled, it leaves nothing open."""
+    """One attempt: `run` it once. Cancelled, it leaves nothing open."""
 
     def __init__(
         self,
-        means: Means,
+        context: SendingContext,
         machine: Sender,
-        load: Load,
+        message: Transmission,
         keep: Callable[[Kept], Awaitable[bool]],
         on_wait: Callable[[], None],
     ) -> None:
-        """keep: makes it durable; False if that cannot be done. on_wait: it cannot begin, as there is no port."""
-        self._means = means
-        self._settings = means.settings
+        """keep: stores the state durably and returns whether it could. on_wait: called while no port is free."""
+        self._context = context
+        self._settings = context.settings
         self._machine = machine
-        self._load = load
+        self._message = message
         self._keep = keep
         self._on_wait = on_wait
-        self.receiver = ""  # the address of the one whose answer was taken; "" while there is none
+        self.receiver = ""  # the address whose answer was taken; "" while there is none
         self._inbox: asyncio.Queue[list[SenderAction]] = asyncio.Queue()
-        self._asked: Asked = set()
+        self._asked: AskedAddresses = set()
         self._port: Port | None = None
-        self._is_told = False  # the port: an ACCEPT_RECEIVER_MSG may have arrived
+        self._is_announced = False  # the port: an ACCEPT_RECEIVER_MSG may have arrived
         self._confirmations: Confirmations | None = None
         self._sending: asyncio.Task[None] | None = None
-        self._fate: Fate | None = None
-        self._fault: Exception | None = None  # of ours, while the message was being sent
+        self._outcome: Outcome | None = None
+        self._error: Exception | None = None  # an internal error while the message was being sent
 
     @property
-    def is_out(self) -> bool:
-        """Octets of the message have left, so that its end may still be learnt."""
-        return self._machine.state in _OUT and self._fate is None
+    def is_in_flight(self) -> bool:
+        """Whether octets of the message have been sent, so that a confirmation may still come."""
+        return self._machine.state in _IN_FLIGHT and self._outcome is None
 
-    async def run(self) -> Fate:
-        """What is to be done with the message."""
-        if self._load.outgoing.is_certain:
-            # Before the question: an answer must not find all ports used up. Nobody is heard on it before 3.3.
-            self._port = await self._means.ports.opened(PORTS_AGAIN_S, self._whom(), self._on_wait)
+    async def run(self) -> Outcome:
+        """Send the message. Return what is to be done with it."""
+        if self._message.outgoing.is_certain:
+            # Opened before the question, so that an answer finds a port; nothing is accepted on it before 3.3.
+            self._port = await self._context.ports.opened(PORTS_AGAIN_S, self._peer_key(), self._on_wait)
         try:
-            with self._means.findreceiver.asking(self._load.key, self._answered):
-                self._post(self._machine.send(self._load.outgoing, now()))
-                while self._fate is None:
+            with self._context.findreceiver.asking(self._message.key, self._answered):
+                self._post(self._machine.send(self._message.outgoing, now()))
+                while self._outcome is None:
                     actions = await self._next()
-                    if self._fault is not None:
-                        raise self._fault
+                    if self._error is not None:
+                        raise self._error
                     await self._do_all(actions)
-                return self._fate
+                return self._outcome
         finally:
             self._close(rests=True)
             if self._sending is not None:
                 await asyncio.gather(self._sending, return_exceptions=True)
 
     async def _next(self) -> list[SenderAction]:
-        """What is to be done next: as something happens, or the time is up."""
+        """Wait for an event or the deadline. Return the actions that follow."""
         deadline = self._machine.deadline()
         try:
             async with asyncio.timeout(_left(deadline)):
@@ -135,21 +139,21 @@ class Attempt:
             return self._timed_out(deadline)
 
     def _timed_out(self, deadline: float | None) -> list[SenderAction]:
-        """What has happened before is told before, also where it still waits to be read (4.2)."""
+        """Handle a timeout, but first what arrived before it and has not been read yet (4.2)."""
         if self._confirmations is not None:
-            self._confirmations.look()
+            self._confirmations.read_pending()
         with contextlib.suppress(asyncio.QueueEmpty):
             return self._inbox.get_nowait()
         return self._machine.on_time(max(now(), deadline or 0.0))
 
     def _post(self, actions: list[SenderAction]) -> None:
-        """Also none: the deadline may be another now."""
+        """Wake up `run`, also without actions: the deadline may have changed."""
         self._inbox.put_nowait(actions)
 
-    # what the machine says
+    # the machine's actions
 
     async def _do_all(self, actions: list[SenderAction]) -> None:
-        """Each before the next; what fails ends the row, and the machine says what is done instead."""
+        """Carry out actions in order; after a failure the state machine decides anew."""
         for action in actions:
             if not await self._do(action):
                 self._post(self._machine.failed(now()))
@@ -158,7 +162,8 @@ class Attempt:
     async def _do(self, action: SenderAction) -> bool:
         match action:
             case Ask():
-                self._asked = self._means.asker.ask(self._load.key, self._load.peers, action.receiver)
+                message = self._message
+                self._asked = self._context.questions.ask(message.key, message.peers, action.receiver)
             case Approve():
                 await self._approve(action.offer)
             case Keep():
@@ -168,13 +173,13 @@ class Attempt:
             case CloseAll():
                 self._close(action.is_timed_out)
             case Refuse():
-                self._means.counts.unheard(action.why.value)
+                self._context.counts.unheard(action.why.value)
             case _:
-                self._fate = action
+                self._outcome = action
         return True
 
     def _answered(self, offer: Offer) -> Unheard | None:
-        """An ACCEPT_SENDER_MSG for our key (3.3)."""
+        """Handle an ACCEPT_SENDER_MSG for the key (3.3). Return why it is not taken, or None."""
         if offer.source not in {address for address, _ in self._asked}:
             return Unheard.NOT_LISTED
         actions = self._machine.answered(offer, now())
@@ -182,22 +187,22 @@ class Attempt:
         return next((action.why for action in actions if isinstance(action, Refuse)), None)
 
     async def _approve(self, offer: Offer) -> None:
-        """ACCEPT_RECEIVER_MSG (3.3)."""
+        """Send ACCEPT_RECEIVER_MSG (3.3)."""
         settings, deadline = self._settings, self._machine.deadline()
         self.receiver = offer.source
         if not self._has_port_for(offer.source):
-            self._means.findreceiver.decline(offer)
+            self._context.findreceiver.decline(offer)
             self._post(self._machine.failed(now()))
             return
         self._listen(offer)
         try:
             async with asyncio.timeout(_left(deadline)):
-                await wires.say(
+                await connections.send_message(
                     settings.host,
                     offer.source,
                     offer.accept_port,
                     settings.connect_timeout_s,
-                    lambda ours: self._approval(offer, ours),
+                    lambda local: self._approval(offer, local),
                 )
         except TimeoutError:
             late = max(now(), deadline or 0.0)
@@ -207,84 +212,81 @@ class Attempt:
         else:
             self._post(self._machine.approved(now()))
 
-    def _approval(self, offer: Offer, ours: str) -> bytes:
-        self._is_told = True
-        outgoing = self._load.outgoing
+    def _approval(self, offer: Offer, local: str) -> bytes:
+        self._is_announced = True
+        outgoing = self._message.outgoing
         port = self._port.number if self._port is not None else ZERO_ID
-        message = AcceptReceiverMsg(self._address(offer, ours), port, outgoing.id, outgoing.quality)
+        message = AcceptReceiverMsg(self._address(offer, local), port, outgoing.id, outgoing.quality)
         return encode_accept_receiver(message)
 
-    def _whom(self) -> Whom:
-        """Who will confirm it, where that is known (4.2)."""
-        receiver = self._load.outgoing.kept.receiver
-        return ANYBODY if receiver is None else _confirming(receiver)
+    def _peer_key(self) -> PeerKey:
+        """Return the receiver that will confirm the message, where it is known (4.2)."""
+        receiver = self._message.outgoing.kept.receiver
+        return ANY_PEER if receiver is None else _confirming(receiver)
 
     def _has_port_for(self, source: str) -> bool:
-        """Ours, or another one if ours rests for this receiver (1.2). Also if none is needed."""
+        """Assign the port to this receiver, or another one if it rests (1.2). Return whether there is one if needed."""
         if self._port is None or self._port.assign(_confirming(source)):
             return True
-        ours, self._port = self._port, None
-        ours.close(rests=False)
-        self._port = self._means.ports.open(_confirming(source))
+        port, self._port = self._port, None
+        port.close(rests=False)
+        self._port = self._context.ports.open(_confirming(source))
         return self._port is not None
 
     def _listen(self, offer: Offer) -> None:
         if self._port is not None:
-            omits = self._means.machines.manners(offer.source).omit_address
+            omits = self._context.machines.options(offer.source).omit_address
             self._confirmations = Confirmations(
                 self._port,
                 offer.source,
                 omits,
-                self._means.counts,
-                lambda message: self._ended(offer, message),
+                self._context.counts,
+                lambda message: self._post(self._machine.ended(message, offer.source, now())),
             )
             self._confirmations.start()
 
-    def _ended(self, offer: Offer, message: EndTransmissionMsg) -> None:
-        self._post(self._machine.ended(message, offer.source, now()))
-
     async def _send(self, offer: Offer) -> None:
-        """DATA_MSG (3.4)."""
+        """Send DATA_MSG (3.4)."""
         settings = self._settings
         try:
             place = (offer.source, offer.data_port)
-            sock = await wires.connected_patiently(settings.host, *place, settings.connect_timeout_s)
+            sock = await connections.connected_patiently(settings.host, *place, settings.connect_timeout_s)
             with sock:
                 self._post(self._machine.begun(now()))
-                if self._machine.state is not SenderState.SENDING:  # it was over, now or before
+                if self._machine.state is not SenderState.SENDING:  # the attempt is over
                     return
                 address = self._address(offer, sock.getsockname()[0])
-                data = encode_data(DataMsg(address, self._load.key, self._load.record))
-                await wires.sent(sock, data, lambda: self._post(self._machine.sent(now())))
+                data = encode_data(DataMsg(address, self._message.key, self._message.record))
+                await connections.sent(sock, data, lambda: self._post(self._machine.sent(now())))
         except OSError:
             self._post(self._machine.failed(now()))
-        except Exception as fault:  # noqa: BLE001 - `run` raises it
-            self._fault = fault
+        except Exception as error:  # noqa: BLE001 - `run` raises it
+            self._error = error
             self._post([])
 
-    def _address(self, offer: Offer, ours: str) -> str | None:
-        """The field `address` (2.2): of a certain message, that of who gave its id, whichever replica sends (2.3)."""
-        if self._means.machines.manners(offer.source).omit_address:
+    def _address(self, offer: Offer, local: str) -> str | None:
+        """Return the field `address` (2.2); for a certain message, that of the agent that gave its id (2.3)."""
+        if self._context.machines.options(offer.source).omit_address:
             return None
-        return self._load.address or self._settings.address or ours
+        return self._message.address or self._settings.address or local
 
     def _close(self, rests: bool) -> None:
-        """Everything that was opened for the attempt; a port that nobody was told of needs no rest."""
+        """Close everything opened for the attempt; a port that was not announced needs no rest."""
         if self._sending is not None:
             self._sending.cancel()
         if self._confirmations is not None:
             self._confirmations.close()
             self._confirmations = None
         if self._port is not None:
-            self._port.close(rests and self._is_told)
+            self._port.close(rests and self._is_announced)
             self._port = None
 
 
-def _confirming(receiver: str) -> Whom:
-    """A confirmation names no key."""
-    return Whom(receiver, 0)
+def _confirming(receiver: str) -> PeerKey:
+    """Return the user of a port for confirmations, which name no key."""
+    return PeerKey(receiver, 0)
 
 
 def _left(deadline: float | None) -> float | None:
-    """Seconds until then."""
+    """Return the seconds left."""
     return None if deadline is None else max(deadline - now(), 0.0)

@@ -1,6 +1,6 @@
-"""endtransmission_port: the confirmation of one attempt comes here (rqp_cast.md 1.2, 3.5, 4.2).
+"""Receive the confirmation of one attempt on its endtransmission_port (rqp_cast.md 1.2, 3.5, 4.2).
 
-Without tasks: what has come can be read in the step in which the time is up, so that it counts.
+Works with callbacks instead of tasks, so that at a timeout, input that has already arrived can be read first.
 """
 
 from __future__ import annotations
@@ -14,51 +14,52 @@ from protos.rqp_cast import EndTransmissionMsg, Unheard, end_transmission_reader
 from protos.types import PeerError
 from services.kit.net import ACCEPT_BATCH, EXHAUSTED_ERRNOS, EXHAUSTED_PAUSE_S
 from services.rqp.cast.counts import Counts
-from services.rqp.cast.ports.mistaken import NamingReader
 from services.rqp.cast.ports.ports import Port
+from services.rqp.cast.ports.wrong_protocol import DiagnosingReader
 
 log = logging.getLogger(__name__)
 
 READ_BYTES = 1024
-MAX_CONNECTIONS = 8  # that have not said anything yet; for one more the oldest is closed
+MAX_CONNECTIONS = 8  # without a message yet; beyond it the oldest is closed
 
 Ended = Callable[[EndTransmissionMsg], None]
 
 
 class Confirmations:
-    """Listens from `start` until `close`. Wrong messages are closed and counted, and the listening goes on."""
+    """Listens from `start` until `close`. Malformed messages are counted, and listening goes on."""
 
     def __init__(self, port: Port, source: str, omit_address: bool, counts: Counts, ended: Ended) -> None:
-        """source: of the receiver; nobody else is heard."""
+        """source: the receiver's address; connections from others are closed."""
         self._loop = asyncio.get_running_loop()
         self._port = port
         self._source = source
         self._omit_address = omit_address
         self._counts = counts
         self._ended = ended
-        self._readers: dict[socket.socket, NamingReader[EndTransmissionMsg]] = {}
-        self._rest: asyncio.TimerHandle | None = None  # the system has nothing left for one more connection
+        self._readers: dict[socket.socket, DiagnosingReader[EndTransmissionMsg]] = {}
+        self._rest: asyncio.TimerHandle | None = None  # set while the process has no descriptors left
 
     def start(self) -> None:
+        """Accept connections."""
         self._rest = None
         self._loop.add_reader(self._port.sock, self._accept)
 
     def close(self) -> None:
-        """The port itself is its owner's to close."""
+        """Close all connections; the port's owner closes the port."""
         if self._rest is not None:
             self._rest.cancel()
         self._loop.remove_reader(self._port.sock)
         for sock in list(self._readers):
             self._drop(sock)
 
-    def look(self) -> None:
-        """Reads what has come by now, as far as the system has room for it."""
+    def read_pending(self) -> None:
+        """Read what has arrived by now."""
         self._accept()
         for sock in list(self._readers):
             self._read(sock)
 
     def _accept(self) -> None:
-        """A batch holds all that the port's backlog does."""
+        """Accept pending connections; a batch is larger than the port's backlog."""
         for _ in range(ACCEPT_BATCH):
             try:
                 sock, place = self._port.sock.accept()
@@ -68,13 +69,14 @@ class Confirmations:
                 if error.errno in EXHAUSTED_ERRNOS:
                     self._exhausted(error)
                     return
-                continue  # a connection that broke while it waited
+                continue  # a connection that was reset while it waited
             self._accepted(sock, place[0])
 
     def _exhausted(self, error: OSError) -> None:
-        """As the kit's acceptor: trying again at once would only burn the processor, and the loop would stand still."""
+        """Pause accepting, as the kit's acceptor does: retrying at once would block the loop."""
         if self._rest is None:
-            log.error("cannot accept: %s", error.strerror, extra={"action": "accept_failed"})
+            text = "cannot accept confirmations, retrying: %s"
+            log.error(text, error.strerror, extra={"action": "accept_failed"})
             self._loop.remove_reader(self._port.sock)
             self._rest = self._loop.call_later(EXHAUSTED_PAUSE_S, self.start)
 
@@ -87,7 +89,7 @@ class Confirmations:
             self._counts.fault("no_message")
             self._drop(next(iter(self._readers)))
         sock.setblocking(False)
-        self._readers[sock] = NamingReader(end_transmission_reader(self._omit_address))
+        self._readers[sock] = DiagnosingReader(end_transmission_reader(self._omit_address))
         self._loop.add_reader(sock, self._read, sock)
         self._read(sock)
 

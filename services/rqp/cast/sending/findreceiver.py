@@ -1,4 +1,4 @@
-"""findreceiver_port: answers to our questions go to the attempt that asked (rqp_cast.md 1.1, 3.1, 3.3)."""
+"""Receive answers on findreceiver_port and pass each to the attempt that asked (rqp_cast.md 1.1, 3.1, 3.3)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from collections.abc import Callable, Iterator
 from protos.rqp_cast import Offer, Unheard, accept_sender_reader
 from protos.types import PeerError
 from services.kit.config import SettingsError
-from services.kit.metrics import Metrics
 from services.kit.net import Acceptor, open_listening
 from services.rqp.cast.counts import Counts
 from services.rqp.cast.machines.machines import Machines
-from services.rqp.cast.ports import wires
-from services.rqp.cast.ports.mistaken import NamingReader
+from services.rqp.cast.ports import connections
+from services.rqp.cast.ports.wrong_protocol import DiagnosingReader
 from services.rqp.cast.sending.declines import Declines
-from services.rqp.cast.settings import CastSettings
-from services.rqp.jobs import end, job
+from services.rqp.jobs import start_job, stop_job
+from services.rqp.service import RqpService
 
 log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 256  # that have said nothing yet; more are closed
+MAX_CONNECTIONS = 256  # without a message yet; further ones are closed
 MAX_OF_ADDRESS = 64
 BACKLOG = 512
 AGAIN_S = 1.0
@@ -35,31 +34,31 @@ Answered = Callable[[Offer], Unheard | None]  # None: it was taken
 
 
 class FindReceiver:
-    """The port of this machine. One process has it, and only that one sends: an answer must come to who asked."""
+    """The port of this machine. Only the process that has it sends, as all answers come to it."""
 
-    def __init__(self, settings: CastSettings, machines: Machines, counts: Counts, metrics: Metrics) -> None:
+    def __init__(self, service: RqpService, machines: Machines, counts: Counts) -> None:
         self.is_open = asyncio.Event()
-        self._asking: defaultdict[int, list[Answered]] = defaultdict(
-            list
-        )  # by key: whoever waits for an answer
-        self._settings = settings
+        self._asking: defaultdict[int, list[Answered]] = defaultdict(list)  # attempts that wait, by key
+        self._settings = service.settings.cast
         self._machines = machines
         self._counts = counts
-        self._metrics = metrics
+        self._metrics = service.metrics
         self._acceptor: Acceptor | None = None
-        self._is_told = False  # that another process has it
-        self._is_warned = False  # that it does not send
+        self._is_logged = False  # that another process has the port
+        self._is_warned = False  # that nothing is sent
         self._opening: asyncio.Task[None] | None = None
         self._readings: set[asyncio.Task[None]] = set()
         self._of_address: Counter[str] = Counter()
-        self._declines = Declines(settings, machines)
+        self._declines = Declines(self._settings, machines)
 
     def start(self) -> None:
+        """Open the port, now or once another process closes it."""
         if not self._try():
-            self._opening = job(self._open, "findreceiver_port", self._metrics)
+            self._opening = start_job(self._open, "findreceiver_port", self._metrics)
 
     async def close(self) -> None:
-        await end(self._opening)
+        """Close the port and all its connections."""
+        await stop_job(self._opening)
         if self._acceptor is not None:
             self._acceptor.close()
             self._acceptor = None
@@ -69,30 +68,30 @@ class FindReceiver:
         await self._declines.close()
 
     def warn(self, queue: str) -> None:
-        """Told once: whoever has the port, it is nobody who sends."""
+        """Log once that the port is taken, but no edge sends this queue."""
         if not self._is_warned:
             self._is_warned = True
             port = self._settings.findreceiver_port
             fields = {"action": "findreceiver_taken", "port": port, "queue": queue}
-            log.warning(
-                "nothing is sent: another program has TCP port %d (findreceiver_port), and no edge sends what is in %r",
-                port,
-                queue,
-                extra=fields,
+            text = (
+                "messages of %r are not sent: another program uses TCP port %d (findreceiver_port), and it is no edge "
+                "of this store; stop it or change the port on all machines"
             )
+            log.warning(text, queue, port, extra=fields)
 
     async def _open(self) -> None:
-        """Another worker of this machine may have it: then it is tried again, for the day that one ends."""
-        while not self._try():  # noqa: ASYNC110  nobody tells when another process ends
+        """Retry until the process that has the port ends."""
+        while not self._try():  # noqa: ASYNC110  there is no notification
             await asyncio.sleep(AGAIN_S)
 
     def _try(self) -> bool:
         try:
             sock = open_listening(self._settings.host, self._settings.findreceiver_port, SETTING, BACKLOG)
         except SettingsError as error:
-            if not self._is_told:
-                log.info("another process sends: %s", error, extra={"action": "findreceiver_taken"})
-                self._is_told = True
+            if not self._is_logged:
+                text = "another process has findreceiver_port; this one sends once it is free: %s"
+                log.info(text, error, extra={"action": "findreceiver_taken"})
+                self._is_logged = True
             return False
         self._acceptor = Acceptor(sock, self._accepted)
         host, port = self._acceptor.address
@@ -121,13 +120,13 @@ class FindReceiver:
         return None
 
     async def _read(self, sock: socket.socket, address: str) -> None:
-        """One ACCEPT_SENDER_MSG, and whom it is for."""
-        manners = self._machines.manners(address)
-        reader = NamingReader(accept_sender_reader(manners.omit_address))
+        """Read one ACCEPT_SENDER_MSG and pass it on."""
+        options = self._machines.options(address)
+        reader = DiagnosingReader(accept_sender_reader(options.omit_address))
         try:
             with sock:
                 async with asyncio.timeout(self._settings.t_wait1_s):
-                    message = await wires.message_of(sock, reader)
+                    message = await connections.message_of(sock, reader)
         except PeerError as error:
             self._counts.fault(error.reason, address, error.detail)
             return
@@ -135,23 +134,28 @@ class FindReceiver:
             self._counts.fault("no_message")
             return
         finally:
-            self._leave(address)
+            self._of_address[address] -= 1
+            if not self._of_address[address]:
+                del self._of_address[address]
             self._counts.excess.inc(reader.excess)
-        self._answered(Offer.of(message, address, manners.trust_address))
+        self._answered(Offer.of(message, address, options.trust_address))
 
     def _answered(self, offer: Offer) -> None:
         unheard = Unheard.NOT_ASKED
         for answered in self._asking.get(offer.key, ()):
             if (found := answered(offer)) is None:
                 return
-            if unheard in (Unheard.NOT_ASKED, Unheard.NOT_LISTED):  # others may have asked others
+            if unheard in (
+                Unheard.NOT_ASKED,
+                Unheard.NOT_LISTED,
+            ):  # another attempt may have asked this machine
                 unheard = found
         self._counts.unheard(unheard.value)
         self.decline(offer)
 
     @contextlib.contextmanager
     def asking(self, key: int, answered: Answered) -> Iterator[None]:
-        """Answers for this key are told meanwhile, until somebody takes them."""
+        """Pass answers for this key to `answered` meanwhile, unless an earlier attempt takes them."""
         self._asking[key].append(answered)
         try:
             yield
@@ -161,10 +165,5 @@ class FindReceiver:
                 del self._asking[key]
 
     def decline(self, offer: Offer) -> None:
-        """It is not taken after all."""
+        """Decline an answer that is not taken."""
         self._declines.decline(offer)
-
-    def _leave(self, address: str) -> None:
-        self._of_address[address] -= 1
-        if not self._of_address[address]:
-            del self._of_address[address]
