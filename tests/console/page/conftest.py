@@ -11,7 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from tests.console.local import HEADERS
-from tests.console.page.looking import PATIENCE_MS, show, watched
+from tests.console.page.browsing import PATIENCE_MS, show, watched
 from tests.console.page.scene import Console, Scene, scene
 
 SHARED = {"scope": "package", "loop_scope": "session"}

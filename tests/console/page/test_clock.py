@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.console.local import HEADERS
-from tests.console.page.looking import call, show
+from tests.console.page.browsing import call, show
 from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -42,9 +42,9 @@ async def test_ages_are_right_where_the_clock_is_wrong(place: Scene, page: Page,
 TOLD_AGAIN = """(() => {
     const right = Date.now;
     const at = new Date(right()).toISOString();
-    m.heard(at);
+    m.syncClock(at);
     Date.now = () => right() + 15_000;
-    m.heard(at);
+    m.syncClock(at);
     const found = m.now() - Date.now();
     Date.now = right;
     return found;
@@ -67,7 +67,7 @@ async def test_a_field_has_the_time_of_here(place: Scene, chromium: Browser) -> 
             ("0999-06-01T12:00:00.000Z", "0999-06-01T07:03"),
             ("%2B012026-07-01T00:30:00.000Z", "12026-06-30T20:30"),
         ):
-            await show(page, place.address, f"audit?from={text}", "Audit")
+            await show(page, place.address, f"audit?from={text}", "Audit log")
             await expect(page.get_by_label("From")).to_have_value(here)
     finally:
         await page.close()

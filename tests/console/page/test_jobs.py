@@ -7,7 +7,7 @@ from playwright.async_api import Page, expect
 
 from services.console.core.console import SHOWN_JOBS
 from services.store.catalogue.job_board import JobBoard
-from tests.console.page.looking import axe, show
+from tests.console.page.browsing import axe, show
 from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

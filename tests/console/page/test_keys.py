@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.console.page.looking import VIEWS, axe, settled, show
+from tests.console.page.browsing import VIEWS, axe, settled, show
 from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -90,7 +90,7 @@ async def test_space_selects_a_letter(place: Scene, page: Page) -> None:
     await expect(first.get_by_role("checkbox")).to_be_checked()
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Space")
-    await expect(page.get_by_text("2 letters selected")).to_be_visible()
+    await expect(page.get_by_text("2 dead letters selected")).to_be_visible()
 
 
 async def test_a_dialog_keeps_the_focus_and_gives_it_back(place: Scene, page: Page) -> None:
@@ -113,8 +113,8 @@ async def test_a_dialog_keeps_the_focus_and_gives_it_back(place: Scene, page: Pa
 async def test_help_tells_the_keys(place: Scene, page: Page) -> None:
     await show(page, place.address, "overview")
     await page.keyboard.press("?")
-    dialog = page.get_by_role("dialog", name="Keyboard")
-    await expect(dialog).to_contain_text("go to the filter of the page")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    await expect(dialog).to_contain_text("focus the filter")
     assert await axe(page) == []
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)

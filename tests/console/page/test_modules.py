@@ -11,7 +11,7 @@ import pytest
 import yaml
 from playwright.async_api import Page
 
-from tests.console.page.looking import DASH, call
+from tests.console.page.browsing import DASH, call
 from tests.stores import chance
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -23,12 +23,12 @@ TOLD = [["hello", {"a": "ü"}], ["queues", [1, 2]]]
 
 
 async def test_events_do_not_depend_on_how_they_are_cut(ready: Page) -> None:
-    cuts = f"Array.from({{length: {len(STREAM)}}}, (_, i) => {{ const feed = m.reader(); " + (
+    cuts = f"Array.from({{length: {len(STREAM)}}}, (_, i) => {{ const feed = m.eventParser(); " + (
         "return JSON.stringify([...feed(given.slice(0, i)), ...feed(given.slice(i))]); })"
     )
     found = await call(ready, "live.js", cuts, STREAM)
     assert {json.dumps(json.loads(each)) for each in found} == {json.dumps(TOLD)}
-    crlf = "m.reader()(given.replaceAll('\\n', '\\r\\n'))"
+    crlf = "m.eventParser()(given.replaceAll('\\n', '\\r\\n'))"
     assert await call(ready, "live.js", crlf, STREAM) == TOLD
 
 
@@ -59,7 +59,7 @@ async def test_names_that_differ_in_white_space_look_different(ready: Page) -> N
     ):
         link = "m.html(['<a>', '</a>'], given).props.children"  # as templates of views draw it
         assert await call(ready, "html.js", link, name) == shown
-    assert not await call(ready, "names.js", "m.isTypable('a\u00a0b')")
+    assert not await call(ready, "names.js", "m.isTypeable('a\u00a0b')")
 
 
 async def test_what_somebody_typed_is_no_error(ready: Page) -> None:
@@ -111,7 +111,7 @@ async def test_hex_rows_hold_every_octet(ready: Page) -> None:
 async def test_json_that_is_laid_out_is_the_same_json(ready: Page, chance: random.Random) -> None:
     texts = [json.dumps(document(chance), indent=chance.choice((None, 1))) for _ in range(300)]
     laid = await call(
-        ready, "bodies.js", "given.map(t => m.layOut(t).map(([, part]) => part).join(''))", texts
+        ready, "bodies.js", "given.map(t => m.indentJson(t).map(([, part]) => part).join(''))", texts
     )
     assert [json.loads(each) for each in laid] == [json.loads(each) for each in texts]
     assert laid == [json.dumps(json.loads(each), indent=2, ensure_ascii="\\u" in each) for each in texts]
@@ -119,7 +119,7 @@ async def test_json_that_is_laid_out_is_the_same_json(ready: Page, chance: rando
 
 async def test_a_document_as_yaml_is_the_same_document(ready: Page, chance: random.Random) -> None:
     documents = [{"spec": document(chance)} for _ in range(300)]
-    written = await call(ready, "parts/document.js", "given.map(each => m.yaml(each).trimStart())", documents)
+    written = await call(ready, "components/document.js", "given.map(each => m.yaml(each).trimStart())", documents)
     assert [yaml.safe_load(each) for each in written] == documents
 
 
@@ -192,10 +192,10 @@ async def test_numbers_are_written_for_people(ready: Page) -> None:
 async def test_nobody_takes_is_the_consoles_word(ready: Page) -> None:
     """One look in which nobody took anything is none."""
     seen = {"name": "a", "dead": 0, "ready": 9, "oldestAgeMs": 90_000, "rates": {"out": 0}, "paused": False}
-    told = "given.map(queue => m.troubles(queue).map(({ text }) => text))"
+    told = "given.map(queue => m.issuesOf(queue).map(({ text }) => text))"
     given = [{**seen, "nobodyTakes": nobody} for nobody in (False, True)]
-    assert await call(ready, "parts/troubles.js", told, given) == [
-        [], ["nobody takes: oldest waits 1 min 30 s"],
+    assert await call(ready, "components/issues.js", told, given) == [
+        [], ["No consumers: oldest message 1 min 30 s"],
     ]  # fmt: skip
 
 
@@ -210,4 +210,4 @@ async def test_nodes_of_a_ring_stand_apart(ready: Page) -> None:
         given = [f"127.0.0.1:{9000 + each}" for each in range(number)]
         apart = "given.map((name, i) => [at.get(name), at.get(given[(i + 1) % given.length])])"
         distance = f"((at) => {apart}.map(([a, b]) => Math.hypot(a.x - b.x, a.y - b.y)))(m.places(given))"
-        assert min(await call(ready, "parts/ringpicture.js", distance, given)) > 40, "each has a radius of 15"
+        assert min(await call(ready, "components/ringdiagram.js", distance, given)) > 40, "each has a radius of 15"

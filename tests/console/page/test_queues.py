@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from services.store.model import records as record
-from tests.console.page.looking import DASH, PATIENCE_MS, axe, show
+from tests.console.page.browsing import DASH, PATIENCE_MS, axe, show
 from tests.console.page.scene import SCRIPT, Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -94,9 +94,9 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
     await publish(page, "two")
     await page.get_by_role("button", name="Empty…").click()
     dialog = page.get_by_role("dialog")
-    await expect(dialog).to_contain_text("2 messages would be removed")
+    await expect(dialog).to_contain_text("2 messages will be permanently deleted")
     assert await axe(page) == []
-    button = dialog.get_by_role("button", name="Remove them for good")
+    button = dialog.get_by_role("button", name="Delete messages")
     await expect(button).to_be_disabled()
     await dialog.get_by_role("textbox").fill("flooded")
     queue = await place.store.catalogue.find("flooded")
@@ -107,12 +107,12 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
     await expect(dialog.get_by_role("alert")).to_be_visible()
     await expect(dialog.get_by_role("textbox")).to_have_value("")
     assert (await place.store.listing.stats(queue))["ready"] == 2, "another queue was meant"
-    await expect(dialog).to_contain_text("2 messages would be removed")
+    await expect(dialog).to_contain_text("2 messages will be permanently deleted")
     asker = await place.publish("flooded", b"not counted")
     await dialog.get_by_role("textbox").fill("flooded")
     await button.click()
     await expect(dialog).to_have_count(0)
-    await page.get_by_role("link", name="How far").click()
+    await page.get_by_role("link", name="Progress").click()
     job = page.get_by_role("table", name="Jobs").locator("tbody tr").first
     await expect(job).to_contain_text("empty")
     await expect(job).to_contain_text("done")
@@ -124,7 +124,7 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
         "aria-current", "page"
     )
     await page.get_by_role("button", name="Empty…").click()
-    await expect(dialog).to_contain_text("0 messages would be removed")
+    await expect(dialog).to_contain_text("0 messages will be permanently deleted")
     await dialog.get_by_role("textbox").fill("flooded")
     await expect(button).to_be_disabled()
 
@@ -141,7 +141,7 @@ async def look_into(page: Page) -> None:
     assert await page.locator("main img, main script").count() == 0
     assert "owned" not in await page.title()
     assert await axe(page) == []
-    await page.get_by_role("button", name="Look again").click()
+    await page.get_by_role("button", name="Refresh").click()
     await expect(opened).to_have_count(2)
     await expect(page.get_by_role("button", name="More messages")).to_have_count(0)
 
@@ -166,7 +166,7 @@ async def delete(page: Page, name: str) -> None:
     await page.get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("2 messages")
-    button = dialog.get_by_role("button", name="Delete it")
+    button = dialog.get_by_role("button", name="Delete queue")
     await expect(button).to_be_disabled()
     await dialog.get_by_role("textbox").fill("something else")
     await expect(button).to_be_disabled()
@@ -178,7 +178,7 @@ async def delete(page: Page, name: str) -> None:
 async def test_a_queue_is_paused_and_goes_on(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/invoices", "invoices")
     await page.get_by_role("button", name="Pause").click()
-    await expect(page.locator(".badge", has_text="paused")).to_be_visible()
+    await expect(page.locator(".badge", has_text="Paused")).to_be_visible()
     assert (await place.store.catalogue.find("invoices")).spec.paused
     await page.get_by_role("button", name="Publish").click()
     dialog = page.get_by_role("dialog")
@@ -187,17 +187,17 @@ async def test_a_queue_is_paused_and_goes_on(place: Scene, page: Page) -> None:
     await expect(dialog.get_by_role("alert")).to_contain_text("paused")
     await page.keyboard.press("Escape")
     await page.get_by_role("button", name="Resume").click()
-    await expect(page.locator(".badge", has_text="paused")).to_have_count(0)
+    await expect(page.locator(".badge", has_text="Paused")).to_have_count(0)
     assert not (await place.store.catalogue.find("invoices")).spec.paused
 
 
 async def test_a_document_is_changed_and_faults_are_named(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/invoices/document", "invoices")
-    await page.get_by_role("button", name="Change").click()
+    await page.get_by_role("button", name="Edit").click()
     field = page.get_by_label("The document's spec")
     await field.fill('{"maxLength": }')
     await page.get_by_role("button", name="Save").click()
-    await expect(page.get_by_role("alert")).to_contain_text("This is no JSON")
+    await expect(page.get_by_role("alert")).to_contain_text("The body is not valid JSON")
     await field.fill('{"maxLengths": 7}')
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("alert")).to_contain_text("maxLengths")
@@ -222,7 +222,7 @@ async def test_it_says_how_many_messages_are_not_shown(place: Scene, page: Page)
     assert "first=1000" in page.url
     await shown.last.locator("summary").click()
     await expect(shown.last.locator("pre")).to_contain_text("xxx")
-    await expect(shown.last).to_contain_text("Only the first 4.1 KiB are shown.")
+    await expect(shown.last).to_contain_text("Showing the first 4.1 KiB.")
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     await place.store.catalogue.delete(queue)
 
@@ -232,13 +232,13 @@ async def test_copying_is_told_where_a_browser_has_no_clipboard(place: Scene, pa
     await page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     await show(page, place.address, "queues/orders/document")
     await page.get_by_role("button", name="Copy").click()
-    await expect(page.get_by_text("This browser does not let the page copy")).to_be_visible()
+    await expect(page.get_by_text("The browser does not allow copying here")).to_be_visible()
 
 
 async def test_a_queue_tells_how_it_went(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/orders")
     await expect(page.locator("figure.plot")).to_have_count(4)
-    flow = page.get_by_role("figure", name="Messages a second")
+    flow = page.get_by_role("figure", name="Messages per second")
     # a step is told when it is whole and all have told of it, and the page asks every 10 s
     put = flow.locator(".key", has_text="in").first
     await expect(put).not_to_have_text(re.compile(DASH), timeout=2 * PATIENCE_MS)

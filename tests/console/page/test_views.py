@@ -13,7 +13,7 @@ from services.store import QueueSpec
 from services.store.report.report import Report
 from services.store.report.reports import write_report
 from tests import reports
-from tests.console.page.looking import DASH, VIEWS, axe, settled, show
+from tests.console.page.browsing import DASH, VIEWS, axe, settled, show
 from tests.console.page.scene import DEAD, Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -93,9 +93,9 @@ async def test_every_view_shows_its_data_is_accessible_and_fits_the_screen(place
 
 OPENED = {  # at 400 px: what has no column there
     "edges": ("Listens on", "Process", "Host", "Up for"),
-    "connections": ("Id", "Process", "unsentOctets", "Through"),
-    "ring": ("Predecessor", "Goes by", "Heard"),
-    "audit": ("Who", "Outcome", "From"),
+    "connections": ("ID", "Process", "unsentOctets", "Listener"),
+    "ring": ("Predecessor", "Its leader", "Reported"),
+    "audit": ("User", "Outcome", "Address"),
 }
 
 
@@ -104,7 +104,7 @@ async def test_what_has_no_column_is_below_the_row(place: Scene, page: Page) -> 
     for route, names in OPENED.items():
         await page.set_viewport_size({"width": 400, "height": 800})
         await show(page, place.address, route)
-        more = page.get_by_role("button", name="More of this row").first
+        more = page.get_by_role("button", name="Details of this row").first
         await more.click()
         opened = page.locator("tr.opened")
         for name in names:
@@ -135,8 +135,8 @@ async def test_the_overview_lives(place: Scene, page: Page) -> None:
     put = page.locator("dl[aria-label=Now] > div", has_text="in / s").locator("dd")
     await expect(put).not_to_have_text("0")
     await expect(put).not_to_have_text(DASH)
-    await expect(page.locator(".wanting li", has_text="returns")).to_contain_text(f"{DEAD} dead letters")
-    await expect(page.locator(".wanting li", has_text="archive")).to_contain_text("paused")
+    await expect(page.locator(".attention li", has_text="returns")).to_contain_text(f"{DEAD} dead letters")
+    await expect(page.locator(".attention li", has_text="archive")).to_contain_text("Paused")
     await expect(page.get_by_role("table", name="Busiest queues").locator("tbody tr").first).to_contain_text(
         "orders"
     )
@@ -153,12 +153,12 @@ async def test_the_ring_is_drawn(place: Scene, page: Page) -> None:
 
 
 async def test_an_address_that_names_nothing_says_so(place: Scene, page: Page) -> None:
-    await show(page, place.address, "nonsense/%zz", "There is no such page")
-    await show(page, place.address, "constructor", "There is no such page")  # every object has one
+    await show(page, place.address, "nonsense/%zz", "Page not found")
+    await show(page, place.address, "constructor", "Page not found")  # every object has one
     await page.goto(f"{place.address}#/queues/nowhere")
     await expect(page.get_by_role("alert")).to_contain_text("nowhere")
-    await show(page, place.address, "nonsense", "There is no such page")
-    await page.get_by_role("link", name="To the overview").click()
+    await show(page, place.address, "nonsense", "Page not found")
+    await page.get_by_role("link", name="Go to the overview").click()
     await expect(page.locator("main h1")).to_have_text("Overview")
 
 

@@ -1,4 +1,4 @@
-"""What the API answers: handlers make plain dictionaries of these shapes, tests hold them to it."""
+"""Models of the API's responses. Handlers build plain dictionaries, and tests validate them against these."""
 
 from services.console.contract.shapes.letters import (
     Job,
