@@ -21,7 +21,7 @@ from services.console.contract.roles import Role
 from services.kit.config import MAX_SECONDS
 from services.kit.net import BindAddress, Networks, TlsSettings
 from services.outside.url import MASK
-from services.store.timeouts import StoreWaits
+from services.store.timeouts import StoreTimeouts
 
 LOCAL_REFUSED = (
     "without console.tokens or console.proxy the console serves this machine only, with a token of its own, and binds "
@@ -159,7 +159,7 @@ class ConsoleSettings(ConsoleSection):
         le=1_000_000,
         description="lines of changes in the store's audit log, and as many of refusals and published messages",
     )
-    store: StoreWaits = StoreWaits()
+    store: StoreTimeouts = StoreTimeouts()
 
     @model_validator(mode="after")
     def _is_reachable_without_identities(self) -> Self:

@@ -10,7 +10,7 @@ from services.console.contract.cursor import bad_cursor, decode_cursor, encode_c
 from services.console.contract.moments import Moment, moment
 from services.console.core.route import Answer, Call
 from services.console.queries.paging import Paged
-from services.store.catalogue import AuditFilter, Line, is_place
+from services.store.catalogue import AuditFilter, AuditLine, is_place
 
 LIST = "audit"
 LONGEST = 255  # characters of a filter
@@ -44,7 +44,7 @@ async def list_(call: Call) -> Answer:
     return Answer({"items": [_document(line) for line in page.lines], "next": more})
 
 
-def _document(line: Line) -> dict[str, Any]:
+def _document(line: AuditLine) -> dict[str, Any]:
     entry = line.entry
     return {
         "at": moment(line.at_ms),

@@ -19,7 +19,7 @@ from services.console.history.sample_reader import MAX_MINUTES
 from services.console.live.rows import RATES, Row, detail_of, last_delivery, rates_of
 from services.console.queries.paging import Paged, page_of
 from services.store import Queue, QueueSpec
-from services.store.model import QueueChanged, QueueExists, QueueUnknown, check_name, decided, parse_leniently
+from services.store.model import QueueChanged, QueueExists, QueueUnknown, check_name, unknown_after_commit, parse_leniently
 
 OWNER = "console"
 LIST, RESERVED = "queues", "reservations"
@@ -177,7 +177,7 @@ async def put(call: Call) -> Answer:
 
 async def _changed_queue(call: Call, name: str, status: int) -> Answer:
     """Return the changed queue. Raises OutcomeUnknown if it cannot be read, as the change was made."""
-    with decided(QueueUnknown):
+    with unknown_after_commit(QueueUnknown):
         return await _queue(call, await call.console.store.catalogue.find(name), status)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from services.console.access.identity import Caller
 from services.console.audit.detail import to_json
 from services.store import StoreError
-from services.store.catalogue import MOST_OCTETS, AuditLog, Entry
+from services.store.catalogue import MOST_OCTETS, AuditLog, AuditEntry
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Audit:
         """
         self.log(caller, action, target, outcome, detail)
         text = to_json(detail, MOST_OCTETS) if detail else ""
-        entry = Entry(
+        entry = AuditEntry(
             caller.name, caller.role or "", caller.address, action, target, outcome, text, caller.auth
         )
         try:

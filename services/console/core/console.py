@@ -17,7 +17,7 @@ from services.console.settings import ConsoleSettings
 from services.kit.config import GlobalSettings
 from services.store import DeadLetters, Queue, Store
 from services.store.model import QueueUnknown
-from services.store.pipeline import Asker
+from services.store.pipeline import AsyncClient
 
 SHOWN_JOBS = 50  # in the live view, or all running ones if there are more
 
@@ -43,7 +43,7 @@ class Console:
     async def letters(self, name: str) -> tuple[Queue, DeadLetters, str]:
         """Return a queue, its dead letters, and why its document cannot be read, or ''. Raises QueueUnknown."""
         queue, unreadable = await self.store.catalogue.find_leniently(name)
-        return queue, DeadLetters(self.store.look_at(queue.domain), queue), unreadable
+        return queue, DeadLetters(self.store.get_domain(queue.domain), queue), unreadable
 
     async def etag(self, queue: Queue, unreadable: str) -> str:
         """Return the queue's ETag. unreadable: why its document cannot be read, or ''. Raises QueueUnknown."""
@@ -54,11 +54,11 @@ class Console:
             raise QueueUnknown
         return unreadable_etag(queue, document)
 
-    async def asker(self, queue: Queue) -> Asker:
+    async def client(self, queue: Queue) -> AsyncClient:
         """Return a client that publishes to the queue. Raises StoreUnavailable if no session can be opened."""
-        pipe = self.store.domain(queue.domain).pipe
+        pipe = self.store.open_domain(queue.domain).pipe
         await pipe.ready()
-        return Asker(pipe)
+        return AsyncClient(pipe)
 
     def events(self) -> dict[str, Any]:
         """Return the documents of the live view's events other than queues."""

@@ -31,7 +31,7 @@ class SharedJobs:
 
     async def read(self) -> dict[str, JobDocument]:
         """Read all jobs. Raises StoreError."""
-        posts = await self._board.look()
+        posts = await self._board.read()
         valid = [post for post in posts.jobs if _is_valid(post)]
         self.jobs = {post.id: _document(post, posts.now_ms) for post in valid}
         self.silent = {post.id: post.written_ms for post in valid if _is_silent(post, posts.now_ms)}

@@ -23,7 +23,7 @@ from services.console.jobs.orphaned_jobs import OrphanedJobs
 from services.console.jobs.progress import stored_progress
 from services.store import DeadLetters, Filter, Store, StoreError, StoreUnavailable
 from services.store.catalogue import JobBoard
-from services.store.deadletters import PAGE, Emptied, Emptying, Pace, Redriven, redrive_steps
+from services.store.deadletters import PAGE, PurgeProgress, QueuePurge, Pace, RedriveResult, redrive_steps
 from services.store.model import DatasetLost, OutcomeUnknown
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Jobs:
         try:
             # leave out what dies from now on, else a dead letter that dies again would be moved repeatedly; by
             # the clock that sets times of death, which in a Cluster may differ from the catalogue's
-            job.wanted = job.wanted.as_of(await self._store.look_at(job.queue.domain).link.now_ms())
+            job.wanted = job.wanted.as_of(await self._store.get_domain(job.queue.domain).link.now_ms())
             await self._shared.begin(job)
         finally:
             self._starting -= 1
@@ -203,7 +203,7 @@ class Jobs:
             await asyncio.sleep(RETRY_S)
 
     def _letters(self, job: Job) -> DeadLetters:
-        return DeadLetters(self._store.look_at(job.queue.domain), job.queue)
+        return DeadLetters(self._store.get_domain(job.queue.domain), job.queue)
 
     async def _count(self, job: Job) -> int:
         if job.wanted == Filter(died_until_ms=job.wanted.died_until_ms):  # no need to read each of them
@@ -221,12 +221,12 @@ class Jobs:
                 return lambda: self._purge(job)
             case Kind.EMPTY:
                 # one for all attempts: it keeps the limit even if the store's has expired
-                run = Emptying(self._store.look_at(job.queue.domain), job.queue, job.run, job.until)
+                run = QueuePurge(self._store.get_domain(job.queue.domain), job.queue, job.run, job.until)
                 return lambda: self._empty(job, run)
 
     async def _redrive(self, job: Job) -> None:
         letters = self._letters(job)
-        steps: AsyncIterator[Redriven] = redrive_steps(
+        steps: AsyncIterator[RedriveResult] = redrive_steps(
             letters, job.wanted, job.target, Pace(job.rate), job.run
         )
         before = job.moved = max(job.moved, await letters.moved_by(job.run))
@@ -246,8 +246,8 @@ class Jobs:
             job.moved, job.missing = job.moved + gone, job.missing + len(page) - gone
             self._touched(job.queue.name)
 
-    async def _empty(self, job: Job, run: Emptying) -> None:
-        steps: AsyncIterator[Emptied] = run.steps()
+    async def _empty(self, job: Job, run: QueuePurge) -> None:
+        steps: AsyncIterator[PurgeProgress] = run.steps()
         async with aclosing(steps):  # type: ignore[type-var]
             async for step in steps:
                 job.moved = max(job.moved, step.messages)

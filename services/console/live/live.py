@@ -22,7 +22,7 @@ from services.console.live.snapshot import Snapshot
 from services.console.live.store_state import StoreState
 from services.console.live.tombstones import Tombstones
 from services.store import Store, StoreError
-from services.store.catalogue import Roll
+from services.store.catalogue import QueueListCache
 from services.store.model import QueueUnknown, StoreFault
 from services.store.processes import Process
 
@@ -41,7 +41,7 @@ class Live:
         self.state = StoreState(store)
         self.processes: list[Process] = []
         self._store = store
-        self._roll = Roll(store.registry)
+        self._queue_list = QueueListCache(store.registry)
         self._hooks: list[Callable[[], Awaitable[object]]] = []
         self._snapshot = Snapshot()
         self._tombstones = Tombstones()
@@ -150,7 +150,7 @@ class Live:
             "edges": len(self.processes),
         }
         return {
-            "store": self.state.document(self._roll.unreadable),
+            "store": self.state.document(self._queue_list.unreadable),
             "totals": {"queues": len(snapshot.rows), **snapshot.totals, **edges},
             "rates": snapshot.rates,
             "at": moment(snapshot.at_ms),
@@ -213,7 +213,7 @@ class Live:
 
     async def _poll(self) -> None:
         began = time.monotonic()
-        queues = await self._roll.look()
+        queues = await self._queue_list.refresh()
         stats = await self._store.listing.stats_of(queues)
         self.processes = await self._store.processes.running()
         await self.state.poll()
@@ -221,7 +221,7 @@ class Live:
             await hook()
         before = self._snapshot
         new = Snapshot(before.version + 1, began, at_ms=await self._store.now_ms())
-        await new.fill(before, queues, stats, self._roll.unreadable)
+        await new.fill(before, queues, stats, self._queue_list.unreadable)
         self._snapshot = new
         for name in before.rows.keys() - new.rows.keys():
             self._tombstones.add(new.version, name)
@@ -255,7 +255,7 @@ class Live:
             return
         except StoreFault as error:
             if old is not None:  # damaged; a new queue is in the next poll
-                unreadable = self._roll.unreadable.get(name, "")
+                unreadable = self._queue_list.unreadable.get(name, "")
                 snapshot.rows[name] = unread_row(old.queue, old, error, snapshot.version, unreadable)
             return
         if old is not None and not (old.is_read and old.queue.qid == queue.qid):

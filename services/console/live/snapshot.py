@@ -20,7 +20,7 @@ from services.console.live.rows import (
     unread_row,
 )
 from services.store import Queue
-from services.store.catalogue import Looked
+from services.store.catalogue import BulkStatsResult
 
 MAX_INTERVAL_S = 60.0  # rates over longer intervals are not current
 BATCH = 100  # rows, before yielding to other tasks
@@ -47,7 +47,7 @@ class Snapshot:
         self,
         before: Snapshot,
         queues: Sequence[Queue],
-        looked: Looked,
+        looked: BulkStatsResult,
         unreadable: Mapping[str, str],
     ) -> None:
         """Fill in the rows, totals and rates; rows that changed since the previous snapshot get its version."""
@@ -57,9 +57,9 @@ class Snapshot:
         self.totals = dict.fromkeys(TOTALS, 0)
         for number, queue in enumerate(queues):
             old = before.rows.get(queue.name)
-            if (figures := looked.told.get(queue.name)) is not None:
+            if (figures := looked.stats.get(queue.name)) is not None:
                 row = self._row(queue, figures, old, seconds, unreadable.get(queue.name, ""))
-            elif (error := looked.unread.get(queue.name)) is not None:
+            elif (error := looked.errors.get(queue.name)) is not None:
                 row = unread_row(queue, old, error, self.version, unreadable.get(queue.name, ""))
             else:
                 continue  # deleted meanwhile
