@@ -26,7 +26,7 @@ from pydantic import BaseModel
 from services.console.contract.shapes import ProblemShape
 from services.console.core.console import Console
 from services.console.core.route import Route
-from services.console.openapi import LATER, PREFIX, statuses
+from services.console.openapi import PREFIX, RETRYABLE, statuses
 from services.console.process import NAME, Hosted, Running, start
 from services.console.routes import ROUTES
 from services.console.settings import ConsoleSettings
@@ -203,7 +203,7 @@ class LiveConsole:
 
     async def fill(self, queue: Queue, *bodies: bytes, attributes: Mapping[str, Any] | None = None) -> None:
         records = [record.encode(body, attributes) for body in bodies]
-        client = await self._asker(queue)
+        client = await self._client(queue)
         for at in range(0, len(records), 1000):
             assert await client.publish(queue, records[at : at + 1000], "test") == []
 
@@ -212,7 +212,7 @@ class LiveConsole:
     ) -> list[str]:
         """Dead letters; their ids."""
         await self.fill(queue, *bodies)
-        client = await self._asker(queue)
+        client = await self._client(queue)
         left = len(bodies)
         while left:
             taken = await client.take(queue, min(left, 1000))
@@ -229,7 +229,7 @@ class LiveConsole:
     async def stats(self, name: str) -> dict[str, Any]:
         return await self.tools.listing.stats(await self.tools.catalogue.find(name))
 
-    async def _asker(self, queue: Queue) -> AsyncClient:
+    async def _client(self, queue: Queue) -> AsyncClient:
         pipe = self.tools.open_domain(queue.domain).pipe
         await pipe.ready()
         return AsyncClient(pipe)
@@ -284,7 +284,7 @@ def check(method: str, path: str, reply: Reply) -> None:
         assert reply.headers["Content-Type"] == "application/problem+json", reply
         problem = ProblemShape.model_validate(reply.document)
         assert problem.status == reply.status
-        assert ("Retry-After" in reply.headers) is (reply.status in LATER)
+        assert ("Retry-After" in reply.headers) is (reply.status in RETRYABLE)
         assert route is None or reply.status in statuses(route), (
             f"{method} {path}: {reply} is not in the document"
         )
@@ -292,7 +292,7 @@ def check(method: str, path: str, reply: Reply) -> None:
     if route is None:
         return
     assert reply.status in route.answers, f"{method} {path}: {reply} is not in the document"
-    assert all(name in reply.headers for name in route.tells.get(reply.status, ())), reply
+    assert all(name in reply.headers for name in route.response_headers.get(reply.status, ())), reply
     model = route.answers[reply.status]
     if isinstance(model, type) and issubclass(model, BaseModel):
         model.model_validate(reply.document)

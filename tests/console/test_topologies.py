@@ -81,7 +81,7 @@ async def test_a_slot_that_moves_takes_its_queues_along(sharded: LiveConsole, cl
 @pytest.mark.parametrize("own_cluster", [PROGRAM], indirect=True)
 async def test_a_shard_that_is_away(own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Queues of the others are told as ever, also once the store's memory is looked at again."""
-    monkeypatch.setattr("services.console.live.state.AGAIN_S", 0.0)
+    monkeypatch.setattr("services.console.live.store_state.REFRESH_S", 0.0)
     await set_up(own_cluster)
     home = own_cluster.holder(RegistryKeys().epoch)
     away, other = (node for node in own_cluster.nodes if node is not home)
@@ -103,7 +103,9 @@ async def test_a_shard_that_is_away(own_cluster: Cluster, monkeypatch: pytest.Mo
         assert [row["ready"] for row in rows] == [1, 1, 2]
         assert [bool(row["condition"]) for row in rows] == [True, False, False]
         store = (await console.found("/overview"))["store"]
-        assert store["alarms"] == [f"memory: 127.0.0.1:{away.port} does not answer, and is not counted"]
+        assert store["alarms"] == [
+            f"memory: server 127.0.0.1:{away.port} does not answer and is not included"
+        ]
         assert 0 < store["usedBytes"] < before["store"]["usedBytes"]
 
 

@@ -80,14 +80,14 @@ async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQue
     end = time.monotonic() + PAGE_S
     while True:
         most = min(query.limit - len(page), PAGE)
-        looked = await letters.scan(after, wanted, now_ms, most, query.octets, PAGE_S)
-        some = [_cut(each, query.octets) for each in looked.letters]
+        step = await letters.scan(after, wanted, now_ms, most, query.octets, PAGE_S)
+        some = [_cut(each, query.octets) for each in step.letters]
         page += some
         octets += sum(len(each.body) for each in some)
-        after = looked.last or after
+        after = step.last or after
         is_full = len(page) == query.limit or octets >= READ_OCTETS
-        if looked.is_last or is_full or time.monotonic() > end:
-            return ScanStep(page, after, looked.is_last)
+        if step.is_last or is_full or time.monotonic() > end:
+            return ScanStep(page, after, step.is_last)
 
 
 def _cut(letter: DeadLetter, octets: int) -> DeadLetter:

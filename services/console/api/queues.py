@@ -19,7 +19,14 @@ from services.console.history.sample_reader import MAX_MINUTES
 from services.console.live.rows import RATES, Row, detail_of, last_delivery, rates_of
 from services.console.queries.paging import Paged, page_of
 from services.store import Queue, QueueSpec
-from services.store.model import QueueChanged, QueueExists, QueueUnknown, check_name, unknown_after_commit, parse_leniently
+from services.store.model import (
+    QueueChanged,
+    QueueExists,
+    QueueUnknown,
+    check_name,
+    parse_leniently,
+    unknown_after_commit,
+)
 
 OWNER = "console"
 LIST, RESERVED = "queues", "reservations"

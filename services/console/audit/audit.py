@@ -10,7 +10,7 @@ from typing import Any
 from services.console.access.identity import Caller
 from services.console.audit.detail import to_json
 from services.store import StoreError
-from services.store.catalogue import MOST_OCTETS, AuditLog, AuditEntry
+from services.store.catalogue import MOST_OCTETS, AuditEntry, AuditLog
 
 log = logging.getLogger(__name__)
 

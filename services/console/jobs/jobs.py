@@ -23,7 +23,7 @@ from services.console.jobs.orphaned_jobs import OrphanedJobs
 from services.console.jobs.progress import stored_progress
 from services.store import DeadLetters, Filter, Store, StoreError, StoreUnavailable
 from services.store.catalogue import JobBoard
-from services.store.deadletters import PAGE, PurgeProgress, QueuePurge, Pace, RedriveResult, redrive_steps
+from services.store.deadletters import PAGE, Pace, PurgeProgress, QueuePurge, RedriveResult, redrive_steps
 from services.store.model import DatasetLost, OutcomeUnknown
 
 log = logging.getLogger(__name__)

@@ -47,7 +47,7 @@ class Snapshot:
         self,
         before: Snapshot,
         queues: Sequence[Queue],
-        looked: BulkStatsResult,
+        stats: BulkStatsResult,
         unreadable: Mapping[str, str],
     ) -> None:
         """Fill in the rows, totals and rates; rows that changed since the previous snapshot get its version."""
@@ -57,9 +57,9 @@ class Snapshot:
         self.totals = dict.fromkeys(TOTALS, 0)
         for number, queue in enumerate(queues):
             old = before.rows.get(queue.name)
-            if (figures := looked.stats.get(queue.name)) is not None:
+            if (figures := stats.stats.get(queue.name)) is not None:
                 row = self._row(queue, figures, old, seconds, unreadable.get(queue.name, ""))
-            elif (error := looked.errors.get(queue.name)) is not None:
+            elif (error := stats.errors.get(queue.name)) is not None:
                 row = unread_row(queue, old, error, self.version, unreadable.get(queue.name, ""))
             else:
                 continue  # deleted meanwhile

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict
 
-from services.console.access.unauthenticated_log import MOST, Strangers
+from services.console.access.unauthenticated_log import MAX_ADDRESSES, UnauthenticatedLog
 from services.console.contract.roles import Role
 from services.console.routes import ROUTES
 from services.console.settings import ConsoleSettings
@@ -240,16 +240,16 @@ async def test_strangers_have_a_line_for_each_address(guarded: LiveConsole) -> N
 
 def test_how_many_more_came_is_told_a_minute_later(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
-    strangers = Strangers(lambda: now)
-    for number in range(3 * MOST):
-        strangers.came(f"10.{number}", "GET", "/")
-    strangers.came("10.7", "GET", "/")
-    assert len(caplog.records) == MOST + 1
+    requests = UnauthenticatedLog(lambda: now)
+    for number in range(3 * MAX_ADDRESSES):
+        requests.add(f"10.{number}", "GET", "/")
+    requests.add("10.7", "GET", "/")
+    assert len(caplog.records) == MAX_ADDRESSES + 1
     now = 60.0
-    strangers.came("10.7", "GET", "/")
-    told = [record.getMessage() for record in caplog.records[MOST + 1 :]]
+    requests.add("10.7", "GET", "/")
+    told = [record.getMessage() for record in caplog.records[MAX_ADDRESSES + 1 :]]
     assert told == [
-        "10.7 did not say who it is 1 more times",
-        f"others did not say who it is {2 * MOST - 1} more times",
-        "10.7 did not say who it is",
+        "rejected 1 more unauthenticated requests from 10.7",
+        f"rejected {2 * MAX_ADDRESSES - 1} more unauthenticated requests from others",
+        "rejected unauthenticated request from 10.7",
     ]

@@ -115,9 +115,9 @@ def test_a_token_that_another_user_could_know_is_refused(tmp_path: Path, problem
     file = local_token.keep(tmp_path)
     identities = Identities(ConsoleSettings(), file)
     headers = CIMultiDict(Authorization=f"Bearer {file.read_text().strip()}")
-    assert identities.of(headers, "127.0.0.1").role is Role.ADMIN
+    assert identities.identify(headers, "127.0.0.1").role is Role.ADMIN
     UNSAFE[problem](file)
-    wanted = rf"console\.token is not used: {problem}.*; remove it .*store\.data_dir"
+    wanted = rf"console\.token is rejected: {problem}.*; delete the file .*store\.data_dir"
     for use in (lambda: local_token.keep(tmp_path), lambda: local_token.link("http://[::1]:9180/", file)):
         with pytest.raises(SettingsError, match=wanted):
             use()
@@ -150,7 +150,7 @@ def test_a_file_system_without_permissions_is_named(tmp_path: Path, monkeypatch:
 
     mkstemp = tempfile.mkstemp
     monkeypatch.setattr(tempfile, "mkstemp", made)
-    with pytest.raises(SettingsError, match=r"mode 0777.*console\.tokens .*console\.enabled: false"):
+    with pytest.raises(SettingsError, match=r"mode 0600 has 0777.*console\.tokens .*console\.enabled: false"):
         local_token.keep(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -162,5 +162,5 @@ def test_a_running_console_does_not_take_an_unsafe_token(tmp_path: Path) -> None
     planted.write_text(TOKEN)
     file.unlink()
     file.symlink_to(planted)
-    with pytest.raises(Problem, match="a token is needed"):
-        identities.of(CIMultiDict(Authorization=f"Bearer {TOKEN}"), "127.0.0.1")
+    with pytest.raises(Problem, match="authentication required"):
+        identities.identify(CIMultiDict(Authorization=f"Bearer {TOKEN}"), "127.0.0.1")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.console.access.tokens import SHORTEST, Tokens, digest
-from services.console.settings import KNOWN_TO_ALL, Token
+from services.console.settings import WELL_KNOWN, Token
 from services.kit.config.layers import SettingsError
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
@@ -29,7 +29,7 @@ def of_digest(text: str, name: str) -> Token:
 
 
 def who(tokens: Tokens, said: str) -> str | None:
-    found = tokens.of(said.encode())
+    found = tokens.find(said.encode())
     return found.name if found is not None else None
 
 
@@ -56,7 +56,7 @@ def test_a_token_that_is_none(tmp_path: Path, text: str) -> None:
 def test_what_is_known_to_all_is_too_short_for_a_file() -> None:
     """So nothing else has to keep it out of there."""
     short = [b"", b"test"]
-    assert {digest(each).hex() for each in short} == KNOWN_TO_ALL
+    assert {digest(each).hex() for each in short} == WELL_KNOWN
     assert all(len(each) < SHORTEST for each in short)
 
 

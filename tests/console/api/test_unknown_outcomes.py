@@ -108,7 +108,7 @@ async def test_a_request_that_is_cut_off_has_its_line(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process ends while no answer comes: nobody there knows what becomes of the message."""
-    monkeypatch.setattr(process, "LAST_ANSWERS_S", 0.2)
+    monkeypatch.setattr(process, "SHUTDOWN_S", 0.2)
     async with Proxy(server.port) as proxy, LiveConsole(proxy.url) as console:
         await console.declare("orders")
         proxy.lose_replies_to = b"ps1_work"

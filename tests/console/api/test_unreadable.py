@@ -1,4 +1,4 @@
-"""A queue whose document this version cannot read (docs/console.md, Use it)."""
+"""A queue whose document this version cannot read (docs/console.md, Quick start)."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def test_one_of_which_not_even_the_id_is_known(newer: LiveConsole, server:
         for path in ("", "/messages", "/dead", "/dead/1-1", "/history"):
             reply = await newer.get(f"/queues/{name}{path}")
             assert (reply.status, reply.label) == (409, "queue_unreadable")
-            assert "take its field out of the store's hash ps:{registry}:queues" in reply.document["detail"]
+            assert "delete its field in the store's hash ps:{registry}:queues" in reply.document["detail"]
         for method, path in (("PUT", ""), ("DELETE", ""), ("POST", "/messages")):
             body = {"PUT": SPEC, "POST": {"body": "b"}}.get(method)
             headers = {} if method == "POST" else {"If-Match": "*"}

@@ -77,7 +77,7 @@ async def test_a_line_that_the_end_of_the_process_cuts_off_is_counted(
 ) -> None:
     """The change was made, its line is on its way, and nobody waits for it any longer."""
     monkeypatch.setattr(audit, "WRITE_S", 600.0)
-    monkeypatch.setattr(process, "LAST_ANSWERS_S", 0.2)
+    monkeypatch.setattr(process, "SHUTDOWN_S", 0.2)
     async with Proxy(server.port) as proxy, LiveConsole(proxy.url) as console:
         await console.tools.initialise()
         proxy.keep(RegistryKeys().audit.encode())

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from services.console.audit.detail import written
+from services.console.audit.detail import to_json
 from services.store.model.keys import RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
@@ -86,11 +86,11 @@ def test_what_is_long_stays_json() -> None:
         {"a" * 3000: 1},
         {"list": list(range(5000)), "behind": True},
     ]:
-        text = written(detail, 1000)
+        text = to_json(detail, 1000)
         assert len(text.encode()) <= 1000
         assert json.loads(text).keys() <= {*detail, "..."}
         assert "..." in text
 
 
 def test_what_is_short_is_whole() -> None:
-    assert json.loads(written({"a": "é", "b": [1, None]}, 1000)) == {"a": "é", "b": [1, None]}
+    assert json.loads(to_json({"a": "é", "b": [1, None]}, 1000)) == {"a": "é", "b": [1, None]}

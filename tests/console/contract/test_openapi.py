@@ -37,7 +37,7 @@ def test_what_may_be_one_of_a_few_is_told() -> None:
         "enum": ["all", "paused", "remote", "dead", "trouble"],
         "default": "all",
     }
-    assert only["description"].startswith("remote: lead elsewhere")
+    assert only["description"].startswith("remote: forwarded")
 
 
 def test_changes_ask_what_was_seen() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from services.console.history import followed
-from services.console.history.followed import PIECE, Followed
-from services.console.history.history import TOLD_LATE_MS, Steps
+from services.console.history import sample_reader
+from services.console.history.history import DELAY_MS, Steps
+from services.console.history.sample_reader import BATCH, SampleReader
 from services.store.model.buckets import CLASSES
 from services.store.model.keys import DomainKeys
 from tests.console.history.test_history import history
@@ -54,7 +54,7 @@ async def test_an_answer_waits_for_what_came_since_all_was_read(
     console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is not long: only the way back may take longer than anybody waits."""
-    monkeypatch.setattr(followed, "POLL_S", PATIENCE_S)
+    monkeypatch.setattr(sample_reader, "POLL_S", PATIENCE_S)
     await console.declare("orders")
     now_ms = await console.tools.now_ms()
     fill(server, now_ms - 290_000, 1, 1)
@@ -69,15 +69,15 @@ async def test_an_answer_waits_for_what_came_since_all_was_read(
 async def test_the_newest_are_read_first(console: LiveConsole, server: Server) -> None:
     now_ms = await console.tools.now_ms()
     fill(server, now_ms - 100_000, 100, 500)
-    reader = Followed(console.tools.following("main", 3_600_000, 100_000))
+    reader = SampleReader(console.tools.following("main", 3_600_000, 100_000))
     for turn in range(1, 5):
         assert await reader.read_on()
-        assert reader.known_ms == reader.totals.known_ms == now_ms - 100_000 + (500 - turn * PIECE) * 100
-        assert len(reader.of("orders")) == turn * PIECE
+        assert reader.known_ms == reader.totals.known_ms == now_ms - 100_000 + (500 - turn * BATCH) * 100
+        assert len(reader.of("orders")) == turn * BATCH
     fill(server, now_ms - 50_000, 100, 200, after=500)
     assert await reader.read_on()  # what came goes first
     assert await reader.read_on()
-    assert len(reader.of("orders")) == 6 * PIECE
+    assert len(reader.of("orders")) == 6 * BATCH
     while await reader.read_on():
         pass
     times = [each.at_ms for each in reader.of("orders")]
@@ -99,8 +99,8 @@ async def test_nobody_has_told_anything(console: LiveConsole, server: Server) ->
 async def test_they_are_forgotten_when_nobody_asks(
     console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(followed, "FORGOTTEN_S", 0.1)
-    monkeypatch.setattr(followed, "POLL_S", 0.01)
+    monkeypatch.setattr(sample_reader, "KEPT_S", 0.1)
+    monkeypatch.setattr(sample_reader, "POLL_S", 0.01)
     fill(server, await console.tools.now_ms() - 60_000, 1, 10)
     await console.found("/history")
     await until(
@@ -134,7 +134,7 @@ async def test_a_fault_of_ours_ends_nothing(
     fill(server, now_ms - 90_000, 1, 1)
     fill(server, now_ms - 40_000, 1, 10, after=1)
     with monkeypatch.context() as broken:
-        broken.setattr(followed, "parse", lambda _: 1 // 0)
+        broken.setattr(sample_reader, "parse", lambda _: 1 // 0)
 
         async def is_told() -> bool:
             return (await console.get("/history")).status == 500
@@ -146,15 +146,19 @@ async def test_a_fault_of_ours_ends_nothing(
 
 
 class TestSteps:
-    STEPS = Steps(100_000, 10_000, 3, 130_000 + TOLD_LATE_MS)
+    STEPS = Steps(100_000, 10_000, 3, 130_000 + DELAY_MS)
 
     @pytest.mark.parametrize(
         ("behind_ms", "known"),
         [(0.0, 3), (1.0, 2), (10_000.0, 2), (10_001.0, 1), (1e9, 0), (float("inf"), 0)],
     )
     def test_what_is_not_read_yet_is_not_known(self, behind_ms: float, known: int) -> None:
-        told = self.STEPS.told({"in": [1, 2, 3]}, complete=False, behind_ms=behind_ms)
+        told = self.STEPS.document({"in": [1, 2, 3]}, complete=False, behind_ms=behind_ms)
         assert told["series"]["in"] == [1, 2, 3][:known] + [None] * (3 - known)
 
     def test_what_all_is_read_of(self) -> None:
-        assert self.STEPS.told({"in": [1, 2, 3]}, complete=True, behind_ms=5.0)["series"]["in"] == [1, 2, 3]
+        assert self.STEPS.document({"in": [1, 2, 3]}, complete=True, behind_ms=5.0)["series"]["in"] == [
+            1,
+            2,
+            3,
+        ]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from services.console.history.followed import MOST_KEPT
-from services.console.history.history import TOLD_LATE_MS
+from services.console.history.history import DELAY_MS
+from services.console.history.sample_reader import MAX_KEPT
 from services.console.history.series import DEPTH_LASTS_MS, Depth, Flow, Series, parse, quantile_ms
 from services.console.history.totals import Totals
 from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
@@ -31,7 +31,7 @@ def flow(at_ms: int, ms: int = 10_000, *, put: str = NONE, wait: str = NONE, **n
 def series(*kept: Any, count: int = 3, known_ms: int = 0) -> dict[str, Any]:
     found = Series(100_000, 10_000, count, known_ms)
     found.add(kept)
-    return found.told()
+    return found.values()
 
 
 class TestFlows:
@@ -185,30 +185,30 @@ class TestTotals:
         totals.known_ms = 100_000
         for each in (flow(115_000, in_=100), flow(120_000, in_=50, out=20), flow(110_000, 5_000, acked=30)):
             totals.add(each)
-        told = Totals.told([totals], 100_000, 10_000, 3)
+        told = Totals.rates([totals], 100_000, 10_000, 3)
         assert told == {
             "in": [5.0, 10.0, 0.0],
             "out": [0.0, 2.0, 0.0],
             "acked": [3.0, 0.0, 0.0],
             "refused": [0.0, 0.0, 0.0],
         }
-        assert Totals.told([totals], 90_000, 30_000, 2)["in"] == [None, 0.0]
-        assert Totals.told([totals], 100_000, 30_000, 1)["in"] == [5.0]
+        assert Totals.rates([totals], 90_000, 30_000, 2)["in"] == [None, 0.0]
+        assert Totals.rates([totals], 100_000, 30_000, 1)["in"] == [5.0]
 
     def test_of_several_domains(self) -> None:
         one, other, silent = Totals(60_000), Totals(60_000), Totals(60_000)
         one.known_ms, other.known_ms = 100_000, 110_000
         one.add(flow(120_000, in_=50))
         other.add(flow(120_000, in_=20))
-        assert Totals.told([one, other, silent], 100_000, 10_000, 2)["in"] == [None, 7.0]
-        assert Totals.told([silent], 100_000, 10_000, 2)["in"] == [None, None]
+        assert Totals.rates([one, other, silent], 100_000, 10_000, 2)["in"] == [None, 7.0]
+        assert Totals.rates([silent], 100_000, 10_000, 2)["in"] == [None, None]
 
     def test_are_not_kept_for_ever(self) -> None:
         totals = Totals(60_000)
         totals.known_ms = 1
         for at in range(1, 1001):
             totals.add(flow(at * 10_000, in_=1))
-        told = Totals.told([totals], 20_000, 10_000, 998)["in"]
+        told = Totals.rates([totals], 20_000, 10_000, 998)["in"]
         assert told[-6:] == [0.1] * 6
         assert sum(number or 0 for number in told) < 1, "what is older is forgotten"
 
@@ -228,15 +228,13 @@ async def test_how_far_back(console: LiveConsole) -> None:
 
 
 async def test_no_more_than_so_many_are_kept(console: LiveConsole, monkeypatch: Any) -> None:
-    monkeypatch.setattr("services.console.history.followed.MOST_KEPT", 10)
-    monkeypatch.setattr("services.console.history.history.MOST_KEPT", 10)
-    assert MOST_KEPT > 1000
+    monkeypatch.setattr("services.console.history.sample_reader.MAX_KEPT", 10)
+    monkeypatch.setattr("services.console.history.history.MAX_KEPT", 10)
+    assert MAX_KEPT > 1000
     await console.declare("orders")
     now_ms = await console.tools.now_ms()
     for number in range(30):
         at_ms = now_ms - 60_000 + number * 1000
         await _told(console, at_ms, **_queue_sample("orders", number + 1, in_=1))
     found = await history(console, "/queues/orders/history?minutes=2")
-    assert (
-        sum(number is not None for number in found["series"]["in"]) <= (40_000 - TOLD_LATE_MS) // 10_000 + 1
-    )
+    assert sum(number is not None for number in found["series"]["in"]) <= (40_000 - DELAY_MS) // 10_000 + 1

@@ -119,7 +119,7 @@ async def test_who_rests_between_requests_is_let_go(server: Server) -> None:
 async def test_who_does_not_go_on_with_a_body_is_told(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bodies, "SILENT_S", 0.3)
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.3)
     await console.declare("orders")
     async with _connected(console) as (line,):
         assert (

@@ -12,7 +12,7 @@ import pytest
 
 from services.console.api import dead, messages
 from services.console.api.messages import LONGEST_BODY, LONGEST_REQUEST
-from services.console.http.bodies import MOST_PARTS, has_more_parts
+from services.console.http.bodies import MAX_VALUES, has_more_values
 from services.console.http.memory_budget import OCTETS, OPEN_OCTETS
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.console.local import LINE
@@ -35,13 +35,13 @@ def test_what_stands_in_a_text_is_no_part() -> None:
         (rb'["\n\\","x\\",[]]', 4),
         (b'[["', 2),
     ]:
-        assert has_more_parts(text, parts - 1)
-        assert not has_more_parts(text, parts)
+        assert has_more_values(text, parts - 1)
+        assert not has_more_values(text, parts)
 
 
 def test_nothing_but_texts() -> None:
     """No more pieces are made than there may be parts."""
-    assert has_more_parts(b"[" * 11 + b'"' * 1000, 10)
+    assert has_more_values(b"[" * 11 + b'"' * 1000, 10)
 
 
 async def test_a_document_of_too_many_parts(console: LiveConsole) -> None:
@@ -49,12 +49,12 @@ async def test_a_document_of_too_many_parts(console: LiveConsole) -> None:
     many = b'{"x":[' + b"[]," * (LONGEST_REQUEST // 3 - 100) + b"[]]}"
     reply = await console.ask("POST", "/queues/orders/messages", data=many)
     assert (reply.status, reply.label) == (400, "bad_request")
-    assert f"{MOST_PARTS:,}" in reply.document["detail"]
+    assert f"{MAX_VALUES:,}" in reply.document["detail"]
 
 
 async def test_a_text_may_be_full_of_them(console: LiveConsole) -> None:
     queue = await console.declare("orders")
-    body = '[{"a": "\\"}]' * MOST_PARTS
+    body = '[{"a": "\\"}]' * MAX_VALUES
     assert (await console.ask("POST", "/queues/orders/messages", {"body": body})).status == 201
     (delivery,) = await console.tools.get_domain(queue.domain).peek(queue, 1)
     assert delivery.body_bytes == len(body)
@@ -123,7 +123,7 @@ async def test_dead_letters_that_nobody_reads(console: LiveConsole) -> None:
 async def test_lists_of_whole_bodies_that_nobody_reads(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """As base64 two of the largest have room."""
+    """As base64 two of the largest have budget."""
     queue = await console.declare("orders")
     body = b"x" * (LONGEST_BODY - 100)
     await (console.bury(queue, body) if what == "dead" else console.fill(queue, body))
@@ -134,7 +134,7 @@ async def test_lists_of_whole_bodies_that_nobody_reads(
         with (
             monkeypatch.context() as patch
         ):  # nothing is made of what has no room: it would be in memory by then
-            patch.setattr(dead if what == "dead" else messages, "_told", lambda *_: 1 // 0)
+            patch.setattr(dead if what == "dead" else messages, "_document", lambda *_: 1 // 0)
             reply = await console.get(path)
         assert (reply.status, reply.label) == (503, "busy")
         assert (await console.get(f"/queues/orders/{what}")).status == 200
@@ -149,13 +149,13 @@ async def test_large_attributes_count_as_well(console: LiveConsole) -> None:
     """How large an answer is shows when it is written."""
     queue = await console.declare("orders")
     await console.fill(queue, *[b""] * 300, attributes={"a": "x" * 60_000})
-    room = console.inside.room
+    budget = console.inside.budget
     path = "/queues/orders/messages?limit=300"
     assert len((await console.get(path)).body) > 4_000_000
-    room.take(OCTETS - 4_000_000)
+    budget.take(OCTETS - 4_000_000)
     reply = await console.get(path)
     assert (reply.status, reply.label) == (503, "busy")
-    with room.share() as share:
+    with budget.share() as share:
         share.take(4_000_000)  # the refused answer holds nothing
     assert (await console.get("/queues/orders/messages?limit=3")).status == 200
 
@@ -167,14 +167,14 @@ MESSAGES, OPENAPI = "/queues/orders/messages?limit=100&octets=7000", "/openapi.j
 async def test_answers_of_less_than_a_mib_that_nobody_reads(
     console: LiveConsole, path: str, other: str
 ) -> None:
-    """A thousand connections could have one each. Strangers, who may read the document, take nobody else's room."""
+    """A thousand connections could have one each. Strangers, who may read the document, take nobody else's budget."""
     queue = await console.declare("orders")
     await console.fill(queue, *[b"y" * 7000] * 100)
     size = len((await console.get(path)).body)
     assert 100_000 < size < 1 << 20
     inside = console.inside
-    room, octets = (inside.open_room, OPEN_OCTETS) if path == OPENAPI else (inside.room, OCTETS)
-    room.take(octets - size * 3 // 2)  # what is left is enough for one, and not for two
+    budget, octets = (inside.open_budget, OPEN_OCTETS) if path == OPENAPI else (inside.budget, OCTETS)
+    budget.take(octets - size * 3 // 2)  # what is left is enough for one, and not for two
 
     async def is_busy() -> bool:
         return (await console.get(path)).status == 503

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.console.jobs import orphaned_jobs as lost
+from services.console.jobs import orphaned_jobs
 from services.console.jobs.job import run_of
-from services.console.jobs.posting import LOST
+from services.console.jobs.job_board import ORPHANED
 from services.store.deadletters.queue_purge import QueuePurge
 from services.store.pipeline.async_client import AsyncClient
 from tests.console.access.test_identity import TOKENS
@@ -162,8 +162,8 @@ async def test_a_run_that_was_forgotten_on_the_way_means_nothing_new(proxy: Prox
 async def test_what_a_killed_console_removed_is_told(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
-    monkeypatch.setattr(lost, "LOOK_S", 0.05)
-    monkeypatch.setattr(lost, "CERTAIN_S", 0.3)
+    monkeypatch.setattr(orphaned_jobs, "CHECK_S", 0.05)
+    monkeypatch.setattr(orphaned_jobs, "CERTAIN_S", 0.3)
     await _filled(console, 3)
     job = await console.job(await console.ask("POST", PURGE, {}, headers=ANY))
     killed = {**job, "id": "0123456789abcdef", "state": "running", "endedAt": None, "moved": 0}
@@ -174,8 +174,8 @@ async def test_what_a_killed_console_removed_is_told(
     await write_as_silent(console, killed)
     async with LiveConsole(server.url) as other:
         told = await until(lambda: job_where(other, killed, lambda told: told["moved"] == 2))
-        assert (told["state"], told["error"]) == ("failed", LOST)
-        await other.inside.jobs.lost.give_up(killed)
+        assert (told["state"], told["error"]) == ("failed", ORPHANED)
+        await other.inside.jobs.orphans.end(killed)
         assert await run.removed() == 2, (
             "if it comes back after all, its job goes on, and means what it meant"
         )

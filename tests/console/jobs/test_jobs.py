@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.console.contract.moments import moment
-from services.console.jobs.jobs import MOST_RUNNING
+from services.console.jobs.jobs import MAX_RUNNING
 from services.console.queries import selection
 from services.store import QueueSpec
 from services.store.deadletters.dead_letters import PAGE
@@ -219,7 +219,7 @@ class TestJobs:
 
     async def test_too_many(self, console: LiveConsole) -> None:
         await _buried(console, 400)
-        for _ in range(MOST_RUNNING):
+        for _ in range(MAX_RUNNING):
             assert (await console.ask("POST", REDRIVE, {"all": True, "rate": 1})).status == 202
         assert (await console.ask("POST", REDRIVE, {"all": True})).label == "too_many_jobs"
 
@@ -227,9 +227,9 @@ class TestJobs:
         """Those whose letters are still being counted are under way, too."""
         await _buried(console, 400)
         slow = {"all": True, "rate": 1}
-        asked = (console.ask("POST", REDRIVE, slow) for _ in range(2 * MOST_RUNNING))
+        asked = (console.ask("POST", REDRIVE, slow) for _ in range(2 * MAX_RUNNING))
         replies = await asyncio.gather(*asked)
-        assert sorted(reply.status for reply in replies) == [202] * MOST_RUNNING + [429] * MOST_RUNNING
+        assert sorted(reply.status for reply in replies) == [202] * MAX_RUNNING + [429] * MAX_RUNNING
 
     async def test_a_queue_that_is_deleted_on_the_way(self, console: LiveConsole) -> None:
         await _buried(console, 20)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.console.jobs import jobs as jobs_
-from services.console.jobs.posting import LOST, SILENT_MS
+from services.console.jobs.job_board import ORPHANED, SILENT_MS
 from services.store.catalogue.job_board import JobBoard
 from services.store.model.keys import RegistryKeys
 from tests.console.live_console import Events, LiveConsole
@@ -87,7 +87,7 @@ async def test_jobs_outlive_the_console_that_ran_them(server: Server, other: Liv
     found = await other.found(f"/jobs/{job['id']}")
     assert (found["state"], found["error"]) == (
         "cancelled",
-        "the console was ended: the same again goes on with what is left",
+        "the console was stopped: repeat the request to continue with the rest",
     )
 
 
@@ -105,11 +105,11 @@ async def test_one_whose_console_was_killed_is_lost(
     killed = {**job, "id": "0123456789abcdef"}
     await _written_long_ago(other, killed)
     found = await other.found(f"/jobs/{killed['id']}")
-    assert (found["state"], found["error"]) == ("failed", LOST)
+    assert (found["state"], found["error"]) == ("failed", ORPHANED)
     assert found["endedAt"] is not None
     assert (await other.ask("DELETE", f"/jobs/{killed['id']}")).document["state"] == "failed"
     # and one of which nobody has noticed yet that it will say nothing any more
-    monkeypatch.setattr(jobs_, "ELSEWHERE_S", 0.2)
+    monkeypatch.setattr(jobs_, "REMOTE_CANCEL_S", 0.2)
     silent = {**job, "id": "fedcba9876543210"}
     await other.tools.registry.link.function(
         "process", [RegistryKeys().jobs], silent["id"], json.dumps(silent), 60_000

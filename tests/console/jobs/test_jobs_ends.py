@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from services.console.access.identity import Caller
-from services.console.jobs import ending
+from services.console.jobs import completion, orphaned_jobs
 from services.console.jobs import jobs as jobs_
-from services.console.jobs import orphaned_jobs as lost
 from services.console.jobs.job import Job, Kind, State, run_of
-from services.console.jobs.posting import LOST, SILENT_MS, Posting
+from services.console.jobs.job_board import ORPHANED, SILENT_MS, SharedJobs
 from services.store import DeadLetters, Filter
 from services.store.catalogue.job_board import JobBoard
 from services.store.model.keys import RegistryKeys
@@ -98,7 +97,7 @@ async def _none_left(console: LiveConsole) -> bool:
 async def test_the_end_of_the_process_is_the_end_of_last_words(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs_, "LAST_S", 0.3)
+    monkeypatch.setattr(jobs_, "CLOSE_S", 0.3)
     server = await new_server()
     async with LiveConsole(server.url) as console:
         job = await _begun(console)
@@ -116,7 +115,7 @@ async def test_a_console_that_ends_right_after_a_job_leaves_nothing_behind(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a job asks the store after its console has closed the connection would open another one."""
-    monkeypatch.setattr(ending, "AT_THE_END_S", 0.5)
+    monkeypatch.setattr(completion, "COMPLETION_S", 0.5)
     server = await new_server()
     async with LiveConsole(server.url) as console:
         job = await _begun(console)
@@ -133,7 +132,7 @@ async def test_a_console_that_ends_right_after_a_job_leaves_nothing_behind(
 async def test_words_that_come_late_are_not_the_last(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     job = Job(Kind.PURGE, queue, queue, Caller("local", None, "", ""), Filter(), 0, 1)
-    before = job.told()
+    before = job.document()
 
     class Slow(JobBoard):
         """On which what was written before comes behind the first of what is written."""
@@ -145,7 +144,7 @@ async def test_words_that_come_late_are_not_the_last(console: LiveConsole) -> No
                 before.clear()
 
     job.end(State.DONE)
-    await Posting(Slow(console.tools.registry)).end(job)
+    await SharedJobs(Slow(console.tools.registry)).end(job)
     assert (await console.found(f"/jobs/{job.id}"))["state"] == "done"
 
 
@@ -161,7 +160,7 @@ async def test_a_job_that_seemed_lost_is_ended_all_the_same(console: LiveConsole
 async def test_who_does_not_wait_for_a_lost_job_is_heeded_too(
     console: LiveConsole, other: LiveConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs_, "REVIVES_S", 0.0)
+    monkeypatch.setattr(jobs_, "REVIVE_S", 0.0)
     job = await _begun(console)
     await write_as_silent(other, await console.found(f"/jobs/{job['id']}"))
     await other.ask("DELETE", f"/jobs/{job['id']}")
@@ -173,8 +172,8 @@ async def test_what_a_killed_console_moved_is_told_and_no_longer_counted(
 ) -> None:
     queue = await console.declare("orders")
     ids = await console.bury(queue, *(b"%d" % each for each in range(9)))
-    monkeypatch.setattr(lost, "LOOK_S", 0.05)
-    monkeypatch.setattr(lost, "CERTAIN_S", 0.3)
+    monkeypatch.setattr(orphaned_jobs, "CHECK_S", 0.05)
+    monkeypatch.setattr(orphaned_jobs, "CERTAIN_S", 0.3)
     job = await console.job(await console.ask("POST", REDRIVE, {"ids": ids[:2]}))
     killed = {**job, "id": "0123456789abcdef", "state": "running", "moved": 3, "endedAt": None}
     letters = DeadLetters(console.tools.get_domain(queue.domain), queue)
@@ -183,7 +182,7 @@ async def test_what_a_killed_console_moved_is_told_and_no_longer_counted(
     async with LiveConsole(server.url) as other:
         await until(lambda: job_where(other, killed, lambda told: told["moved"] == 5))
         told = await other.found(f"/jobs/{killed['id']}")
-        assert (told["state"], told["error"]) == ("failed", LOST)
+        assert (told["state"], told["error"]) == ("failed", ORPHANED)
         await until(lambda: _none_left(other))
 
 
@@ -193,8 +192,8 @@ async def test_a_lost_job_that_cannot_be_looked_after_holds_up_no_other(
     """Of the queue of the first not even the id can be read any more."""
     queue = await console.declare("orders")
     ids = await console.bury(queue, b"a", b"b")
-    monkeypatch.setattr(lost, "LOOK_S", 0.05)
-    monkeypatch.setattr(lost, "CERTAIN_S", 0.3)
+    monkeypatch.setattr(orphaned_jobs, "CHECK_S", 0.05)
+    monkeypatch.setattr(orphaned_jobs, "CERTAIN_S", 0.3)
     job = await console.job(await console.ask("POST", REDRIVE, {"ids": ids[:1]}))
     killed = {**job, "state": "running", "moved": 0, "endedAt": None}
     first = {**killed, "id": "0" * 16, "queue": "broken", "target": "broken"}
@@ -214,8 +213,8 @@ async def test_a_lost_job_that_cannot_be_looked_after_holds_up_no_other(
 async def test_the_count_of_a_console_that_lives_stays(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
-    monkeypatch.setattr(lost, "LOOK_S", 0.05)
-    monkeypatch.setattr(lost, "CERTAIN_S", 60.0)
+    monkeypatch.setattr(orphaned_jobs, "CHECK_S", 0.05)
+    monkeypatch.setattr(orphaned_jobs, "CERTAIN_S", 60.0)
     job = await _begun(console)
     async with LiveConsole(server.url):
         await write_as_silent(console, job)

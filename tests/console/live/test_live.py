@@ -17,7 +17,7 @@ async def test_a_question_looks_only_at_what_was_touched_before_it(server: Serve
         for name in ("from", "to"):
             await console.declare(name)
         live = Live(console.tools, refresh_s=60)
-        assert set((await live.look()).rows) == {"from", "to"}
+        assert set((await live.snapshot()).rows) == {"from", "to"}
 
         async def work() -> None:
             while True:
@@ -31,7 +31,7 @@ async def test_a_question_looks_only_at_what_was_touched_before_it(server: Serve
             for _ in range(5):
                 before = live.version
                 async with asyncio.timeout(PATIENCE_S):
-                    await live.look()
+                    await live.snapshot()
                 assert live.version - before == 2  # of each queue once
         finally:
             working.cancel()
@@ -66,18 +66,18 @@ async def test_rates_begin_anew_after_a_look_that_could_not_read_it(server: Serv
     async with LiveConsole(server.url) as console:
         queue = await console.declare("orders")
         live = Live(console.tools, refresh_s=0)  # each question is a look
-        rates = [(await live.look()).rows["orders"].rates["in"] for _ in range(2)]
+        rates = [(await live.snapshot()).rows["orders"].rates["in"] for _ in range(2)]
         assert rates == [None, 0.0]
         server.call("SET", queue.keys[6], "damage")
-        row = (await live.look()).rows["orders"]
+        row = (await live.snapshot()).rows["orders"]
         assert (row.is_read, row.rates["in"]) == (False, None)
         server.call("DEL", queue.keys[6])
         await console.fill(queue, *[b"x"] * 1000)
         if is_touched:
             live.refresh_s = 60  # only what was touched is looked at
             live.touch("orders")
-        row = (await live.look()).rows["orders"]
+        row = (await live.snapshot()).rows["orders"]
         live.refresh_s = 0
         assert is_touched or live.overview()["rates"]["in"] == 0
         assert (row.is_read, row.rates["in"], row.summary["ready"]) == (True, None, 1000)
-        assert (await live.look()).rows["orders"].rates["in"] == 0.0
+        assert (await live.snapshot()).rows["orders"].rates["in"] == 0.0

@@ -47,12 +47,12 @@ async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float
             rests.set()
         await wait(self, most_s)
 
-    patch.setattr(live, "REST_S", rest_s)
+    patch.setattr(live, "IDLE_REFRESH_S", rest_s)
     patch.setattr(Interest, "wait", noted)
     found = Live(console.tools, refresh_s=0.01)
     found.start()
     try:
-        await found.look()
+        await found.snapshot()
         patch.setattr(interest, "LASTS_S", 0.0)
         await rests.wait()
         await asyncio.sleep(2.5 * found.refresh_s)  # so old is the last look then
@@ -78,8 +78,8 @@ async def test_and_seldom_when_nobody_does_any_more(
         version = found.version
         await until(lambda: waits[-1] == 3600.0)
         assert found.version == version, "nothing was looked at before it began to rest"
-        monkeypatch.setattr(live, "REST_S", 0.01)
-        await found.look()
+        monkeypatch.setattr(live, "IDLE_REFRESH_S", 0.01)
+        await found.snapshot()
         await until(lambda: found.version > version + 3)
 
 
@@ -90,13 +90,13 @@ async def test_the_first_question_waits_for_no_look(
     orders = await console.declare("orders")
     async with resting(console, monkeypatch, 3600.0) as found:
         version, goes_on = found.version, asyncio.Event()
-        found.along(goes_on.wait)
+        found.add_hook(goes_on.wait)
         await console.fill(orders, b"one")
         async with asyncio.timeout(PATIENCE_S):
-            assert (await found.look()).rows["orders"].summary["ready"] == 0
+            assert (await found.snapshot()).rows["orders"].summary["ready"] == 0
         goes_on.set()
         await until(lambda: found.version > version)
-        assert (await found.look()).rows["orders"].summary["ready"] == 1
+        assert (await found.snapshot()).rows["orders"].summary["ready"] == 1
 
 
 async def test_what_we_changed_is_seen_before_that(
@@ -104,11 +104,11 @@ async def test_what_we_changed_is_seen_before_that(
 ) -> None:
     orders = await console.declare("orders")
     async with resting(console, monkeypatch, 3600.0) as found:
-        found.along(asyncio.Event().wait)  # the next look has no end
+        found.add_hook(asyncio.Event().wait)  # the next look has no end
         await console.fill(orders, b"one")
         found.touch("orders")
         async with asyncio.timeout(PATIENCE_S):
-            look = await found.look()
+            look = await found.snapshot()
         assert (look.rows["orders"].summary["ready"], look.totals["ready"]) == (1, 1)
 
 
@@ -116,8 +116,8 @@ async def test_what_is_too_old_is_not_told(console: LiveConsole, monkeypatch: py
     orders = await console.declare("orders")
     async with resting(console, monkeypatch, 3600.0) as found:
         await console.fill(orders, b"one")
-        monkeypatch.setattr(live, "REST_S", 0.0)
-        assert (await found.look()).rows["orders"].summary["ready"] == 1
+        monkeypatch.setattr(live, "IDLE_REFRESH_S", 0.0)
+        assert (await found.snapshot()).rows["orders"].summary["ready"] == 1
 
 
 async def test_while_the_store_is_away_the_first_question_is_told_so(
@@ -126,9 +126,9 @@ async def test_while_the_store_is_away_the_first_question_is_told_so(
     server = await new_server()
     async with LiveConsole(server.url) as console, resting(console, monkeypatch, 0.01) as found:
         server.kill9()
-        await until(lambda: found.trouble is not None)
+        await until(lambda: found.error is not None)
         with pytest.raises(StoreUnavailable):
-            await found.look()
+            await found.snapshot()
 
 
 async def test_once_it_is_back_the_first_question_is_answered(
@@ -140,12 +140,12 @@ async def test_once_it_is_back_the_first_question_is_answered(
         await console.declare("orders")
         async with resting(console, monkeypatch, 0.01) as found:
             server.kill9()
-            await until(lambda: found.trouble is not None)
-            monkeypatch.setattr(live, "REST_S", 3600.0)
-            monkeypatch.setattr(live, "SOON_S", 0.0)
+            await until(lambda: found.error is not None)
+            monkeypatch.setattr(live, "IDLE_REFRESH_S", 3600.0)
+            monkeypatch.setattr(live, "FIRST_WAIT_S", 0.0)
             await until(lambda: waits[-1] == 3600.0)
             server.restart()
-            assert set((await found.look()).rows) == {"orders"}
+            assert set((await found.snapshot()).rows) == {"orders"}
 
 
 async def test_a_shard_that_is_away_is_told_and_hides_no_other(
@@ -164,11 +164,11 @@ async def test_a_shard_that_is_away_is_told_and_hides_no_other(
                 away.kill9()
                 found.touch("there")
                 with pytest.raises(StoreUnavailable):
-                    await found.look()
+                    await found.snapshot()
 
                 async def is_told() -> bool:
                     try:
-                        rows = (await found.look()).rows
+                        rows = (await found.snapshot()).rows
                     except StoreUnavailable:
                         return False
                     assert set(rows) == {"here", "there"}
@@ -196,14 +196,14 @@ async def test_who_waits_while_a_look_fails_takes_its_error(
 
         monkeypatch.setattr(QueueListCache, "refresh", counted)
         server.kill9()
-        told: list[Any] = await asyncio.gather(*(found.look() for _ in range(5)), return_exceptions=True)
+        told: list[Any] = await asyncio.gather(*(found.snapshot() for _ in range(5)), return_exceptions=True)
         assert [type(each) for each in told] == [StoreUnavailable] * 5
         assert takes == 1
         server.restart()
 
         async def is_back() -> bool:
             try:
-                return set((await found.look()).rows) == {"orders"}
+                return set((await found.snapshot()).rows) == {"orders"}
             except StoreUnavailable:
                 return False
 

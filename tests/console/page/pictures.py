@@ -24,8 +24,8 @@ from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.console.page import demo_traffic as bustle
-from tests.console.page.demo_stack import Everything, everything
 from tests.console.page.browsing import PATIENCE_MS, VIEWS, show
+from tests.console.page.demo_stack import Everything, everything
 from tests.console.page.picture_list import CHANGES, PICTURES, Picture
 from tests.console.page.scene import ring_node, ring_settings
 from tests.ring.links.live import free_udp_port

@@ -169,7 +169,12 @@ async def test_the_report_says_what_is_not_known(place: Scene, page: Page) -> No
     await give(place, told, 1)
     await show(page, place.address, "report")
     unknown = page.get_by_role("status").filter(has_text="Incomplete data.")
-    for text in ("15 samples trimmed", "2 streams deleted", "5 unusable records", "4 records arrived too late"):
+    for text in (
+        "15 samples trimmed",
+        "2 streams deleted",
+        "5 unusable records",
+        "4 records arrived too late",
+    ):
         await expect(unknown).to_contain_text(text)
     await expect(page.get_by_text("the last hour was not over yet")).to_be_visible()
     changes = page.get_by_role("table", name="Unusual compared to the week before")

@@ -84,7 +84,9 @@ async def test_selected_ones_are_redriven_after_a_preview(place: Scene, page: Pa
     await expect(page.get_by_text("2 dead letters selected")).to_be_visible()
     await page.get_by_role("button", name="Redrive…").click()
     dialog = page.get_by_role("dialog")
-    await expect(dialog.get_by_role("alert")).to_contain_text("queue 'returns' takes nothing now")
+    await expect(dialog.get_by_role("alert")).to_contain_text(
+        "target queue 'returns' does not accept messages"
+    )
     await expect(dialog.get_by_role("button", name="Redrive")).to_be_disabled()
     await dialog.get_by_label("Target queue").fill("nowhere")
     await expect(dialog.get_by_role("alert")).to_contain_text("nowhere")

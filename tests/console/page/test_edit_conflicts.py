@@ -57,7 +57,9 @@ async def test_what_was_typed_for_an_older_document_is_not_saved(place: Scene, p
         async with page.expect_response(lambda response: response.request.method == "PUT") as saved:
             await page.get_by_role("button", name="Save").click()
         assert (await saved.value).status == 412
-        await expect(page.get_by_text("Another user changed the document while you were editing")).to_be_visible()
+        await expect(
+            page.get_by_text("Another user changed the document while you were editing")
+        ).to_be_visible()
         await expect(page.get_by_role("alert")).to_have_count(0)  # one box says it all
     assert (await place.store.catalogue.find("both")).spec.max_length == 99
     await expect(page.get_by_label(NOW)).to_contain_text("maxLength: 99")

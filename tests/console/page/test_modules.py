@@ -119,7 +119,9 @@ async def test_json_that_is_laid_out_is_the_same_json(ready: Page, chance: rando
 
 async def test_a_document_as_yaml_is_the_same_document(ready: Page, chance: random.Random) -> None:
     documents = [{"spec": document(chance)} for _ in range(300)]
-    written = await call(ready, "components/document.js", "given.map(each => m.yaml(each).trimStart())", documents)
+    written = await call(
+        ready, "components/document.js", "given.map(each => m.yaml(each).trimStart())", documents
+    )
     assert [yaml.safe_load(each) for each in written] == documents
 
 
@@ -210,4 +212,6 @@ async def test_nodes_of_a_ring_stand_apart(ready: Page) -> None:
         given = [f"127.0.0.1:{9000 + each}" for each in range(number)]
         apart = "given.map((name, i) => [at.get(name), at.get(given[(i + 1) % given.length])])"
         distance = f"((at) => {apart}.map(([a, b]) => Math.hypot(a.x - b.x, a.y - b.y)))(m.places(given))"
-        assert min(await call(ready, "components/ringdiagram.js", distance, given)) > 40, "each has a radius of 15"
+        assert min(await call(ready, "components/ringdiagram.js", distance, given)) > 40, (
+            "each has a radius of 15"
+        )

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from services.console.contract.problems import Problem
-from services.console.queries.patterns import MOST_REPEATS, MOST_STEPS, parse_pattern
+from services.console.queries.patterns import MAX_REPEATS, MAX_STEPS, parse_pattern
 from tests.console.live_console import LiveConsole
 
 DEAD = "/queues/orders/dead"
@@ -21,11 +21,11 @@ def test_one_that_is_large_once_compiled() -> None:
     for text in [
         ".{0,999}x" * 110,
         "[^x]{0,900}z" * 80,
-        f"a{{{MOST_REPEATS + 1}}}",
-        f"a{{{MOST_REPEATS + 1},}}",
+        f"a{{{MAX_REPEATS + 1}}}",
+        f"a{{{MAX_REPEATS + 1},}}",
         "((((a{0,10}){0,10}){0,10})b)" * 35,
         "((a{0,20}){0,20})" * 10,  # few repeats, and many steps
-        "abcdefghij" * (MOST_STEPS // 10),
+        "abcdefghij" * (MAX_STEPS // 10),
         "(?:a|.b){0,200}",
     ]:
         with pytest.raises(Problem) as caught:
