@@ -24,7 +24,7 @@ class ProcessQuery:
     place: Callable[[int, int, Item], int]  # the place after an item, from the start, its index, and the item
 
 
-async def querypage(
+async def query_page(
     store: Store,
     query: ProcessQuery,
     paging: Paged,
