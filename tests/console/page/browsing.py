@@ -1,4 +1,4 @@
-"""What tests of the page have in common: how to open a view, what to wait for, what axe says of it."""
+"""Helpers of tests of the page: open a view, wait for it, and check it with axe."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ expect.set_options(timeout=PATIENCE_MS)
 
 
 def watched(page: Page, complaints: list[str]) -> None:
-    """complaints: takes what the page says on its console, and errors that nobody caught."""
+    """Collect errors and warnings of the browser's console, and uncaught errors, in `complaints`."""
 
     def said(message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not EXPECTED.match(message.text):
@@ -53,20 +53,20 @@ def watched(page: Page, complaints: list[str]) -> None:
 
 
 async def show(page: Page, address: str, route: str, heading: str | None = None) -> None:
-    """Returns once the view is there, with what it asked for."""
+    """Open a view, and wait until its data are shown."""
     await page.goto(f"{address}#/{route}")
     await expect(page.locator("main h1")).to_have_text(heading or VIEWS[route])
     await settled(page)
 
 
 async def settled(page: Page) -> None:
-    """Nothing is being loaded any more."""
+    """Wait until nothing is loading."""
     await expect(page.locator(".link.live")).to_be_attached()
     await expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
 
 async def axe(page: Page) -> list[dict[str, Any]]:
-    """Return what axe finds fault with in the page, or in the dialog that covers it: [{rule, where}]."""
+    """Return axe's violations in the page, or in an open dialog: [{rule, where}]."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE.read_text())
     found = await page.evaluate(f"axe.run(document.querySelector('dialog[open]') ?? document, {RULES})")
@@ -77,6 +77,6 @@ async def axe(page: Page) -> list[dict[str, Any]]:
 
 
 async def call(page: Page, module: str, expression: str, given: Any = None) -> Any:
-    """expression: of `m`, the module, and `given`."""
+    """Evaluate an expression of `m`, the imported module, and `given`."""
     script = f"async (given) => {{ const m = await import('./{module}'); return {expression}; }}"
     return await page.evaluate(script, given)

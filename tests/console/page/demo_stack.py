@@ -1,4 +1,4 @@
-"""A `penstock up`, with queues and clients of every protocol: what pictures of the page are taken of."""
+"""Run a `penstock up` with queues and clients of every protocol, for pictures of the page."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Everything:
         return all(stats[figure] >= least for figure, least in wanted.items())
 
     async def declare(self, queues: Mapping[str, Mapping[str, object]], owner: str = "test") -> None:
-        """These, and the peer `warehouse`, which is this very edge."""
+        """Declare queues, and the peer `warehouse`, which is this edge itself."""
         host, port = self.place("rqp", "mca")
         spec = {"protocol": "rqp-mca", "addresses": [f"{host}:{port}"]}
         await self.store.peers.apply("warehouse", PeerSpec.model_validate(spec), owner)
@@ -65,7 +65,7 @@ class Everything:
     async def ask(
         self, method: str, path: str, body: Mapping[str, object], status: int, token: str = ""
     ) -> None:
-        """Something of the API, which must answer with this status."""
+        """Send a request to the API, and check the status."""
         heads = {"If-Match": "*"} if method != "POST" or path.endswith("/purge") else {}
         signed = {"Authorization": f"Bearer {token}"} if token else HEADERS
         async with (
@@ -77,7 +77,7 @@ class Everything:
 
 @asynccontextmanager
 async def everything(folder: Path, said: Mapping[str, str] | None = None) -> AsyncIterator[Everything]:
-    """said: settings more, as the environment has them."""
+    """Run the stack. said: further settings, as environment variables."""
     rqp = {
         "PENSTOCK_EDGES__RQP__CAST__FINDRECEIVER_PORT": str(free_port()),  # the same number everywhere
         "PENSTOCK_EDGES__RQP__MCA__RESERVATION_TTL_S": "600",  # what a silent sender has reserved stays to be looked at

@@ -1,4 +1,4 @@
-"""A day of a `penstock up` in a quarter of an hour: waves of traffic of every protocol, and what goes wrong in it."""
+"""Traffic for pictures of the page: waves of messages of every protocol, and some failures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ READINGS = (b"plant.boiler.temperature", b"plant.boiler.pressure", b"plant.mill.
 
 
 def settings() -> dict[str, str]:
-    """Tokens of those who come to the console; each is its owner's name twice, as it has to be long enough."""
+    """Return settings with a token for each user; a token repeats the user's name, as it has a minimum length."""
     tokens = [
         {"name": name, "role": role, "sha256": hashlib.sha256(token(name).encode()).hexdigest()}
         for name, role in TOKENS.items()
@@ -60,7 +60,7 @@ def token(name: str) -> str:
 
 
 class Bustle:
-    """Tasks that each go round as long as it lasts; `rush` is how many orders a second come now."""
+    """Tasks that run in loops; `rush` is the current number of orders per second."""
 
     def __init__(self, place: Everything) -> None:
         self.place = place
@@ -86,14 +86,14 @@ class Bustle:
             await asyncio.sleep(1 / self.rush())
 
     async def take_orders(self) -> None:
-        """A little slower than a rush, and for as long as it takes."""
+        """Consume orders, a little more slowly than they arrive at peak times."""
         client, queue = await self.at_tmq(b"orders")
         while True:
             found = await client.dnq(queue)
             await asyncio.sleep(0.016 if found is not None else 0.2)
 
     async def take_for_europe(self) -> None:
-        """All that there is, once in a while."""
+        """Consume all orders for Europe from time to time."""
         client, queue = await self.at_tmq(b"orders/eu")
         while True:
             await asyncio.sleep(100)
@@ -101,7 +101,7 @@ class Bustle:
                 pass
 
     async def ask_for_quotes(self) -> None:
-        """Nobody answers: they expire. Labels are full after a while, and refused. Some send back by TMQ."""
+        """Publish quotes that expire, labels until their queue is full, and some returns."""
         client, quotes = await self.at_tmq(b"quotes")
         labels, returns = await client.queue(b"labels"), await client.queue(b"returns")
         while True:
@@ -136,14 +136,14 @@ class Bustle:
             await client.line()
 
     async def take_readings(self) -> None:
-        """By another protocol than they came in."""
+        """Consume readings by another protocol than they were published."""
         client, queue = await self.at_tmq(b"sensors")
         while True:
             if await client.dnq(queue) is None:
                 await asyncio.sleep(1)
 
     async def invoice(self) -> None:
-        """Carried to the peer, which is this edge."""
+        """Publish invoices that are forwarded to the peer, which is this edge."""
         client, queue = await self.at_tmq(b"to invoices")
         while True:
             await client.put(queue, b'{"invoice": %d}' % self.chance.randrange(10**4))
@@ -161,7 +161,7 @@ class Bustle:
 
 
 async def paperwork(place: Everything) -> None:
-    """What people do to it: jobs of each kind, and things that not everybody may."""
+    """Send requests of users: jobs of each kind, and changes that are refused."""
     for who, method, path, body, status in (
         ("wallboard", "DELETE", "queues/archive", {}, 403),
         ("bert", "PUT", "queues/orders%2Feu", {"maxLength": 80_000}, 403),
@@ -174,13 +174,13 @@ async def paperwork(place: Everything) -> None:
 
 
 async def redrive_slowly(place: Everything) -> None:
-    """It is under way while pictures are taken."""
+    """Start a redrive that runs while pictures are taken."""
     said = {"all": True, "target": "repaired", "rate": 1}
     await place.ask("POST", "queues/quotes/dead/redrive", said, 202, token("bert"))
 
 
 async def until_the_past_is_read(place: Everything) -> None:
-    """Else the first pages would be drawn before the console knows what there is to draw."""
+    """Wait until the console has read all samples, so that the first plots are complete."""
     for path in ("history", "queues/orders/history"):
         await until(lambda path=path: _is_complete(place, path))  # type: ignore[misc]
 
@@ -196,7 +196,7 @@ async def _is_complete(place: Everything, path: str) -> bool:
 
 @asynccontextmanager
 async def bustle(place: Everything) -> AsyncIterator[None]:
-    """While it lasts all of it goes on; whatever fails ends it, and is raised."""
+    """Run all traffic; a failure ends it and is raised."""
     made = Bustle(place)
     rounds: tuple[Callable[[], Coroutine[None, None, None]], ...] = (
         *(made.put_orders, made.take_orders, made.take_for_europe, made.ask_for_quotes, made.send_back),

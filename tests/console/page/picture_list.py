@@ -1,4 +1,4 @@
-"""Which pictures of the page the documentation shows, and what is done in it before one is taken."""
+"""List the documentation's pictures of the page, with the actions before each is taken."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PICTURES = (
 
 
 async def look_at_one(page: Page) -> None:
-    """A letter with a number that JavaScript would round."""
+    """Open a dead letter with a number that JavaScript would round."""
     await page.locator("tbody tr").nth(1).get_by_role("link").click()
     await page.locator(".body pre").wait_for()
 

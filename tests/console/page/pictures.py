@@ -1,4 +1,4 @@
-"""python -m tests.console.page.pictures FOLDER: pictures of the page, of a `penstock up` with traffic of all protocols.
+"""python -m tests.console.page.pictures FOLDER: take pictures of the page, with traffic of all protocols.
 
 For whoever changes the page: each view at 1280 and 400 px, light and dark. With `--docs` those that the documentation
 shows (`make pictures`): it lets the traffic go on for a quarter of an hour, so that plots have something to show, and
@@ -65,7 +65,7 @@ async def main(folder: Path, wanted: list[Picture], grown_s: float) -> None:
 
 @asynccontextmanager
 async def place_of(folder: Path) -> AsyncIterator[Everything]:
-    """Its ring has two nodes more, of processes of their own."""
+    """Run a `penstock up` whose ring has two more nodes in processes of their own."""
     beacons = free_udp_port()
     node = ring_settings("north", beacons).items()
     ring = {
@@ -82,7 +82,7 @@ async def place_of(folder: Path) -> AsyncIterator[Everything]:
 
 
 async def report(place: Everything, folder: Path) -> None:
-    """By the job itself."""
+    """Run the analytics job."""
     words = ["--store", place.url, "--output", str(folder / "analytics"), "--driver-memory", "512m"]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "services.analytics", *words, "--master", "local[1]"),

@@ -1,4 +1,4 @@
-"""A computer whose clock goes wrong: ages are by the store's."""
+"""Test ages and times if the computer's clock is wrong."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ AGE = re.compile(r"^\d+(\.\d)? s|^\d min")  # what is here is a few minutes old 
 
 
 @pytest.mark.parametrize("wrong_ms", [-HOUR_MS, HOUR_MS])
-async def test_ages_are_right_where_the_clock_is_wrong(place: Scene, page: Page, wrong_ms: int) -> None:
+async def test_ages_are_right_if_the_computers_clock_is_wrong(
+    place: Scene, page: Page, wrong_ms: int
+) -> None:
     await page.add_init_script(WRONG % wrong_ms)
     await show(page, place.address, "queues/returns/dead")
     ages = page.get_by_role("table", name="Dead letters").locator("time")
@@ -51,14 +53,14 @@ TOLD_AGAIN = """(() => {
 })()"""
 
 
-async def test_what_is_told_again_is_not_of_now(place: Scene, page: Page) -> None:
-    """Between two looks that are far from each other the console tells again how it stood at the last one."""
+async def test_repeated_overview_does_not_set_the_clock(place: Scene, page: Page) -> None:
+    """Between two polls the console repeats the last overview."""
     await show(page, place.address, "config")
     assert abs(await call(page, "formats.js", TOLD_AGAIN)) < 5000
 
 
-async def test_a_field_has_the_time_of_here(place: Scene, chromium: Browser) -> None:
-    """Until 1883 New York was 4:56:02 behind."""
+async def test_time_fields_are_local(place: Scene, chromium: Browser) -> None:
+    """Until 1883 New York was 4:56:02 behind UTC."""
     page = await chromium.new_page(timezone_id="America/New_York", extra_http_headers=HEADERS)
     try:
         for text, here in (

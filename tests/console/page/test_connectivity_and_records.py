@@ -1,4 +1,4 @@
-"""What is on the wire and on record: connections, subscriptions, peers, the audit log, the report."""
+"""Test the views of connections, peers, the audit log and the report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.tmq.client import Client
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_a_connection_is_found_and_closed(place: Scene, page: Page) -> None:
+async def test_connection_is_filtered_and_closed(place: Scene, page: Page) -> None:
     client = await Client.connect(place.edges[0].place("document"))
     host, port = client.address
     await show(page, place.address, "connections?edge=tmq", "Connections")
@@ -52,8 +52,8 @@ async def is_gone(page: Page) -> bool:
     return await page.get_by_text("No connection matches.").is_visible()
 
 
-async def test_a_link_to_another_store_is_seen(place: Scene, page: Page, tmp_path: Path) -> None:
-    """pubsub.md 4: a server on a store of its own, which has dialled ours."""
+async def test_text_links_are_listed(place: Scene, page: Page, tmp_path: Path) -> None:
+    """pubsub.md 4: a server of another store has dialled ours."""
     server = Server(next(iter(PROGRAMS)), tmp_path / "store").start()
     try:
         await set_up(server)
@@ -70,7 +70,7 @@ async def test_a_link_to_another_store_is_seen(place: Scene, page: Page, tmp_pat
         server.end()
 
 
-async def test_a_peer_is_made_changed_and_deleted(place: Scene, page: Page) -> None:
+async def test_peer_is_created_and_deleted(place: Scene, page: Page) -> None:
     await show(page, place.address, "peers")
     await page.get_by_role("button", name="New peer").click()
     dialog = page.get_by_role("dialog")
@@ -90,8 +90,8 @@ async def test_a_peer_is_made_changed_and_deleted(place: Scene, page: Page) -> N
     await expect(page.get_by_role("link", name="depot")).to_have_count(0)
 
 
-async def test_queues_that_lead_to_a_peer_are_told_with_it(place: Scene, page: Page) -> None:
-    """And what of the text service should be linked, if peers say so."""
+async def test_peer_lists_queues_forwarded_to_it(place: Scene, page: Page) -> None:
+    """The list of text links names the declared addresses."""
     spec = {"protocol": "rqp-mca", "addresses": ["127.0.0.1:1"]}
     for name in ("far", "nearer"):
         await place.store.peers.apply(name, PeerSpec.model_validate(spec), "test")
@@ -113,7 +113,7 @@ async def test_queues_that_lead_to_a_peer_are_told_with_it(place: Scene, page: P
         await place.store.peers.delete(name)
 
 
-async def test_the_audit_log_is_filtered_in_the_address(place: Scene, page: Page) -> None:
+async def test_audit_log_filter_is_kept_in_the_address(place: Scene, page: Page) -> None:
     log = place.store.audit
     for number in range(450):  # more than the console looks at for the first page
         await log.append(AuditEntry("robot", "operate", "10.0.0.9", "message.put", f"busy{number}", "done"))
@@ -146,7 +146,7 @@ async def test_the_audit_log_is_filtered_in_the_address(place: Scene, page: Page
     await expect(rows).to_have_count(1)
 
 
-async def test_the_report_is_shown(place: Scene, page: Page) -> None:
+async def test_report_is_shown(place: Scene, page: Page) -> None:
     await show(page, place.address, "report")
     await expect(page.get_by_text("There is no report yet.")).to_be_visible()
     await expect(page.locator("main code")).to_have_text("python -m services.analytics")
@@ -160,8 +160,8 @@ async def test_the_report_is_shown(place: Scene, page: Page) -> None:
     await expect(page).to_have_url(re.compile("queues/orders/dead/1763990000000-0"))
 
 
-async def test_the_report_says_what_is_not_known(place: Scene, page: Page) -> None:
-    """What a run missed, an hour that is not over, rows without room: figures without them are read as all there is."""
+async def test_report_warns_about_missing_data(place: Scene, page: Page) -> None:
+    """Warn about missing samples, a partial hour, and omitted rows."""
     told = reports.document()
     told["failures"].append({**told["failures"][0], "pattern": "", "count": 4})
     told["left_out"] = {"queues": 3, "deaths.by_origin": 1234}
@@ -195,7 +195,7 @@ async def test_the_report_says_what_is_not_known(place: Scene, page: Page) -> No
     await expect(failures.last).to_contain_text("no error text; body fingerprint 00ff00ff00ff00ff")
 
 
-async def test_a_report_of_all_complains_of_nothing(place: Scene, page: Page) -> None:
+async def test_complete_report_has_no_warnings(place: Scene, page: Page) -> None:
     told = reports.document(missing={}, left_out={})
     told["period"]["is_running"] = False
     told["budget"]["queues"] = []
@@ -208,7 +208,7 @@ async def test_a_report_of_all_complains_of_nothing(place: Scene, page: Page) ->
 
 
 async def give(place: Scene, told: dict[str, Any], later_ms: int) -> None:
-    """later_ms: the store keeps the newest."""
+    """Write a report. later_ms: the store keeps the newest."""
     now_ms = reports.NOW_MS + later_ms
     text = Report.model_validate_json(json.dumps({**told, "now_ms": now_ms})).encode()
     assert await asyncio.to_thread(write_report, place.server.url, text, now_ms)

@@ -1,4 +1,4 @@
-"""Dead letters by hand: found, looked at in three ways, brought back, removed. The list follows what others do."""
+"""Test the views of dead letters: filter, show, redrive and purge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def letters(page: Page) -> Locator:
     return page.get_by_role("table", name="Dead letters").locator("tbody tr:not(.spacer)")
 
 
-async def test_bodies_are_text_json_and_hex(place: Scene, page: Page) -> None:
+async def test_bodies_as_text_json_and_hex(place: Scene, page: Page) -> None:
     await show(page, place.address, ROUTE)
     await letters(page).nth(0).get_by_role("link").click()
     body = page.locator(".body pre")
@@ -41,7 +41,7 @@ async def test_bodies_are_text_json_and_hex(place: Scene, page: Page) -> None:
     await expect(body).to_contain_text("20 21 22 23")
 
 
-async def test_a_letter_tells_its_story_and_is_downloaded(place: Scene, page: Page) -> None:
+async def test_dead_letter_shows_its_history_and_is_downloaded(place: Scene, page: Page) -> None:
     await show(page, place.address, ROUTE)
     await letters(page).nth(2).get_by_role("link").click()
     await expect(page.get_by_role("heading", name="rejected_full")).to_be_visible()
@@ -55,7 +55,7 @@ async def test_a_letter_tells_its_story_and_is_downloaded(place: Scene, page: Pa
     assert file.read_bytes() == bytes(range(64))
 
 
-async def test_letters_are_filtered_in_the_address(place: Scene, page: Page) -> None:
+async def test_dead_letter_filter_is_kept_in_the_address(place: Scene, page: Page) -> None:
     await show(page, place.address, ROUTE)
     await expect(letters(page)).to_have_count(DEAD)
     await page.keyboard.press("/")
@@ -76,7 +76,7 @@ async def test_letters_are_filtered_in_the_address(place: Scene, page: Page) -> 
     await expect(letters(page)).to_have_count(DEAD)
 
 
-async def test_selected_ones_are_redriven_after_a_preview(place: Scene, page: Page) -> None:
+async def test_redrive_of_selected_dead_letters(place: Scene, page: Page) -> None:
     before = (await place.stats("invoices"))["ready"]
     await show(page, place.address, ROUTE)
     for number in (3, 4):
@@ -108,7 +108,7 @@ async def test_selected_ones_are_redriven_after_a_preview(place: Scene, page: Pa
     assert (await place.stats("returns"))["dead_letters"] == DEAD - 2
 
 
-async def test_a_slow_redrive_is_cancelled(place: Scene, page: Page) -> None:
+async def test_redrive_is_cancelled(place: Scene, page: Page) -> None:
     await show(page, place.address, f"{ROUTE}?body=return", "returns")
     await page.get_by_role("button", name="Redrive…").click()
     dialog = page.get_by_role("dialog")
@@ -125,7 +125,7 @@ async def test_a_slow_redrive_is_cancelled(place: Scene, page: Page) -> None:
     await expect(jobs.first).to_contain_text("cancelled")
 
 
-async def test_a_purge_asks_for_the_name(place: Scene, page: Page) -> None:
+async def test_purge_requires_the_queue_name(place: Scene, page: Page) -> None:
     left = (await place.stats("returns"))["dead_letters"]
     await show(page, place.address, ROUTE)
     await letters(page).last.get_by_role("checkbox").check()
@@ -146,7 +146,7 @@ async def test_a_purge_asks_for_the_name(place: Scene, page: Page) -> None:
     await settled(page)
 
 
-async def test_only_queues_with_dead_letters_are_listed(place: Scene, page: Page) -> None:
+async def test_list_of_queues_with_dead_letters(place: Scene, page: Page) -> None:
     await show(page, place.address, "dead")
     rows = page.get_by_role("table", name="Queues with dead letters").locator("tbody tr")
     await expect(rows).to_have_count(1)
@@ -159,14 +159,14 @@ MORTAL: dict[str, object] = {"maxLength": 1, "overflow": "dead_letter_oldest"}
 
 
 async def die(place: Scene, name: str, number: int) -> None:
-    """So many more."""
+    """Add dead letters."""
     before = await place.stats(name)
     live = 0 if before["ready"] else 1
     await place.publish(name, *(b"%d" % i for i in range(number + live)))
     await place.are_dead(name, before["dead_letters"] + number)
 
 
-async def test_what_dies_is_listed(place: Scene, page: Page) -> None:
+async def test_list_follows_new_dead_letters(place: Scene, page: Page) -> None:
     await place.declare("dying", **MORTAL)
     await show(page, place.address, "queues/dying/dead", "dying")
     await expect(page.get_by_text("No dead letters.")).to_be_visible()
@@ -181,8 +181,8 @@ async def test_what_dies_is_listed(place: Scene, page: Page) -> None:
     await expect(page.get_by_role("button", name="Refresh")).to_be_enabled()
 
 
-async def test_what_is_dealt_with_elsewhere_goes(place: Scene, page: Page) -> None:
-    """More than one page of them, as they are shown; of those that are selected stay those that are there."""
+async def test_list_follows_redrives_of_others_and_keeps_the_selection(place: Scene, page: Page) -> None:
+    """All shown pages are refreshed, and the selection keeps what still exists."""
     await place.declare("mended", **MORTAL)
     await die(place, "mended", 230)
     await show(page, place.address, "queues/mended/dead", "mended")

@@ -1,4 +1,4 @@
-"""Somebody else changes what one is about to change, and the page has seen it: nothing is overwritten."""
+"""Test changes by other users while a user edits or deletes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NOW = "Current document"
 
 
 async def replace(place: Scene, name: str, **spec: object) -> None:
-    """Another queue of the same name."""
+    """Delete the queue and create another one of the same name."""
     await place.store.catalogue.delete(await place.store.catalogue.find(name))
     await place.declare(name, **spec)
 
 
 class Seen:
-    """The page has asked again, and was told of another document than at first."""
+    """Wait until the page has fetched a document with another ETag."""
 
     def __init__(self, page: Page, path: str) -> None:
         self._path, self._tags = path, set[str]()
@@ -44,7 +44,7 @@ class Seen:
         )  # it is drawn
 
 
-async def test_what_was_typed_for_an_older_document_is_not_saved(place: Scene, page: Page) -> None:
+async def test_edit_of_an_outdated_document_is_not_saved(place: Scene, page: Page) -> None:
     await place.declare("both")
     seen = Seen(page, "/queues/both")
     await show(page, place.address, "queues/both/document", "both")
@@ -72,7 +72,7 @@ async def test_what_was_typed_for_an_older_document_is_not_saved(place: Scene, p
     await expect(page.get_by_label("Document as YAML")).to_contain_text("maxLength: 98")
 
 
-async def test_another_queue_of_the_name_is_not_deleted(place: Scene, page: Page) -> None:
+async def test_replaced_queue_is_not_deleted(place: Scene, page: Page) -> None:
     await place.declare("fleeting")
     seen = Seen(page, "/queues/fleeting")
     await show(page, place.address, "queues/fleeting", "fleeting")
@@ -84,7 +84,7 @@ async def test_another_queue_of_the_name_is_not_deleted(place: Scene, page: Page
     await once_more(page, dialog, "fleeting", "Queues")
 
 
-async def test_a_queue_that_was_deleted_elsewhere_loses_its_buttons(place: Scene, page: Page) -> None:
+async def test_buttons_of_a_deleted_queue_disappear(place: Scene, page: Page) -> None:
     await place.declare("gone")
     await show(page, place.address, "queues/gone", "gone")
     await expect(page.get_by_role("button", name="Publish")).to_be_visible()
@@ -94,7 +94,7 @@ async def test_a_queue_that_was_deleted_elsewhere_loses_its_buttons(place: Scene
     await expect(page.locator("main .tabs")).to_have_count(0)
 
 
-async def test_a_peer_that_was_changed_is_not_deleted(place: Scene, page: Page) -> None:
+async def test_changed_peer_is_not_deleted(place: Scene, page: Page) -> None:
     spec = {"protocol": "rqp-mca", "addresses": ["10.0.0.8"]}
     await place.store.peers.apply("mill", PeerSpec.model_validate(spec), "test")
     await show(page, place.address, "peers/mill", "mill")
@@ -112,7 +112,7 @@ async def deleting(page: Page) -> Locator:
 
 
 async def refused(dialog: Locator, name: str) -> None:
-    """And what was typed is to be typed again: it was meant for something else."""
+    """Check that the deletion fails, and that the name has to be typed again."""
     await dialog.get_by_role("textbox").fill(name)
     await dialog.get_by_role("button", name="Delete").click()
     await expect(dialog.get_by_role("alert")).to_contain_text("Another user changed it")
@@ -127,7 +127,7 @@ async def once_more(page: Page, dialog: Locator, name: str, heading: str) -> Non
 
 
 async def asked_about(place: Scene, page: Page, name: str) -> Locator:
-    """Whether three dead letters of a new queue are to be purged."""
+    """Open the purge dialog for three dead letters of a new queue."""
     await place.declare(name, **MORTAL)
     await die(place, name, 3)
     await show(page, place.address, f"queues/{name}/dead", name)
@@ -137,8 +137,8 @@ async def asked_about(place: Scene, page: Page, name: str) -> Locator:
     return dialog
 
 
-async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene, page: Page) -> None:
-    """docs/console.md, Dead letters: the queue that the preview counted, not another one of its name."""
+async def test_purge_of_a_replaced_queue_is_counted_again(place: Scene, page: Page) -> None:
+    """docs/console.md, Dead letters: only the queue that was counted is purged."""
     dialog = await asked_about(place, page, "mortal")
     await replace(place, "mortal", **MORTAL)
     await die(place, "mortal", 7)
@@ -155,7 +155,7 @@ async def test_only_the_dead_letters_that_were_counted_are_removed(place: Scene,
     await place.are_dead("mortal", 0)
 
 
-async def test_what_dies_while_one_types_is_not_removed(place: Scene, page: Page) -> None:
+async def test_dead_letters_after_the_count_are_not_affected(place: Scene, page: Page) -> None:
     dialog = await asked_about(place, page, "doomed")
     await more_die(place, "doomed", 8)
     await dialog.get_by_role("textbox").fill("doomed")
@@ -173,7 +173,7 @@ async def test_what_dies_while_one_types_is_not_removed(place: Scene, page: Page
 
 
 async def more_die(place: Scene, name: str, number: int) -> None:
-    """Until so many are dead: each message pushes out the one before it."""
+    """Publish until there are so many dead letters: each message replaces the one before it."""
     dead = (await place.stats(name))["dead_letters"]
     await place.publish(name, *[b"more"] * (number - dead))
     await place.are_dead(name, number)

@@ -1,4 +1,4 @@
-"""Many queues: only what is seen is in the page, and all of it is reached."""
+"""Test tables with many rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANY = 300
 MOST_ROWS = 80  # in the page at a time
 
 
-async def test_only_the_rows_in_view_are_drawn_and_all_are_reached(place: Scene, page: Page) -> None:
+async def test_only_visible_rows_are_rendered(place: Scene, page: Page) -> None:
     spec = (await place.store.catalogue.find("orders")).spec
     for first in range(0, MANY, 50):
         await asyncio.gather(

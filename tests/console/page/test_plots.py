@@ -1,4 +1,4 @@
-"""Plots: history, and behind it what the page has seen (flows.js)."""
+"""Test plots: the history, followed by live data (flows.js)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def seen(*at: float) -> dict[str, Any]:
 
 
 async def plotted(page: Page, told: Any, known: Any) -> list[tuple[float, float | None]]:
-    """[(s since START, value)], the same for all three."""
+    """Return [(s since START, value)], the same for all three series."""
     found = await call(page, "flows.js", "m.withHistory(...given)", [told, known, REFRESH_MS])
     assert found["in"] == found["out"] == found["acked"]
     return [(at - START, value) for at, value in zip(found["at"], found["in"], strict=True)]
 
 
-async def test_history_and_what_was_seen_are_joined(ready: Page) -> None:
-    """12 s of samples are not told yet when the page begins: no gap, and nothing twice."""
+async def test_history_is_joined_with_live_data(ready: Page) -> None:
+    """The history lacks the last 12 s: there is no gap and no duplicate."""
     now = [START + 43.0, START + 45.0]
     assert await plotted(ready, history(4), seen(*now)) == [
         (5, 0), (15, 1), (25, 2), (35, 3), (43, 100), (45, 101),
@@ -51,8 +51,8 @@ async def test_history_and_what_was_seen_are_joined(ready: Page) -> None:
     assert await plotted(ready, history(2), seen()) == [(5, 0), (15, 1)]
 
 
-async def test_history_of_long_ago_is_left_out(ready: Page) -> None:
-    """The page has been open for long: 15 min are plotted, and nothing of before."""
+async def test_old_history_is_left_out(ready: Page) -> None:
+    """After a long time only 15 minutes are plotted."""
     now = START + 15 * 60 + 20.0
     assert await plotted(ready, history(4), seen(now - 2, now)) == [
         (25, 2), (35, 3), ((35 + 918) / 2, None), (918, 100), (920, 101),
@@ -60,21 +60,21 @@ async def test_history_of_long_ago_is_left_out(ready: Page) -> None:
     assert await plotted(ready, history(4), seen(now + 898, now + 900)) == [(1818, 100), (1820, 101)]
 
 
-async def test_what_nobody_saw_is_a_gap(ready: Page) -> None:
-    """A connection that was lost, a computer that slept."""
+async def test_missing_data_is_a_gap(ready: Page) -> None:
+    """For example after a lost connection, or sleep."""
     assert await plotted(ready, None, seen(*(START + at for at in (0, 2, 8, 14.5, 16)))) == [
         (0, 100), (2, 101), (8, 102), (11.25, None), (14.5, 103), (16, 104),
     ]  # fmt: skip
 
 
-async def test_sizes_are_of_the_end_of_a_step_and_flows_of_its_middle(ready: Page) -> None:
+async def test_sizes_are_at_the_end_of_a_step_and_rates_in_its_middle(ready: Page) -> None:
     for part, first in ((0.5, 5), (1, 10)):
         found = await call(ready, "flows.js", "m.stepTimes(...given)", [history(3), part])
         assert [at - START for at in found] == [first, first + 10, first + 20]
 
 
-async def test_the_plot_says_ready_for_what_the_strip_says_it_for(place: Scene, page: Page) -> None:
-    """What was given out is in flight, and not ready besides."""
+async def test_ready_in_the_plot_excludes_messages_in_flight(place: Scene, page: Page) -> None:
+    """Messages in flight are not ready."""
     await place.store.catalogue.declare("lent", QueueSpec(), "test")
     client = await Client.connect(place.edges[0].place("document"))
     try:
@@ -96,7 +96,7 @@ async def test_the_plot_says_ready_for_what_the_strip_says_it_for(place: Scene, 
         client.close()
 
 
-async def test_fifteen_minutes_of_what_is_seen_are_kept(ready: Page) -> None:
+async def test_fifteen_minutes_of_live_data_are_kept(ready: Page) -> None:
     follow = (
         "given.reduce((seen, s) => m.withSample(seen, {at: new Date(s * 1000).toISOString(), rates: "
         "{in: s, out: s, acked: s}}), {at: [], in: [], out: [], acked: []})"
@@ -106,8 +106,8 @@ async def test_fifteen_minutes_of_what_is_seen_are_kept(ready: Page) -> None:
     assert found["at"] == found["acked"] == [each for each in times if each > times[-1] - 900]
 
 
-async def test_plots_that_are_not_complete_are_asked_again_soon(place: Scene, page: Page) -> None:
-    """The overview asks for them once."""
+async def test_incomplete_history_is_fetched_again(place: Scene, page: Page) -> None:
+    """The overview fetches the history once if it is complete."""
     told: list[bool] = []
 
     async def half_read(route: Route) -> None:

@@ -1,4 +1,4 @@
-"""Queues by hand: found, made, filled, looked into, paused, changed, deleted."""
+"""Test the views of queues: filter, create, publish, browse, pause, edit and delete."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def publish(page: Page, body: str, attributes: str = "") -> None:
     await expect(dialog).to_have_count(0)
 
 
-async def test_the_list_is_filtered_and_the_address_keeps_it(place: Scene, page: Page) -> None:
+async def test_filter_is_kept_in_the_address(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     await page.keyboard.press("/")
     await page.keyboard.type("ORDER")
@@ -59,7 +59,7 @@ async def test_the_list_is_filtered_and_the_address_keeps_it(place: Scene, page:
     await expect(table(page).get_by_role("link", name="invoices")).to_be_visible()
 
 
-async def test_the_list_is_sorted(place: Scene, page: Page) -> None:
+async def test_sorting_is_kept_in_the_address(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     by_name = await names(page)
     await page.get_by_role("button", name="Queue", exact=True).click()
@@ -70,7 +70,7 @@ async def test_the_list_is_sorted(place: Scene, page: Page) -> None:
     assert "sort=-dead" in page.url
 
 
-async def test_a_queue_is_made_filled_looked_into_and_deleted(place: Scene, page: Page) -> None:
+async def test_create_publish_browse_and_delete(place: Scene, page: Page) -> None:
     await make(page, place, "by hand/1", '{"maxLength": 2}')
     await expect(page.locator("main h1")).to_have_text("by hand/1")
     await publish(page, '{"greeting": "hello"}', "colour: blue")
@@ -88,7 +88,7 @@ async def test_a_queue_is_made_filled_looked_into_and_deleted(place: Scene, page
     await expect(table(page).get_by_role("link", name="by hand/1")).to_have_count(0)
 
 
-async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> None:
+async def test_emptying_deletes_what_the_preview_counted(place: Scene, page: Page) -> None:
     await make(page, place, "flooded")
     await publish(page, "one")
     await publish(page, "two")
@@ -130,7 +130,7 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
 
 
 async def look_into(page: Page) -> None:
-    """Both messages, and nothing is taken."""
+    """Browse both messages, without consuming them."""
     await page.get_by_role("link", name="Messages 2").click()
     opened = page.locator("ol.messages > li")
     await opened.nth(0).locator("summary").click()
@@ -146,7 +146,7 @@ async def look_into(page: Page) -> None:
     await expect(page.get_by_role("button", name="More messages")).to_have_count(0)
 
 
-async def test_what_is_behind_the_first_messages_is_reached(place: Scene, page: Page) -> None:
+async def test_browsing_loads_further_pages(place: Scene, page: Page) -> None:
     queue = await place.declare("deep")
     await place.publish("deep", *(b"number %d" % n for n in range(120)))
     await show(page, place.address, "queues/deep/messages", "deep")
@@ -162,7 +162,7 @@ async def test_what_is_behind_the_first_messages_is_reached(place: Scene, page: 
 
 
 async def delete(page: Page, name: str) -> None:
-    """It asks for the name first."""
+    """Delete the queue, after typing its name."""
     await page.get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("2 messages")
@@ -175,7 +175,7 @@ async def delete(page: Page, name: str) -> None:
     await expect(page.locator("main h1")).to_have_text("Queues")
 
 
-async def test_a_queue_is_paused_and_goes_on(place: Scene, page: Page) -> None:
+async def test_pause_and_resume(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/invoices", "invoices")
     await page.get_by_role("button", name="Pause").click()
     await expect(page.locator(".badge", has_text="Paused")).to_be_visible()
@@ -191,13 +191,13 @@ async def test_a_queue_is_paused_and_goes_on(place: Scene, page: Page) -> None:
     assert not (await place.store.catalogue.find("invoices")).spec.paused
 
 
-async def test_a_document_is_changed_and_faults_are_named(place: Scene, page: Page) -> None:
+async def test_editing_a_document_reports_errors(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/invoices/document", "invoices")
     await page.get_by_role("button", name="Edit").click()
     field = page.get_by_label("The document's spec")
     await field.fill('{"maxLength": }')
     await page.get_by_role("button", name="Save").click()
-    await expect(page.get_by_role("alert")).to_contain_text("The body is not valid JSON")
+    await expect(page.get_by_role("alert")).to_contain_text("Invalid JSON")
     await field.fill('{"maxLengths": 7}')
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("alert")).to_contain_text("maxLengths")
@@ -207,7 +207,7 @@ async def test_a_document_is_changed_and_faults_are_named(place: Scene, page: Pa
     assert (await place.store.catalogue.find("invoices")).spec.max_length == 7
 
 
-async def test_it_says_how_many_messages_are_not_shown(place: Scene, page: Page) -> None:
+async def test_browsing_shows_how_many_messages_are_left_out(place: Scene, page: Page) -> None:
     queue = await place.declare("full")
     await place.publish("full", *(b"%d " % number + b"x" * 20_000 for number in range(376)))
     await show(page, place.address, "queues/full/messages", "full")
@@ -227,15 +227,15 @@ async def test_it_says_how_many_messages_are_not_shown(place: Scene, page: Page)
     await place.store.catalogue.delete(queue)
 
 
-async def test_copying_is_told_where_a_browser_has_no_clipboard(place: Scene, page: Page) -> None:
-    """As on plain HTTP under another name than localhost."""
+async def test_copying_without_a_clipboard_shows_a_notice(place: Scene, page: Page) -> None:
+    """The clipboard is undefined over plain HTTP, except at localhost."""
     await page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     await show(page, place.address, "queues/orders/document")
     await page.get_by_role("button", name="Copy").click()
     await expect(page.get_by_text("The browser does not allow copying here")).to_be_visible()
 
 
-async def test_a_queue_tells_how_it_went(place: Scene, page: Page) -> None:
+async def test_queue_shows_its_history(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/orders")
     await expect(page.locator("figure.plot")).to_have_count(4)
     flow = page.get_by_role("figure", name="Messages per second")

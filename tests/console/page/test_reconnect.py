@@ -1,4 +1,4 @@
-"""The console goes, or the store does: that is said, and ends by itself."""
+"""Test outages of the console and of the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AWAY = re.compile(r"Failed to load resource: the server responded with a status 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_the_page_comes_back_when_the_console_does(place: Scene, page: Page) -> None:
+async def test_page_reconnects_after_a_console_restart(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     await until(lambda: page.evaluate(PEERS_ARE_THERE))
     await place.end_console()
@@ -45,7 +45,7 @@ async def test_the_page_comes_back_when_the_console_does(place: Scene, page: Pag
     await expect(page.get_by_role("link", name="new since then")).to_have_count(0)
 
 
-async def test_a_view_that_had_not_come_comes_with_the_console(place: Scene, page: Page) -> None:
+async def test_view_not_loaded_before_an_outage_loads_after_it(place: Scene, page: Page) -> None:
     await page.route("**/views/peers.js", lambda route: route.abort())
     await show(page, place.address, "overview")
     await page.get_by_role("navigation", name="Views").get_by_role("link", name="Peers").click()
@@ -57,8 +57,8 @@ async def test_a_view_that_had_not_come_comes_with_the_console(place: Scene, pag
     await expect(page.locator("main h1")).to_have_text("Peers")
 
 
-async def test_a_store_that_stands_still_is_told(place: Scene, page: Page, complaints: list[str]) -> None:
-    """What is asked just then is refused, which the browser says, too."""
+async def test_unresponsive_store_shows_a_banner(place: Scene, page: Page, complaints: list[str]) -> None:
+    """The browser also logs requests that fail meanwhile."""
     await show(page, place.address, "overview")
     place.server.stop()
     try:

@@ -1,4 +1,4 @@
-"""Who may see what: the sign-in, and buttons only for those whose role is enough."""
+"""Test signing in, and which buttons each role sees."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def sign_in(page: Page, console: Console, token: str) -> None:
     await page.get_by_role("button", name="Sign in").click()
 
 
-async def test_nothing_is_told_without_a_token_or_with_a_wrong_one(guarded: Console, stranger: Page) -> None:
+async def test_sign_in_requires_a_valid_token(guarded: Console, stranger: Page) -> None:
     await stranger.goto(f"{guarded.address}#/queues")
     await expect(stranger.get_by_label("Token")).to_be_visible()
     await expect(stranger.get_by_text("orders")).to_have_count(0)
@@ -76,7 +76,7 @@ async def test_the_token_stays_in_the_tab_until_the_user_signs_out(guarded: Cons
 
 
 @pytest.mark.parametrize("role", TOKENS)
-async def test_a_role_sees_the_buttons_and_views_that_it_may_use(
+async def test_roles_see_only_permitted_buttons_and_views(
     guarded: Console, stranger: Page, role: str
 ) -> None:
     page = stranger
@@ -98,7 +98,7 @@ async def test_a_role_sees_the_buttons_and_views_that_it_may_use(
         await expect(page.locator("main input, main button, main [role=alert]")).to_have_count(0)
 
 
-async def test_a_token_that_is_withdrawn_leads_to_the_sign_in(guarded: Console, stranger: Page) -> None:
+async def test_revoked_token_leads_to_the_sign_in_form(guarded: Console, stranger: Page) -> None:
     await sign_in(stranger, guarded, TOKENS["view"])
     await settled(stranger)
     await stranger.evaluate("sessionStorage.setItem('penstock.token', 'no longer')")

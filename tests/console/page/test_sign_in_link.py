@@ -1,4 +1,4 @@
-"""The link that a console without set-up prints: it signs in, and the token does not stay in the address."""
+"""Test the link with the local token that the console prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.console.page.scene import Scene
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_the_link_signs_in_and_the_token_leaves_the_address(place: Scene, stranger: Page) -> None:
+async def test_link_signs_in_and_token_is_removed_from_the_address(place: Scene, stranger: Page) -> None:
     page = stranger
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -37,7 +37,7 @@ async def test_the_link_signs_in_and_the_token_leaves_the_address(place: Scene, 
     assert not any(TOKEN in url for url in asked if "#" not in url)
 
 
-async def test_a_link_does_not_replace_a_token_that_works(place: Scene, stranger: Page) -> None:
+async def test_link_does_not_replace_a_valid_token(place: Scene, stranger: Page) -> None:
     page = stranger
     keep = "sessionStorage.setItem('penstock.token', '%s')"
     kept = "sessionStorage.getItem('penstock.token')"

@@ -1,4 +1,4 @@
-"""Beside a store that takes longer than the page waits between two questions: it asks less often, and shows it all."""
+"""Test responses that take longer than the page's polling interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class Slow:
-    """Answers that are on their way for so long."""
+    """A route that delays responses, and counts them."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -36,7 +36,7 @@ class Slow:
             await route.continue_()
 
 
-async def test_a_sign_of_loading_is_drawn_before_anything_else_came(place: Scene, page: Page) -> None:
+async def test_loading_text_is_drawn_first(place: Scene, page: Page) -> None:
     held = asyncio.Event()
 
     async def hold(route: Route) -> None:
@@ -53,9 +53,7 @@ async def test_a_sign_of_loading_is_drawn_before_anything_else_came(place: Scene
     await expect(page.locator("main h1")).to_have_text("Overview")
 
 
-async def test_a_view_is_shown_although_each_answer_takes_longer_than_its_interval(
-    place: Scene, page: Page
-) -> None:
+async def test_responses_slower_than_the_poll_interval_are_shown(place: Scene, page: Page) -> None:
     slow = Slow(2.6)  # the view of the ring asks every 2 s
     await page.route("**/api/v1/ring", slow)
     await page.goto(f"{place.address}#/ring")
@@ -65,7 +63,7 @@ async def test_a_view_is_shown_although_each_answer_takes_longer_than_its_interv
     await page.unroute_all(behavior="wait")
 
 
-async def test_what_leads_to_a_peer_is_not_asked_for_twice_at_a_time(place: Scene, page: Page) -> None:
+async def test_queues_of_a_peer_are_fetched_once_at_a_time(place: Scene, page: Page) -> None:
     spec = {"remote": {"protocol": "rqp-mca", "peers": ["warehouse"], "queueId": 7}}
     queue, _ = await place.store.catalogue.declare("to the warehouse", QueueSpec.model_validate(spec), "test")
     slow = Slow(6.5)

@@ -1,4 +1,4 @@
-"""Queues and peers whose document a newer version wrote, or that a resource of Kubernetes declares."""
+"""Test queues and peers with unreadable documents, and those declared by Kubernetes resources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = RegistryKeys().queues
 PEERS = RegistryKeys().peers
 
 
-async def test_it_is_looked_at_replaced_and_deleted(place: Scene, page: Page) -> None:
+async def test_unreadable_queue_is_shown_replaced_and_deleted(place: Scene, page: Page) -> None:
     await place.store.catalogue.declare("newer", QueueSpec.model_validate({"maxLength": 7}), "test")
     kept = json.loads(place.server.call("HGET", KEY, "newer"))
     kept["spec"] = json.dumps({**json.loads(kept["spec"]), "colour": "blue"})
@@ -57,8 +57,8 @@ async def test_it_is_looked_at_replaced_and_deleted(place: Scene, page: Page) ->
     await expect(page.locator("main h1")).to_have_text("Queues")
 
 
-async def test_a_peer_is_replaced_and_deleted(place: Scene, page: Page) -> None:
-    """To change what cannot be read would end in a refusal: nobody is offered that."""
+async def test_unreadable_peer_is_replaced_and_deleted(place: Scene, page: Page) -> None:
+    """There is no edit button, as editing would fail."""
     written = json.dumps(
         {"owner": "test", "spec": {"protocol": "rqp-mca", "addresses": ["10.0.0.9"], "hue": 1}}
     )
@@ -87,7 +87,7 @@ async def test_a_peer_is_replaced_and_deleted(place: Scene, page: Page) -> None:
 TILL = {"protocol": "rqp-mca", "addresses": ["10.0.0.9"]}
 
 
-async def test_what_kubernetes_declares_is_said_before_it_is_changed(place: Scene, page: Page) -> None:
+async def test_kubernetes_resources_show_a_warning(place: Scene, page: Page) -> None:
     spec = (await place.store.catalogue.find("invoices")).spec
     owner = "kubernetes shop/bills"
     await place.store.catalogue.declare("bills", spec, owner)

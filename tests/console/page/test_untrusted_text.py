@@ -1,4 +1,4 @@
-"""Names and bodies that anybody may have made: octets that are no text, and text that is not what it looks like."""
+"""Test untrusted names and bodies: invalid UTF-8, and text with misleading characters."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SEEN = "orders\u27e8202E\u27e9slaiceps"
 
 
 async def make(place: Scene, *names: bytes) -> None:
-    """As any client of TMQ may."""
+    """Create queues by TMQ."""
     client = await Client.connect(place.edges[0].place("document"))
     for name in names:
         await client.create(name)
     client.close()
 
 
-async def test_a_name_that_is_no_text(place: Scene, page: Page) -> None:
+async def test_name_that_is_not_utf8(place: Scene, page: Page) -> None:
     await make(place, NO_TEXT)
     await show(page, place.address, "queues")
     await page.get_by_role("link", name="/no text").click()
@@ -48,7 +48,7 @@ async def test_a_name_that_is_no_text(place: Scene, page: Page) -> None:
     await expect(page.get_by_role("link", name="/no text")).to_have_count(0)
 
 
-async def test_a_name_that_turns_around_what_is_behind_it(place: Scene, page: Page) -> None:
+async def test_bidirectional_control_characters_in_a_name_are_escaped(place: Scene, page: Page) -> None:
     await make(place, TURNED.encode())
     await show(page, place.address, "queues")
     await page.get_by_role("link", name=SEEN).click()
@@ -56,7 +56,7 @@ async def test_a_name_that_turns_around_what_is_behind_it(place: Scene, page: Pa
     assert "\u202e" not in await page.locator("body").inner_text()
 
 
-async def test_a_body_that_does(place: Scene, page: Page) -> None:
+async def test_bidirectional_control_characters_in_a_body_are_escaped(place: Scene, page: Page) -> None:
     await place.store.catalogue.declare(
         "turned", QueueSpec.model_validate({"maxLength": 1, **EVICTS}), "test"
     )
@@ -70,7 +70,7 @@ async def test_a_body_that_does(place: Scene, page: Page) -> None:
     await expect(page.get_by_label("Body as text")).to_have_text("invoice\u27e8202E\u27e9fdp.exe")
 
 
-async def test_a_name_that_no_browser_can_ask_for(place: Scene, page: Page) -> None:
+async def test_name_that_browsers_cannot_request(place: Scene, page: Page) -> None:
     await make(place, b"..")
     await show(page, place.address, "queues")
     await page.get_by_role("link", name="..", exact=True).click()

@@ -1,4 +1,4 @@
-"""What was counted by a dry run is what is moved or removed, whatever dies before the change is asked for."""
+"""Test that a redrive or purge is limited to what a dry run counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def queue(console: LiveConsole) -> Queue:
 
 
 async def _tick(console: LiveConsole) -> None:
-    """What died is of a millisecond that is over by the store's clock."""
+    """Wait until the millisecond of the last death is over by the store's clock."""
     before = await console.tools.now_ms()
 
     async def is_over() -> bool:
@@ -38,7 +38,7 @@ async def _change(console: LiveConsole, kind: str, body: dict[str, Any]) -> dict
 
 @pytest.mark.parametrize("kind", ["purge", "redrive"])
 @pytest.mark.parametrize("chosen", [{"all": True}, {"filter": {"body": "."}}])
-async def test_what_dies_after_the_count_stays(
+async def test_dead_letters_after_the_dry_run_stay(
     console: LiveConsole, queue: Queue, kind: str, chosen: dict[str, Any]
 ) -> None:
     told = (await console.ask("POST", f"{DEAD}/{kind}", {**chosen, "dryRun": True})).document
@@ -53,8 +53,8 @@ async def test_what_dies_after_the_count_stays(
     assert [letter["id"] for letter in await console.letters("orders")] == late
 
 
-async def test_what_was_not_dead_for_long_enough_stays(console: LiveConsole, queue: Queue) -> None:
-    """It is old enough by the time that the change is asked for."""
+async def test_dead_letters_too_young_at_the_dry_run_stay(console: LiveConsole, queue: Queue) -> None:
+    """They are old enough by the time of the purge."""
     chosen = {"filter": {"olderThan": "1s"}}
     told = (await console.ask("POST", f"{DEAD}/purge", {**chosen, "dryRun": True})).document
 
@@ -69,7 +69,7 @@ async def test_what_was_not_dead_for_long_enough_stays(console: LiveConsole, que
     assert (await _change(console, "purge", chosen))["moved"] == 3
 
 
-async def test_a_moment_that_is_to_come_changes_nothing(console: LiveConsole, queue: Queue) -> None:
+async def test_until_in_the_future_has_no_effect(console: LiveConsole, queue: Queue) -> None:
     told = await console.ask(
         "POST", f"{DEAD}/purge", {"all": True, "until": "9999-12-31T23:59:59-23:59", "dryRun": True}
     )
@@ -79,10 +79,10 @@ async def test_a_moment_that_is_to_come_changes_nothing(console: LiveConsole, qu
 
 
 @pytest.mark.parametrize("apart_ms", [-3_600_000, 3_600_000])
-async def test_the_catalogue_has_another_clock_than_who_wrote_when_they_died(
+async def test_ages_use_the_clock_of_the_queues_shard(
     console: LiveConsole, queue: Queue, monkeypatch: pytest.MonkeyPatch, apart_ms: int
 ) -> None:
-    """As in a Cluster, where each has that of its shard: one machine, which has one clock, cannot show it otherwise."""
+    """As in a Cluster, where each shard has its own clock; simulated, as the test runs on one machine."""
     store = console.inside.store
     now_ms = store.now_ms
 
@@ -98,7 +98,7 @@ async def test_the_catalogue_has_another_clock_than_who_wrote_when_they_died(
     assert (job["state"], job["matched"], job["moved"]) == ("done", 3, 3)
 
 
-async def test_the_audit_log_says_until_when(console: LiveConsole, queue: Queue) -> None:
+async def test_until_is_in_the_audit_log(console: LiveConsole, queue: Queue) -> None:
     told = (await console.ask("POST", f"{DEAD}/purge", {"all": True, "dryRun": True})).document
     await _change(console, "purge", {"all": True, "until": told["until"]})
     details = [
@@ -107,7 +107,7 @@ async def test_the_audit_log_says_until_when(console: LiveConsole, queue: Queue)
     assert any(told["until"] in detail for detail in details)
 
 
-async def test_what_is_no_moment_or_no_choice(console: LiveConsole, queue: Queue) -> None:
+async def test_invalid_until_is_rejected(console: LiveConsole, queue: Queue) -> None:
     for body in [
         {"until": "2026-11-25T15:00:00Z"},
         {"all": True, "until": "2026-11-25T15:00:00"},

@@ -1,4 +1,4 @@
-"""Samples are read behind the answers, however many there are."""
+"""Test reading samples in the background."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ end
 
 
 def fill(server: Server, first_ms: int, step_ms: int, number: int, after: int = 0) -> None:
-    """Samples of one message each; after: the serial of the one before."""
+    """Write samples of one message each. after: the previous serial."""
     server.call("EVAL", FILL, 1, KEY, first_ms, step_ms, number, NONE, after)
 
 
@@ -39,7 +39,7 @@ def messages(found: dict[str, Any]) -> float:
     return sum(number or 0 for number in found["series"]["in"]) * found["stepMs"] / 1000
 
 
-async def test_no_answer_waits_for_all(console: LiveConsole, server: Server) -> None:
+async def test_response_does_not_wait_for_all_samples(console: LiveConsole, server: Server) -> None:
     await console.declare("orders")
     now_ms = await console.tools.now_ms()
     fill(server, now_ms - 290_000, 1, 1)
@@ -50,10 +50,10 @@ async def test_no_answer_waits_for_all(console: LiveConsole, server: Server) -> 
         assert MANY * 0.99 <= messages(await history(console, path)) <= MANY * 1.01
 
 
-async def test_an_answer_waits_for_what_came_since_all_was_read(
+async def test_response_waits_for_new_samples(
     console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is not long: only the way back may take longer than anybody waits."""
+    """Only older samples may take longer."""
     monkeypatch.setattr(sample_reader, "POLL_S", PATIENCE_S)
     await console.declare("orders")
     now_ms = await console.tools.now_ms()
@@ -85,8 +85,8 @@ async def test_the_newest_are_read_first(console: LiveConsole, server: Server) -
     assert len(times) == 700
 
 
-async def test_nobody_has_told_anything(console: LiveConsole, server: Server) -> None:
-    """Then each step of a queue is 0, and of all queues together nothing is known."""
+async def test_without_samples(console: LiveConsole, server: Server) -> None:
+    """Each step of a queue is 0, and the totals are unknown."""
     await console.declare("orders")
     server.call("DEL", KEY)
     found = await history(console, "/queues/orders/history?minutes=1")
@@ -96,7 +96,7 @@ async def test_nobody_has_told_anything(console: LiveConsole, server: Server) ->
     assert found["series"]["in"][0] is None
 
 
-async def test_they_are_forgotten_when_nobody_asks(
+async def test_samples_are_dropped_without_requests(
     console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sample_reader, "KEPT_S", 0.1)
@@ -109,7 +109,7 @@ async def test_they_are_forgotten_when_nobody_asks(
     assert (await history(console, "/history"))["complete"]
 
 
-async def test_a_store_that_is_away(new_server: NewServer) -> None:
+async def test_store_outage(new_server: NewServer) -> None:
     server = await new_server()
     async with LiveConsole(server.url) as console:
         await console.declare("orders")
@@ -126,10 +126,10 @@ async def test_a_store_that_is_away(new_server: NewServer) -> None:
         await until(is_back)
 
 
-async def test_a_fault_of_ours_ends_nothing(
+async def test_reading_restarts_after_an_internal_error(
     console: LiveConsole, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is logged, who asks is told, and who asks again begins anew."""
+    """The error is logged and returned; the next request starts again."""
     now_ms = await console.tools.now_ms()
     fill(server, now_ms - 90_000, 1, 1)
     fill(server, now_ms - 40_000, 1, 10, after=1)
@@ -152,11 +152,11 @@ class TestSteps:
         ("behind_ms", "known"),
         [(0.0, 3), (1.0, 2), (10_000.0, 2), (10_001.0, 1), (1e9, 0), (float("inf"), 0)],
     )
-    def test_what_is_not_read_yet_is_not_known(self, behind_ms: float, known: int) -> None:
+    def test_steps_not_read_yet_are_null(self, behind_ms: float, known: int) -> None:
         told = self.STEPS.document({"in": [1, 2, 3]}, complete=False, behind_ms=behind_ms)
         assert told["series"]["in"] == [1, 2, 3][:known] + [None] * (3 - known)
 
-    def test_what_all_is_read_of(self) -> None:
+    def test_complete_steps(self) -> None:
         assert self.STEPS.document({"in": [1, 2, 3]}, complete=True, behind_ms=5.0)["series"]["in"] == [
             1,
             2,

@@ -1,4 +1,4 @@
-"""A queue's ready messages, removed for good (docs/console.md, Changes)."""
+"""Test purging ready messages (docs/console.md, Changes)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.console.jobs.job_board import ORPHANED
 from services.store.deadletters.queue_purge import QueuePurge
 from services.store.pipeline.async_client import AsyncClient
 from tests.console.access.test_identity import TOKENS
-from tests.console.jobs.test_jobs_ends import job_where, write_as_silent
+from tests.console.jobs.test_completion import job_where, write_as_silent
 from tests.console.live_console import LiveConsole, Reply
 from tests.live import until
 from tests.proxy import Proxy
@@ -29,12 +29,12 @@ async def proxy(server: Server) -> AsyncIterator[Proxy]:
 
 
 async def _filled(console: LiveConsole, number: int) -> dict[str, str]:
-    """How one that was seen so is to be meant."""
+    """Create and fill the queue; return If-Match."""
     await console.fill(await console.declare("orders"), *(b"%d" % each for each in range(number)))
     return await console.etag("/queues/orders")
 
 
-async def test_what_is_ready_goes_and_is_written_down(console: LiveConsole) -> None:
+async def test_purge_deletes_ready_messages_and_is_audited(console: LiveConsole) -> None:
     etag = await _filled(console, 2500)
     job = await console.job(await console.ask("POST", PURGE, {}, headers=etag))
     assert (job["kind"], job["state"], job["matched"], job["moved"]) == ("empty", "done", 2500, 2500)
@@ -51,7 +51,7 @@ async def test_what_is_ready_goes_and_is_written_down(console: LiveConsole) -> N
     assert await run.removed() == 0, "nobody asks any more"
 
 
-async def test_what_is_given_out_stays(console: LiveConsole) -> None:
+async def test_messages_in_flight_stay(console: LiveConsole) -> None:
     await _filled(console, 5)
     queue = await console.tools.catalogue.find("orders")
     pipe = console.tools.open_domain(queue.domain).pipe
@@ -72,7 +72,7 @@ async def test_a_dry_run_changes_nothing(console: LiveConsole) -> None:
     assert (await console.get("/jobs")).items == []
 
 
-async def test_what_comes_after_the_count_stays(console: LiveConsole) -> None:
+async def test_messages_added_after_the_dry_run_stay(console: LiveConsole) -> None:
     etag = await _filled(console, 2)
     told = (await console.ask("POST", PURGE, {"dryRun": True})).document
     queue = await console.tools.catalogue.find("orders")
@@ -85,7 +85,7 @@ async def test_what_comes_after_the_count_stays(console: LiveConsole) -> None:
     assert (await console.job(await console.ask("POST", PURGE, {}, headers=etag)))["moved"] == 50
 
 
-async def test_what_was_counted_in_a_queue_that_is_gone_is_nothing_of_the_next(console: LiveConsole) -> None:
+async def test_dry_run_of_a_deleted_queue_does_not_apply_to_its_successor(console: LiveConsole) -> None:
     await _filled(console, 2)
     told = (await console.ask("POST", PURGE, {"dryRun": True})).document
     await console.tools.catalogue.delete(await console.tools.catalogue.find("orders"))
@@ -96,13 +96,13 @@ async def test_what_was_counted_in_a_queue_that_is_gone_is_nothing_of_the_next(c
     assert (await console.stats("orders"))["ready"] == 1
 
 
-async def test_what_no_dry_run_has_told(console: LiveConsole) -> None:
+async def test_until_that_is_malformed(console: LiveConsole) -> None:
     await _filled(console, 1)
     for said in ["1", "q1 1-1", "q1 1-1 1\n", "q1 1-1 -1", 5, None]:
         assert (await console.ask("POST", PURGE, {"until": said}, headers=ANY)).status == 422
 
 
-async def test_a_place_that_is_to_come(console: LiveConsole) -> None:
+async def test_until_beyond_the_last_message(console: LiveConsole) -> None:
     await _filled(console, 2)
     qid = (await console.tools.catalogue.find("orders")).qid
     said = {"until": f"{qid} {'9' * 20}-{'9' * 20} {'9' * 15}"}
@@ -110,7 +110,7 @@ async def test_a_place_that_is_to_come(console: LiveConsole) -> None:
     assert (job["state"], job["matched"], job["moved"]) == ("done", 2, 2)
 
 
-async def test_says_which_queue_it_saw(console: LiveConsole) -> None:
+async def test_purge_requires_a_matching_etag(console: LiveConsole) -> None:
     old = await _filled(console, 1)
     await console.declare("orders", replace=True, maxLength=7)
     assert (await console.ask("POST", PURGE, {})).status == 428
@@ -120,7 +120,7 @@ async def test_says_which_queue_it_saw(console: LiveConsole) -> None:
     assert (await console.stats("orders"))["ready"] == 1
 
 
-async def test_is_for_admins(server: Server) -> None:
+async def test_purge_requires_the_admin_role(server: Server) -> None:
     async with LiveConsole(server.url, tokens=TOKENS) as console:
         await console.fill(await console.declare("orders"), b"a")
         assert (await console.ask("POST", PURGE, {}, headers=ANY, token="do")).label == "forbidden"
@@ -129,7 +129,7 @@ async def test_is_for_admins(server: Server) -> None:
 
 
 async def _begun_unheard(console: LiveConsole, proxy: Proxy) -> Reply:
-    """Of 2,500 messages; the store's answers are lost from then on."""
+    """Start purging 2,500 messages, and lose the store's responses from then on."""
     await _filled(console, 2500)
     proxy.lose_replies_to = b"ps1_empty"
     reply = await console.ask("POST", PURGE, {}, headers=ANY)
@@ -137,8 +137,8 @@ async def _begun_unheard(console: LiveConsole, proxy: Proxy) -> Reply:
     return reply
 
 
-async def test_answers_that_are_lost_are_asked_for_again(proxy: Proxy) -> None:
-    """It goes on, and what it had removed is told and counted."""
+async def test_lost_responses_are_retried(proxy: Proxy) -> None:
+    """The purge continues, and its count is exact."""
     async with LiveConsole(proxy.url) as console:
         reply = await _begun_unheard(console, proxy)
         proxy.lose_replies_to = b""
@@ -147,8 +147,8 @@ async def test_answers_that_are_lost_are_asked_for_again(proxy: Proxy) -> None:
         assert (await console.stats("orders"))["emptied"] == 2500
 
 
-async def test_a_run_that_was_forgotten_on_the_way_means_nothing_new(proxy: Proxy) -> None:
-    """As an hour later, or in a store that has lost the last of its data."""
+async def test_expired_run_does_not_purge_new_messages(proxy: Proxy) -> None:
+    """As after an hour, or in a store that lost its latest data."""
     async with LiveConsole(proxy.url) as console:
         reply = await _begun_unheard(console, proxy)
         queue = await console.tools.catalogue.find("orders")
@@ -159,7 +159,7 @@ async def test_a_run_that_was_forgotten_on_the_way_means_nothing_new(proxy: Prox
         assert (await console.stats("orders"))["ready"] == 1
 
 
-async def test_what_a_killed_console_removed_is_told(
+async def test_purge_of_a_killed_console_is_completed(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
     monkeypatch.setattr(orphaned_jobs, "CHECK_S", 0.05)

@@ -1,4 +1,4 @@
-"""Two consoles on one store: each tells of the other's jobs, and ends them."""
+"""Test two consoles of one store, which list and cancel each other's jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _begun(console: LiveConsole, body: dict[str, Any], number: int = 40) -
     return found
 
 
-async def test_a_job_is_told_of_by_every_console(console: LiveConsole, other: LiveConsole) -> None:
+async def test_all_consoles_list_a_job(console: LiveConsole, other: LiveConsole) -> None:
     job = await _begun(console, SLOW)
     path = f"/jobs/{job['id']}"
     assert (await other.found(path))["state"] == "running"
@@ -54,7 +54,7 @@ async def test_a_job_is_told_of_by_every_console(console: LiveConsole, other: Li
         assert [each["id"] for each in (await Events(response).next("jobs"))["items"]] == [job["id"]]
 
 
-async def test_the_end_is_told_as_it_is(console: LiveConsole, other: LiveConsole) -> None:
+async def test_all_consoles_show_the_result(console: LiveConsole, other: LiveConsole) -> None:
     job = await _begun(console, {"all": True})
 
     async def ended() -> Any:
@@ -72,7 +72,7 @@ async def test_the_end_is_told_as_it_is(console: LiveConsole, other: LiveConsole
         assert [told["id"] for told in (await each.get(f"/jobs?cursor={page['next']}")).items] == ids[1:]
 
 
-async def test_it_is_ended_from_another_console(console: LiveConsole, other: LiveConsole) -> None:
+async def test_job_is_cancelled_from_another_console(console: LiveConsole, other: LiveConsole) -> None:
     job = await _begun(console, SLOW)
     ended = (await other.ask("DELETE", f"/jobs/{job['id']}")).document
     assert ended["state"] == "cancelled"
@@ -81,7 +81,7 @@ async def test_it_is_ended_from_another_console(console: LiveConsole, other: Liv
     assert (await other.ask("DELETE", f"/jobs/{job['id']}")).document == ended
 
 
-async def test_jobs_outlive_the_console_that_ran_them(server: Server, other: LiveConsole) -> None:
+async def test_jobs_are_listed_after_their_console_stopped(server: Server, other: LiveConsole) -> None:
     async with LiveConsole(server.url) as first:
         job = await _begun(first, SLOW)
     found = await other.found(f"/jobs/{job['id']}")
@@ -92,13 +92,13 @@ async def test_jobs_outlive_the_console_that_ran_them(server: Server, other: Liv
 
 
 async def _written_long_ago(console: LiveConsole, told: dict[str, Any]) -> None:
-    """As a console writes it that is killed then."""
+    """Write a job as a console that was killed long ago."""
     link = console.tools.registry.link
     text = f"{await link.now_ms() - SILENT_MS} {json.dumps(told)}"
     await link.call("HSET", RegistryKeys().jobs, told["id"], text)
 
 
-async def test_one_whose_console_was_killed_is_lost(
+async def test_job_of_a_killed_console_is_failed(
     console: LiveConsole, other: LiveConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = await _begun(console, SLOW)
@@ -118,7 +118,7 @@ async def test_one_whose_console_was_killed_is_lost(
     assert (reply.status, reply.label) == (504, "no_answer")
 
 
-async def test_what_cannot_be_read_is_left_out(console: LiveConsole) -> None:
+async def test_unreadable_jobs_are_left_out(console: LiveConsole) -> None:
     link = console.tools.registry.link
     for member, text in ((b"a", b"x"), (b"b", b"1 ["), (b"c", b"1 7"), (b"d", b"1 {}"), (b"\xff", b"1 {}")):
         await link.call("HSET", RegistryKeys().jobs, member, text)
@@ -126,9 +126,7 @@ async def test_what_cannot_be_read_is_left_out(console: LiveConsole) -> None:
     assert (await console.get("/jobs/a")).label == "job_unknown"
 
 
-async def test_a_page_goes_on_where_its_last_job_is_forgotten_meanwhile(
-    console: LiveConsole, other: LiveConsole
-) -> None:
+async def test_cursor_of_a_deleted_job_is_valid(console: LiveConsole, other: LiveConsole) -> None:
     ids = [(await _begun(console, {"all": True}, 1))["id"]]
     for _ in range(3):
         ids.insert(0, (await console.job(await console.ask("POST", REDRIVE, {"all": True})))["id"])

@@ -17,7 +17,7 @@ TOKEN_OF = {"view": "see", "operate": "do", "admin": "rule"}
 
 
 def test_the_document_names_no_parameter_and_one_method() -> None:
-    """So whatever is asked beside is wrong; if there is one some day, its wrong values belong below."""
+    """Test invalid values below if a parameter is added."""
     assert set(SAID) == {"get"}
     assert SAID["get"].get("parameters", []) == []
     assert "requestBody" not in SAID["get"]
@@ -25,7 +25,7 @@ def test_the_document_names_no_parameter_and_one_method() -> None:
 
 
 async def _watches(console: LiveConsole, query: str = "", **headers: str) -> dict[str, Any]:
-    """What is said first to who is let in."""
+    """Open a live view, and return `hello`."""
     async with console.session.get(f"{console.base}{PREFIX}/events{query}", headers=headers) as response:
         assert (response.status, response.content_type) == (200, "text/event-stream")
         assert response.headers["Cache-Control"] == "no-store"
@@ -34,14 +34,14 @@ async def _watches(console: LiveConsole, query: str = "", **headers: str) -> dic
         return found
 
 
-async def test_a_query(console: LiveConsole) -> None:
+async def test_unknown_query_parameters(console: LiveConsole) -> None:
     for query in ("x=1", "x", "cursor=a", "lastEventId=1", "token=see", "%ff=1", "=", "x=1&x=2"):
         reply = await console.get(f"/events?{query}")
         assert (reply.status, reply.label) == (400, "bad_request")
         assert console.value("penstock_console_streams") == 0
 
 
-async def test_a_head_is_all_that_who_asks_for_it_gets(console: LiveConsole) -> None:
+async def test_head_returns_headers_only(console: LiveConsole) -> None:
     reply = await console.ask("HEAD", "/events")
     assert (reply.status, reply.body) == (200, b"")
     assert reply.headers["Content-Type"].startswith("text/event-stream")
@@ -50,13 +50,13 @@ async def test_a_head_is_all_that_who_asks_for_it_gets(console: LiveConsole) -> 
     assert console.value("penstock_console_streams") == 0
 
 
-async def test_another_method(console: LiveConsole) -> None:
+async def test_other_methods(console: LiveConsole) -> None:
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"]:
         async with console.session.request(method, f"{console.base}{PREFIX}/events") as response:
             assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
 
 
-async def test_headers_that_say_nothing_here(console: LiveConsole) -> None:
+async def test_irrelevant_headers_are_ignored(console: LiveConsole) -> None:
     for headers in [
         {"Last-Event-ID": "7"},
         {"Last-Event-ID": "\xff"},
@@ -68,15 +68,15 @@ async def test_headers_that_say_nothing_here(console: LiveConsole) -> None:
         assert (await _watches(console, **headers))["role"] == "admin"
 
 
-async def test_a_page_of_another_site(console: LiveConsole) -> None:
-    """It could not read it, and takes nobody's place."""
+async def test_request_from_another_site(console: LiveConsole) -> None:
+    """It takes no stream."""
     headers = {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"}
     async with console.session.get(f"{console.base}{PREFIX}/events", headers=headers) as response:
         assert response.status == 403
 
 
-async def test_a_body_is_not_for_it(console: LiveConsole) -> None:
-    """A small one is thrown away; what is too long is refused, as anywhere."""
+async def test_request_bodies(console: LiveConsole) -> None:
+    """A small one is ignored, a large one refused, as with all routes."""
     async with console.session.request(
         "GET", f"{console.base}{PREFIX}/events", data=b'{"a": 1}', headers={"Content-Type": "text/plain"}
     ) as response:
@@ -85,12 +85,12 @@ async def test_a_body_is_not_for_it(console: LiveConsole) -> None:
     assert (reply.status, reply.label) == (413, "too_large")
 
 
-async def test_a_name_that_is_not_this_machines(console: LiveConsole) -> None:
+async def test_foreign_host_name(console: LiveConsole) -> None:
     reply = await console.get("/events", headers={"Host": "evil.example"})
     assert (reply.status, reply.label) == (421, "foreign_host")
 
 
-async def test_who_is_let_in_is_told_who_it_is(server: Server) -> None:
+async def test_hello_has_the_callers_identity(server: Server) -> None:
     async with LiveConsole(server.url, proxy=PROXY, tokens=TOKENS) as console:
         for role, token in TOKEN_OF.items():
             hello = await _watches(console, Authorization=f"Bearer {token}")
@@ -106,7 +106,7 @@ async def test_who_is_let_in_is_told_who_it_is(server: Server) -> None:
         assert (reply.status, reply.label) == (403, "forbidden")
 
 
-async def test_who_may_not_ask_is_not_told_what_is_wrong_with_the_question(server: Server) -> None:
+async def test_authentication_precedes_validation(server: Server) -> None:
     async with LiveConsole(server.url, tokens=TOKENS) as console:
         for authorization in (
             "",
@@ -123,7 +123,7 @@ async def test_who_may_not_ask_is_not_told_what_is_wrong_with_the_question(serve
         assert console.value("penstock_console_streams") == 0
 
 
-async def test_what_is_told_has_the_shapes_of_the_document(console: LiveConsole) -> None:
+async def test_events_match_the_documented_models(console: LiveConsole) -> None:
     await console.declare("orders")
     async with console.session.get(f"{console.base}{PREFIX}/events") as response:
         events = Events(response)

@@ -1,4 +1,4 @@
-"""What is looked at while nobody wants to know, and the first question after that."""
+"""Test polling without requests, and the first request after a pause."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.topologies import Cluster
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
-    """For how long looks have waited for somebody who wants to know, until now; None: however long."""
+    """Timeouts with which polling waited for a request; None: no timeout."""
     found: list[float | None] = []
     real = Interest.wait
 
@@ -39,7 +39,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float | None]:
 
 @asynccontextmanager
 async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float) -> AsyncIterator[Live]:
-    """Somebody had asked, and nobody has for a while: what is known is older than two refreshes."""
+    """Run a live view after a pause in requests, with a snapshot older than two intervals."""
     rests, wait = asyncio.Event(), Interest.wait
 
     async def noted(self: Interest, most_s: float | None) -> None:
@@ -61,7 +61,7 @@ async def resting(console: LiveConsole, patch: pytest.MonkeyPatch, rest_s: float
         await found.close()
 
 
-async def test_nothing_is_looked_at_before_anybody_asks(server: Server, waits: list[float | None]) -> None:
+async def test_no_polls_before_the_first_request(server: Server, waits: list[float | None]) -> None:
     async with LiveConsole(server.url) as console:
         await until(lambda: waits)
         assert waits == [None], "it waits for the first question, however long that takes"
@@ -71,7 +71,7 @@ async def test_nothing_is_looked_at_before_anybody_asks(server: Server, waits: l
         assert own.version > 0
 
 
-async def test_and_seldom_when_nobody_does_any_more(
+async def test_slow_polls_without_requests(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, waits: list[float | None]
 ) -> None:
     async with resting(console, monkeypatch, 3600.0) as found:
@@ -83,10 +83,10 @@ async def test_and_seldom_when_nobody_does_any_more(
         await until(lambda: found.version > version + 3)
 
 
-async def test_the_first_question_waits_for_no_look(
+async def test_first_request_after_a_pause_does_not_wait(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told what is known, with what we changed ourselves; the next one is told what is now."""
+    """It gets the last snapshot with own changes; the next one gets the current state."""
     orders = await console.declare("orders")
     async with resting(console, monkeypatch, 3600.0) as found:
         version, goes_on = found.version, asyncio.Event()
@@ -99,7 +99,7 @@ async def test_the_first_question_waits_for_no_look(
         assert (await found.snapshot()).rows["orders"].summary["ready"] == 1
 
 
-async def test_what_we_changed_is_seen_before_that(
+async def test_own_changes_are_seen_after_a_pause(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders = await console.declare("orders")
@@ -112,7 +112,7 @@ async def test_what_we_changed_is_seen_before_that(
         assert (look.rows["orders"].summary["ready"], look.totals["ready"]) == (1, 1)
 
 
-async def test_what_is_too_old_is_not_told(console: LiveConsole, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_old_snapshot_is_not_used(console: LiveConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = await console.declare("orders")
     async with resting(console, monkeypatch, 3600.0) as found:
         await console.fill(orders, b"one")
@@ -120,7 +120,7 @@ async def test_what_is_too_old_is_not_told(console: LiveConsole, monkeypatch: py
         assert (await found.snapshot()).rows["orders"].summary["ready"] == 1
 
 
-async def test_while_the_store_is_away_the_first_question_is_told_so(
+async def test_first_request_fails_during_an_outage(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await new_server()
@@ -131,10 +131,10 @@ async def test_while_the_store_is_away_the_first_question_is_told_so(
             await found.snapshot()
 
 
-async def test_once_it_is_back_the_first_question_is_answered(
+async def test_first_request_succeeds_after_an_outage(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch, waits: list[float | None]
 ) -> None:
-    """Though nobody has looked since: that it was away is no answer any more."""
+    """Although there was no poll since the outage."""
     server = await new_server()
     async with LiveConsole(server.url) as console:
         await console.declare("orders")
@@ -148,10 +148,10 @@ async def test_once_it_is_back_the_first_question_is_answered(
             assert set((await found.snapshot()).rows) == {"orders"}
 
 
-async def test_a_shard_that_is_away_is_told_and_hides_no_other(
+async def test_shard_outage_does_not_hide_other_queues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A question for what we changed there fails; so somebody wants to know, and the next look says how it is."""
+    """A request that needs the touched queue fails; the next poll shows the outage."""
     cluster = Cluster(next(iter(PROGRAMS)), tmp_path)
     try:
         await set_up(cluster.start())
@@ -179,10 +179,10 @@ async def test_a_shard_that_is_away_is_told_and_hides_no_other(
         cluster.end()
 
 
-async def test_who_waits_while_a_look_fails_takes_its_error(
+async def test_requests_waiting_for_a_failing_poll_get_its_error(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that stands still keeps each waiting as long as one, not one behind the other."""
+    """Their timeouts do not add up."""
     server: Server = await new_server()
     async with LiveConsole(server.url) as console:
         await console.declare("orders")

@@ -1,4 +1,4 @@
-"""Whether anybody takes from a queue: takers come now and then, so one look says little."""
+"""Test the detection of queues without consumers."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ async def polls(console: LiveConsole) -> Polls:
     return Polls(queue, await console.tools.listing.stats(queue))
 
 
-async def test_who_comes_every_ten_seconds_is_enough(polls: Polls) -> None:
+async def test_one_delivery_every_ten_seconds_suffices(polls: Polls) -> None:
     said = [await polls.next(delivered=5 + number // 5) for number in range(200)]
     assert not any(said)
 
 
-async def test_a_minute_without_anybody_is_told(polls: Polls) -> None:
+async def test_no_consumers_after_a_minute_without_deliveries(polls: Polls) -> None:
     said = [await polls.next(delivered=5) for _ in range(40)]
     assert said == [False] * 31 + [True] * 9  # 30 intervals are a minute, which is to be over
     assert await polls.next(delivered=6) is False
@@ -60,21 +60,21 @@ async def test_a_minute_without_anybody_is_told(polls: Polls) -> None:
     assert said == [False] * 30 + [True] * 10
 
 
-async def test_who_is_at_work_leaves_nothing_untaken(polls: Polls) -> None:
-    """The oldest message is the one that he has; what has just come has waited for nobody."""
+async def test_time_without_ready_messages_does_not_count(polls: Polls) -> None:
+    """The oldest message is in flight; the ready one has just arrived."""
     for _ in range(40):
         assert await polls.next(delivered=5, ready=0) is False
     said = [await polls.next(ready=1) for _ in range(40)]
     assert said == [False] * 31 + [True] * 9
 
 
-async def test_nobody_has_ever_taken_anything(polls: Polls) -> None:
+async def test_queue_that_never_had_a_delivery(polls: Polls) -> None:
     assert await polls.next(delivered=0) is True
     assert await polls.next(oldest_age_ms=59_000) is False  # it has not waited for long
     assert await polls.next(oldest_age_ms=OLD_MS, ready=0) is False
 
 
-async def test_a_look_that_failed_forgets_nothing(polls: Polls) -> None:
+async def test_failed_poll_keeps_the_time_of_the_last_delivery(polls: Polls) -> None:
     for _ in range(20):
         await polls.next(delivered=5)
     assert await polls.next_fails() is False  # nobody knows how it stands
@@ -82,7 +82,7 @@ async def test_a_look_that_failed_forgets_nothing(polls: Polls) -> None:
     assert said == [False] * 10 + [True] * 5
 
 
-async def test_the_api_says_it(console: LiveConsole, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_api_reports_no_consumers(console: LiveConsole, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "IDLE_S", 0.3)
     await console.fill(await console.declare("orders"), b"a")
     await console.fill(await console.declare("resting"), b"a")

@@ -1,4 +1,4 @@
-"""How jobs end where the store is away, or their console is killed: everybody is told how, and nothing is left."""
+"""Test the completion of jobs during outages of the store, and after their console was killed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def other(server: Server) -> AsyncIterator[LiveConsole]:
 
 
 async def _begun(console: LiveConsole, number: int = 40) -> dict[str, Any]:
-    """A slow redrive that has moved something."""
+    """Start a slow redrive, and wait until it has moved something."""
     queue = await console.declare("orders")
     await console.bury(queue, *(b"%d" % each for each in range(number)))
     job: dict[str, Any] = (await console.ask("POST", REDRIVE, SLOW)).document
@@ -48,7 +48,7 @@ async def job_where(console: LiveConsole, job: dict[str, Any], fits: Any) -> Any
 
 
 async def _counted(console: LiveConsole) -> list[str]:
-    """Runs whose moves the store counts."""
+    """Return the runs that the store counts."""
     queue = await console.tools.catalogue.find("orders")
     fields = await console.tools.registry.link.call("HKEYS", queue.keys[1])
     return [field.decode() for field in fields if field.startswith(b"redrive:")]
@@ -59,13 +59,13 @@ def _tasks() -> list[str]:
 
 
 async def write_as_silent(console: LiveConsole, told: dict[str, Any]) -> None:
-    """As a console had written it that was silent ever since."""
+    """Write a job whose last heartbeat was long ago."""
     link = console.tools.registry.link
     text = f"{await link.now_ms() - SILENT_MS} {json.dumps(told)}"
     await link.call("HSET", RegistryKeys().jobs, told["id"], text)
 
 
-async def test_last_words_are_said_when_the_store_is_back(new_server: NewServer) -> None:
+async def test_result_is_published_when_the_store_is_back(new_server: NewServer) -> None:
     server = await new_server()
     async with LiveConsole(server.url) as console, LiveConsole(server.url) as other:
         job = await _begun(console)
@@ -94,7 +94,7 @@ async def _none_left(console: LiveConsole) -> bool:
     return _tasks() == [] and await _counted(console) == []
 
 
-async def test_the_end_of_the_process_is_the_end_of_last_words(
+async def test_process_stop_ends_publishing_of_results(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs_, "CLOSE_S", 0.3)
@@ -111,10 +111,10 @@ async def test_the_end_of_the_process_is_the_end_of_last_words(
         server.restart()
 
 
-async def test_a_console_that_ends_right_after_a_job_leaves_nothing_behind(
+async def test_console_that_stops_right_after_a_job_leaves_no_tasks(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a job asks the store after its console has closed the connection would open another one."""
+    """A later request of the job would open another connection to the store."""
     monkeypatch.setattr(completion, "COMPLETION_S", 0.5)
     server = await new_server()
     async with LiveConsole(server.url) as console:
@@ -129,13 +129,13 @@ async def test_a_console_that_ends_right_after_a_job_leaves_nothing_behind(
         assert (await cancelling).document["state"] == "cancelled"
 
 
-async def test_words_that_come_late_are_not_the_last(console: LiveConsole) -> None:
+async def test_late_progress_does_not_overwrite_the_result(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     job = Job(Kind.PURGE, queue, queue, Caller("local", None, "", ""), Filter(), 0, 1)
     before = job.document()
 
     class Slow(JobBoard):
-        """On which what was written before comes behind the first of what is written."""
+        """A board on which an earlier write arrives after the first one."""
 
         async def put(self, identifier: str, document: dict[str, Any]) -> None:
             await super().put(identifier, document)
@@ -148,8 +148,8 @@ async def test_words_that_come_late_are_not_the_last(console: LiveConsole) -> No
     assert (await console.found(f"/jobs/{job.id}"))["state"] == "done"
 
 
-async def test_a_job_that_seemed_lost_is_ended_all_the_same(console: LiveConsole, other: LiveConsole) -> None:
-    """As after half a minute without a store, before its own console has written anew."""
+async def test_job_that_seemed_orphaned_is_cancelled(console: LiveConsole, other: LiveConsole) -> None:
+    """As after half a minute without a store, before its console published it again."""
     job = await _begun(console)
     await write_as_silent(other, await console.found(f"/jobs/{job['id']}"))
     ended = (await other.ask("DELETE", f"/jobs/{job['id']}")).document
@@ -157,7 +157,7 @@ async def test_a_job_that_seemed_lost_is_ended_all_the_same(console: LiveConsole
     assert ended == await console.found(f"/jobs/{job['id']}")
 
 
-async def test_who_does_not_wait_for_a_lost_job_is_heeded_too(
+async def test_request_to_cancel_an_orphaned_job_is_kept(
     console: LiveConsole, other: LiveConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs_, "REVIVE_S", 0.0)
@@ -167,7 +167,7 @@ async def test_who_does_not_wait_for_a_lost_job_is_heeded_too(
     await until(lambda: job_where(console, job, lambda told: told["state"] == "cancelled"))
 
 
-async def test_what_a_killed_console_moved_is_told_and_no_longer_counted(
+async def test_orphaned_job_is_completed_and_its_count_deleted(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
     queue = await console.declare("orders")
@@ -186,10 +186,10 @@ async def test_what_a_killed_console_moved_is_told_and_no_longer_counted(
         await until(lambda: _none_left(other))
 
 
-async def test_a_lost_job_that_cannot_be_looked_after_holds_up_no_other(
+async def test_orphaned_job_that_fails_does_not_block_others(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
-    """Of the queue of the first not even the id can be read any more."""
+    """The document of the first job's queue has no readable ID."""
     queue = await console.declare("orders")
     ids = await console.bury(queue, b"a", b"b")
     monkeypatch.setattr(orphaned_jobs, "CHECK_S", 0.05)
@@ -210,7 +210,7 @@ async def test_a_lost_job_that_cannot_be_looked_after_holds_up_no_other(
         await until(lambda: _none_left(other))
 
 
-async def test_the_count_of_a_console_that_lives_stays(
+async def test_count_of_a_live_console_is_kept(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, server: Server
 ) -> None:
     monkeypatch.setattr(orphaned_jobs, "CHECK_S", 0.05)
