@@ -27,7 +27,7 @@ const VIEWS = {
 };
 
 const loaded = signal({}); // views by file
-const tries = new Map(); // number of imports by file: browsers remember a failed import, so each retry needs a new URL
+const tries = new Map(); // number of imports by file; browsers remember a failed import, so each retry needs a new URL
 const loading = new Set(); // files
 
 /** Return {title, View, key} of a route; View is null while it is loading. */

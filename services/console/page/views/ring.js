@@ -16,7 +16,7 @@ const COLUMNS = [
   { key: "state", title: "State", width: "6rem", cell: (node) => html`<${State} node=${node} />` },
   { key: "successor", title: "Successor", cell: (node) => neighbour(node.successor) },
   { key: "predecessor", title: "Predecessor", prio: 3, cell: (node) => neighbour(node.predecessor) },
-  { key: "leader", title: "Its leader", width: "8rem", prio: 3, cell: (node) => node.leader },
+  { key: "leader", title: "Leader", width: "8rem", prio: 3, cell: (node) => node.leader },
   {
     key: "break",
     title: "Last link failure",
