@@ -23,7 +23,7 @@ CASTER = "127.0.0.2"  # who sends by RQP/cast
 
 
 @dataclass
-class Everything:
+class DemoStack:
     up: Up
     store: Store
 
@@ -76,7 +76,7 @@ class Everything:
 
 
 @asynccontextmanager
-async def everything(folder: Path, said: Mapping[str, str] | None = None) -> AsyncIterator[Everything]:
+async def demo_stack(folder: Path, said: Mapping[str, str] | None = None) -> AsyncIterator[DemoStack]:
     """Run the stack. said: further settings, as environment variables."""
     rqp = {
         "PENSTOCK_EDGES__RQP__CAST__FINDRECEIVER_PORT": str(free_port()),  # the same number everywhere
@@ -86,6 +86,6 @@ async def everything(folder: Path, said: Mapping[str, str] | None = None) -> Asy
     with running(Shell(folder, {**rqp, **(said or {})})) as up:
         store = Store(str(up.tenant["url"]), "test")
         try:
-            yield Everything(up, store)
+            yield DemoStack(up, store)
         finally:
             await store.close()

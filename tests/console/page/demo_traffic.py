@@ -15,7 +15,7 @@ from functools import partial
 import aiohttp
 
 from protos.tmq import Dialect
-from tests.console.page.demo_stack import HELD, KEY, OVER, Everything
+from tests.console.page.demo_stack import HELD, KEY, OVER, DemoStack
 from tests.console.page.scene import LONG_NUMBER, SCRIPT
 from tests.live import until
 from tests.pubsub.client import Client as TextClient
@@ -59,10 +59,10 @@ def token(name: str) -> str:
     return f"{name}-" * 4
 
 
-class Bustle:
+class DemoTraffic:
     """Tasks that run in loops; `rush` is the current number of orders per second."""
 
-    def __init__(self, place: Everything) -> None:
+    def __init__(self, place: DemoStack) -> None:
         self.place = place
         self.chance = random.Random(SEED)
         self.clients: list[TmqClient | RingClient | TextClient | McaClient] = []
@@ -160,7 +160,7 @@ class Bustle:
         return client, await client.queue(name)
 
 
-async def paperwork(place: Everything) -> None:
+async def send_user_requests(place: DemoStack) -> None:
     """Send requests of users: jobs of each kind, and changes that are refused."""
     for who, method, path, body, status in (
         ("wallboard", "DELETE", "queues/archive", {}, 403),
@@ -173,19 +173,19 @@ async def paperwork(place: Everything) -> None:
         await place.ask(method, path, body, status, token(who))
 
 
-async def redrive_slowly(place: Everything) -> None:
+async def redrive_slowly(place: DemoStack) -> None:
     """Start a redrive that runs while pictures are taken."""
     said = {"all": True, "target": "repaired", "rate": 1}
     await place.ask("POST", "queues/quotes/dead/redrive", said, 202, token("bert"))
 
 
-async def until_the_past_is_read(place: Everything) -> None:
+async def wait_for_history(place: DemoStack) -> None:
     """Wait until the console has read all samples, so that the first plots are complete."""
     for path in ("history", "queues/orders/history"):
         await until(lambda path=path: _is_complete(place, path))  # type: ignore[misc]
 
 
-async def _is_complete(place: Everything, path: str) -> bool:
+async def _is_complete(place: DemoStack, path: str) -> bool:
     url = f"{place.address}api/v1/{path}?minutes=15"
     async with (
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {token('wallboard')}"}) as session,
@@ -195,9 +195,9 @@ async def _is_complete(place: Everything, path: str) -> bool:
 
 
 @asynccontextmanager
-async def bustle(place: Everything) -> AsyncIterator[None]:
+async def run_traffic(place: DemoStack) -> AsyncIterator[None]:
     """Run all traffic; a failure ends it and is raised."""
-    made = Bustle(place)
+    made = DemoTraffic(place)
     rounds: tuple[Callable[[], Coroutine[None, None, None]], ...] = (
         *(made.put_orders, made.take_orders, made.take_for_europe, made.ask_for_quotes, made.send_back),
         *(made.measure, made.take_readings, made.invoice, made.hold),

@@ -45,7 +45,7 @@ PICTURES = (
 )
 
 
-async def look_at_one(page: Page) -> None:
+async def open_dead_letter(page: Page) -> None:
     """Open a dead letter with a number that JavaScript would round."""
     await page.locator("tbody tr").nth(1).get_by_role("link").click()
     await page.locator(".body pre").wait_for()
@@ -60,12 +60,12 @@ async def count_a_redrive(page: Page) -> None:
     await page.get_by_text("will be moved").wait_for()
 
 
-async def all_nodes_are_linked(page: Page) -> None:
+async def wait_for_ring(page: Page) -> None:
     await expect(page.get_by_role("img", name="Ring of group")).to_be_visible()
 
 
 CHANGES: dict[str, Callable[[Page], Awaitable[None]]] = {
-    "letter": look_at_one,
+    "letter": open_dead_letter,
     "redrive": count_a_redrive,
-    "ring": all_nodes_are_linked,
+    "ring": wait_for_ring,
 }

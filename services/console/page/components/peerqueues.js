@@ -21,7 +21,7 @@ const COLUMNS = [
     sort: (row) => row.name,
     cell: ({ name, paused, condition }, tab) => html`
       <a href=${href(["queues", name])} tabindex=${tab}>${name}</a>
-      ${paused && html` <${Badge} tone="warn">paused<//>`} ${condition && html` <${Badge} tone="bad" title=${condition}>${condition}<//>`}
+      ${paused && html` <${Badge} tone="warn">Paused<//>`} ${condition && html` <${Badge} tone="bad" title=${condition}>${condition}<//>`}
     `,
   },
   ...[

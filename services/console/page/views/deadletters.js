@@ -160,7 +160,7 @@ const letterColumns = (name) => [
   {
     key: "died",
     title: "Died",
-    width: "min(7.5rem, 23vw)",
+    width: "min(7.5rem, 26vw)",
     isHead: true,
     cell: (row, tab) =>
       html`<a href=${href(["queues", name, "dead", row.id], route.value.query)} tabindex=${tab}><${Ago} at=${row.diedAt} /></a>`,

@@ -22,7 +22,7 @@ const COLUMNS = [
     cell: (job, tab) =>
       html`<a href=${href(["queues", job.queue, job.kind === "empty" ? "messages" : "dead"])} tabindex=${tab}>${job.queue}</a>${job.target && job.target !== job.queue ? html` → <a href=${href(["queues", job.target])} tabindex="-1">${job.target}</a>` : ""}`,
   },
-  { key: "kind", title: "Kind", width: "min(5rem, 14vw)", cell: ({ kind }) => kind },
+  { key: "kind", title: "Kind", width: "5rem", prio: 2, cell: ({ kind }) => kind },
   {
     key: "state",
     title: "State",

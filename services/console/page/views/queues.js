@@ -64,8 +64,8 @@ const COLUMNS = [
 function Name({ row, tab }) {
   return html`
     <a href=${href(["queues", row.name])} tabindex=${tab} title=${row.name}>${row.name}</a>
-    ${row.paused && html` <${Badge} tone="warn">paused<//>`} ${row.remote && html` <${Badge}>${row.remote}<//>`}
-    ${row.condition && html` <${Badge} tone="bad" title=${row.condition}>issue<//>`}
+    ${row.paused && html` <${Badge} tone="warn">Paused<//>`} ${row.remote && html` <${Badge}>${row.remote}<//>`}
+    ${row.condition && html` <${Badge} tone="bad" title=${row.condition}>Issue<//>`}
   `;
 }
 

@@ -15,7 +15,7 @@ const number = (key, title, value, more = {}) => ({
   key,
   title,
   isNumber: true,
-  width: "6rem",
+  width: "min(6rem, 17vw)",
   cell: (row) => count(value(row)),
   ...more,
 });

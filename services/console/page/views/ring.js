@@ -57,9 +57,9 @@ export function Ring() {
 }
 
 function shape({ isClosed, nodes }) {
-  if (isClosed) return `complete ring of ${several(nodes.length, "node")}`;
+  if (isClosed) return `Complete ring of ${several(nodes.length, "node")}`;
   return isClosed === null
-    ? "part of a larger ring; the rest is in other stores"
+    ? "Part of a larger ring; the rest is in other stores"
     : `${several(nodes.length, "node")}, ring not closed`;
 }
 
