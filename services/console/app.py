@@ -11,7 +11,6 @@ from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
 
-from services.console.access.authorisation import check_role
 from services.console.access.foreign_pages import OriginCheck
 from services.console.access.identity import Caller, Identities
 from services.console.access.unauthenticated_log import UnauthenticatedLog
@@ -116,7 +115,7 @@ class App:
                 raise
             with self._console.budget.share() as share:
                 try:
-                    check_role(caller, route.role)
+                    caller.check_role(route.role)
                     call = await self._call(request, route, caller, share)
                 except (Problem, StoreError) as error:
                     await self._write_audit(caller, route, _target(request, route), error, {})

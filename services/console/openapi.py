@@ -26,6 +26,11 @@ IN_PATH = {
     "name": "name of the queue or peer, percent-encoded including `/`",
     "id": "ID from a list",
 }
+IF_MATCH = {
+    Condition.MATCH: "ETag of the document, or *.",
+    Condition.REPLACE: "ETag of the document to replace, or *; left out to create.",
+    Condition.UNLESS_DRY: "ETag of the queue, or *; not needed for a dry run.",
+}
 Mode = Any  # "validation" or "serialization"
 Refs = dict[tuple[Any, Mode], dict[str, Any]]  # model and mode -> reference to its schema
 COMMON_STATUSES = (400, 403, 408, 413, 415, 417, 500, 503)
@@ -97,10 +102,15 @@ def _operation(route: Route, refs: Refs) -> dict[str, Any]:
     return result
 
 
+def _parameter(
+    name: str, place: str, description: str, schema: dict[str, Any], *, required: bool = False
+) -> dict[str, Any]:
+    return {"name": name, "in": place, "required": required, "description": description, "schema": schema}
+
+
 def _in_path(route: Route) -> Iterator[dict[str, Any]]:
     for name in route.names:
-        schema = {"type": "string", "minLength": 1}
-        yield {"name": name, "in": "path", "required": True, "description": IN_PATH[name], "schema": schema}
+        yield _parameter(name, "path", IN_PATH[name], {"type": "string", "minLength": 1}, required=True)
 
 
 def _in_query(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
@@ -111,33 +121,15 @@ def _in_query(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
         if ref := described.pop("$ref", ""):  # an enum: inline it
             described = {**schema["$defs"][ref.rpartition("/")[2]], **described}
         described.pop("title", None)
-        result = {
-            "name": name,
-            "in": "query",
-            "required": name in schema.get("required", ()),
-            "schema": described,
-        }
-        yield {**result, "description": described.pop("description", "")}
+        text = described.pop("description", "")
+        yield _parameter(name, "query", text, described, required=name in schema.get("required", ()))
 
 
 def _in_headers(route: Route) -> Iterator[dict[str, Any]]:
-    schema = {"type": "string"}
     if route.condition is not Condition.NONE:
-        text = {
-            Condition.MATCH: "ETag of the document, or *.",
-            Condition.REPLACE: "ETag of the document to replace, or *; left out to create.",
-            Condition.UNLESS_DRY: "ETag of the queue, or *; not needed for a dry run.",
-        }[route.condition]
-        yield {"name": "If-Match", "in": "header", "required": False, "description": text, "schema": schema}
+        yield _parameter("If-Match", "header", IF_MATCH[route.condition], {"type": "string"})
     if route.condition is Condition.REPLACE:
-        text = "*: create only."
-        yield {
-            "name": "If-None-Match",
-            "in": "header",
-            "required": False,
-            "description": text,
-            "schema": schema,
-        }
+        yield _parameter("If-None-Match", "header", "*: create only.", {"type": "string"})
 
 
 def _successes(route: Route, refs: Refs) -> dict[str, Any]:

@@ -34,6 +34,16 @@ class Caller:
         """Return the caller as the API shows it."""
         return {"who": self.name, "role": self.role, "auth": self.auth}
 
+    def check_role(self, needed: Role | None) -> None:
+        """Raise Problem 403 without a role, or with a role lower than `needed`."""
+        if self.role is None:
+            text = f"user {self.name!r} has no group with access: see console.proxy.roles"
+        elif needed is not None and not self.role.may(needed):
+            text = f"insufficient role: this requires {needed}, {self.name} has {self.role}"
+        else:
+            return
+        raise Problem(403, "forbidden", text)
+
 
 class Identities:
     """The configured tokens and proxy."""

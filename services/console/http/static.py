@@ -23,13 +23,12 @@ TYPES = {
     ".html": "text/html; charset=utf-8",
     ".svg": "image/svg+xml",
     ".json": "application/json",
-    ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
     ".txt": "text/plain; charset=utf-8",
 }
 NOT_SERVED = (".py", ".md", ".gz", ".ts", ".map", ".lock")
 DOCUMENTS = ("text/html", "image/svg")  # browsers can open them, and run their scripts
-COMPRESSED = ("text/", "application/json", "image/svg", "application/manifest")
+COMPRESSED = ("text/", "application/json", "image/svg")
 
 
 class Resource(web.Response):

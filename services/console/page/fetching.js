@@ -95,10 +95,10 @@ function useReconnected(act, isWanted) {
 }
 
 /**
- * Fetch a list page by page: {items, silent, problem, isLoading, isBusy, hasMore, more, reload, refresh}.
+ * Fetch a list page by page: {items, data, silent, problem, isLoading, isBusy, hasMore, more, reload, refresh}.
  *
- * reload() starts again with the first page. refresh() fetches as many items as are shown, which stay until the response is there,
- * and returns whether it succeeded.
+ * data: the items, null while there is a problem. reload() starts again with the first page. refresh() fetches as many items as are
+ * shown, which stay until the response is there, and returns whether it succeeded.
  */
 export function usePages(path, query = {}) {
   const key = JSON.stringify([path, query]);
@@ -160,6 +160,7 @@ export function usePages(path, query = {}) {
     silent: now.silent ?? [],
     isBusy,
     isLoading: !now.items && !now.problem,
+    data: now.problem ? null : now.items,
     hasMore: Boolean(now.next),
     more: () => page(now.next, now.items),
     reload: () => page(null, []),

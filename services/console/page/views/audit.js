@@ -5,7 +5,7 @@ import { usePages, useDebounced } from "../fetching.js";
 import { count } from "../formats.js";
 import { visibleName } from "../names.js";
 import { Badge, Field, Filter, Head, LoadMore, Time } from "../components/fields.js";
-import { Empty, ProblemBox } from "../components/problem.js";
+import { Empty, Loaded } from "../components/problem.js";
 import { Table } from "../components/table.js";
 import { route } from "../routes.js";
 
@@ -74,14 +74,10 @@ export function Audit() {
     <//>
     <${Filters} />
     <p class="soft" aria-live="polite">${pages.isLoading ? "" : `${count(rows.length)}${pages.hasMore ? " or more" : ""} ${rows.length === 1 ? "entry" : "entries"}`}</p>
-    <${ProblemBox} problem=${pages.problem} retry=${pages.reload} />
-    ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
-    ${
-      !pages.isLoading &&
-      !pages.problem &&
-      html`<${Table} label="Audit log" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.at} ${row.action} ${row.target} ${row.outcome} ${JSON.stringify(row.detail)}`}
-      empty=${html`<${Empty} title=${isFiltered ? "No entry matches." : "No changes yet."} />`} />`
-    }
+    <${Loaded} resource=${pages}>
+      ${() => html`<${Table} label="Audit log" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.at} ${row.action} ${row.target} ${row.outcome} ${JSON.stringify(row.detail)}`}
+        empty=${html`<${Empty} title=${isFiltered ? "No entry matches." : "No changes yet."} />`} />`}
+    <//>
     <${LoadMore} pages=${pages} what="entries" />
   `;
 }

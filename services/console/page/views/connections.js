@@ -7,7 +7,7 @@ import { age, since } from "../formats.js";
 import { Choice, Facts, Filter, Head, LoadMore, MissingProcesses, useOpen } from "../components/fields.js";
 import { Confirm } from "../components/dialog.js";
 import { notify } from "../components/notices.js";
-import { Empty, ProblemBox } from "../components/problem.js";
+import { Empty, Loaded } from "../components/problem.js";
 import { octets, Table, Tally } from "../components/table.js";
 import { route } from "../routes.js";
 import { may } from "../session.js";
@@ -100,10 +100,8 @@ export function Connections() {
       ${known.length > 1 && html`<${Choice} name="edge" label="Edge" choices=${[["", "All"], ...known.map((each) => [each, each])]} />`}
       <${Tally} shown=${rows.length} all=${pages.items.length} one="connection" />
     </div>
-    <${ProblemBox} problem=${pages.problem} retry=${pages.reload} />
     <${MissingProcesses} pages=${pages} />
-    ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Querying edges…</p>`}
-    ${!pages.isLoading && !pages.problem && html`<${Table} label="Connections" columns=${columns(close, rows)} rows=${rows} keyOf=${(row) => row.id} more=${moreOf} sort="peer" empty=${html`<${Empty} title=${pages.items.length ? "No connection matches." : "No connections."} />`} />`}
+    <${Loaded} resource=${pages}>${() => html`<${Table} label="Connections" columns=${columns(close, rows)} rows=${rows} keyOf=${(row) => row.id} more=${moreOf} sort="peer" empty=${html`<${Empty} title=${pages.items.length ? "No connection matches." : "No connections."} />`} />`}<//>
     <${LoadMore} pages=${pages} what="connections" />
     ${closing && html`<${Close} row=${closing} onClose=${cancel} onDone=${pages.reload} />`}
   `;

@@ -8,7 +8,7 @@ import { bytes, count, several } from "../formats.js";
 import { Ago, Field, Filter, LoadMore, useOpen } from "../components/fields.js";
 import { Purge } from "../components/purge.js";
 import { Redrive } from "../components/redrive.js";
-import { Empty, ProblemBox } from "../components/problem.js";
+import { Empty, Loaded } from "../components/problem.js";
 import { Table } from "../components/table.js";
 import { href, route } from "../routes.js";
 import { may } from "../session.js";
@@ -50,9 +50,7 @@ export function DeadLetters({ queue }) {
         </span>`
         }
       </div>
-      <${ProblemBox} problem=${pages.problem} retry=${pages.reload} />
-      ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
-      ${!pages.isLoading && !pages.problem && html`<${Letters} queue=${queue} pages=${pages} selected=${selected} select=${setSelected} />`}
+      <${Loaded} resource=${pages}>${() => html`<${Letters} queue=${queue} pages=${pages} selected=${selected} select=${setSelected} />`}<//>
       <${LoadMore} pages=${pages} what="dead letters" />
       ${open && html`<${open.Dialog} queue=${queue} filter=${filter} ids=${open.ids} onClose=${close} onDone=${done} />`}
     </section>

@@ -58,14 +58,10 @@ function All() {
       <p class="soft">Other systems that exchange messages with this one.</p>
     <//>
     <div class="tools"><${Filter} label="Filter peers" /><${Tally} shown=${rows.length} all=${pages.items.length} one="peer" /></div>
-    <${ProblemBox} problem=${pages.problem} retry=${pages.reload} />
-    ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
-    ${
-      !pages.isLoading &&
-      !pages.problem &&
-      html`<${Table} label="Peers" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name"
-      empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer apply</code>, or here.<//>`} />`
-    }
+    <${Loaded} resource=${pages}>
+      ${() => html`<${Table} label="Peers" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name"
+        empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer apply</code>, or here.<//>`} />`}
+    <//>
     <${TextLinks} peers=${pages.items} />
     ${isNew && html`<${NewPeer} onClose=${close} />`}
   `;

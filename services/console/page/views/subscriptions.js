@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { usePages } from "../fetching.js";
 import { Badge, Filter, Head, LoadMore, MissingProcesses } from "../components/fields.js";
-import { Empty, ProblemBox } from "../components/problem.js";
+import { Empty, Loaded } from "../components/problem.js";
 import { Table, Tally } from "../components/table.js";
 import { route } from "../routes.js";
 
@@ -46,15 +46,11 @@ export function Subscriptions() {
       <p class="soft">Subscriptions of the text service's clients. For queues that subscribe, see their documents.</p>
     <//>
     <div class="tools"><${Filter} label="Filter by pattern or subscriber" /><${Tally} shown=${rows.length} all=${pages.items.length} one="subscription" /></div>
-    <${ProblemBox} problem=${pages.problem} retry=${pages.reload} />
     <${MissingProcesses} pages=${pages} />
-    ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Querying edges…</p>`}
-    ${
-      !pages.isLoading &&
-      !pages.problem &&
-      html`<${Table} label="Subscriptions" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.process} ${row.connection} ${row.id} ${row.pattern}`} sort="pattern"
-      empty=${html`<${Empty} title=${pages.items.length ? "No subscription matches." : "No subscriptions."} />`} />`
-    }
+    <${Loaded} resource=${pages}>
+      ${() => html`<${Table} label="Subscriptions" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.process} ${row.connection} ${row.id} ${row.pattern}`} sort="pattern"
+        empty=${html`<${Empty} title=${pages.items.length ? "No subscription matches." : "No subscriptions."} />`} />`}
+    <//>
     <${LoadMore} pages=${pages} what="subscriptions" />
   `;
 }
