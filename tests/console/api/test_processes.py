@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from services.kit.metrics.report_measures import DEATHS, TIME
-from services.kit.net.connection_inspector import Census
+from services.kit.net.connection_inspector import ConnectionInspector
 from services.pubsub.edge import EDGE
 from services.store.processes.rpc_protocol import Item
 from services.store.report.reports import write_report
@@ -65,13 +65,13 @@ async def test_link_has_the_id_of_the_other_store(
 @pytest.fixture
 def of_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make new edges behave like older ones, without names of connections."""
-    answer = Census.connections
+    answer = ConnectionInspector.connections
 
-    def connections(census: Census, args: Mapping[str, Any]) -> Iterator[Item]:
-        for item in answer(census, {name: value for name, value in args.items() if name != "named"}):
+    def connections(inspector: ConnectionInspector, args: Mapping[str, Any]) -> Iterator[Item]:
+        for item in answer(inspector, {name: value for name, value in args.items() if name != "named"}):
             yield {name: value for name, value in item.items() if name != "name"}
 
-    monkeypatch.setattr(Census, "connections", connections)
+    monkeypatch.setattr(ConnectionInspector, "connections", connections)
 
 
 async def test_older_edge_ignores_the_filter_by_name(
