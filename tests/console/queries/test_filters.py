@@ -75,10 +75,10 @@ class TestAudit:
             await link.call("XADD", key, f"{1000 * (number + 1)}-7", *told)
         return console
 
-    @pytest.mark.parametrize("look", [1, 2, 500])
-    async def test_some(self, written: LiveConsole, look: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("limit", [1, 2, 500])
+    async def test_some(self, written: LiveConsole, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """Pages have no duplicates or omissions, however few lines a page reads."""
-        monkeypatch.setattr(audit, "LOOK", look)
+        monkeypatch.setattr(audit, "SCAN_LIMIT", limit)
         for query, targets in [
             ("who=ann", ["q5", "q3", "q1"]),
             ("who=bo", ["q4", "q2", "q0"]),
