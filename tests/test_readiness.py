@@ -175,7 +175,7 @@ async def test_each_need_makes_the_program_unready_until_it_is_met_again(
     running.stop.drain.set()
     await until(lambda: running.names("accepting"))
     if name == "console":  # its page's own port gives no reasons to strangers
-        assert await running.readyz(page) == (503, "not ready: accepting; the log says more\n")
+        assert await running.readyz(page) == (503, "not ready: accepting; see the log\n")
     running.stop.hurry.set()
     await running.task
     keys.remove_all()

@@ -1,4 +1,4 @@
-"""`python -m services.console`: the console alone, with settings from file and environment."""
+"""Run the console alone: `python -m services.console`."""
 
 import sys
 

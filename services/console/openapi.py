@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made of the table of routes: pydantic writes JSON Schema 2020-12, which is 3.1's own."""
+"""Build the OpenAPI 3.1 document from the table of routes and the pydantic models."""
 
 from __future__ import annotations
 
@@ -19,39 +19,48 @@ PREFIX = "/api/v1"
 REF = "#/components/schemas/{model}"
 DESCRIPTION = (
     "Queues, messages, dead letters, peers and processes of a Penstock store. Times are ISO 8601 in UTC, durations "
-    "milliseconds. Whatever goes wrong is application/problem+json with a stable `label`. Lists come in pages: `next` "
-    "of one is the `cursor` of the one behind it."
+    "milliseconds. Errors are application/problem+json with a stable `label`. Lists are paged: pass `next` of a page "
+    "as `cursor` to get the following one."
 )
 IN_PATH = {
-    "name": "a queue's or peer's name, percent-encoded, also each `/` in it",
-    "id": "as a list told it",
+    "name": "name of the queue or peer, percent-encoded including `/`",
+    "id": "ID from a list",
+}
+IF_MATCH = {
+    Condition.MATCH: "ETag of the document, or *.",
+    Condition.REPLACE: "ETag of the document to replace, or *; left out to create.",
+    Condition.UNLESS_DRY: "ETag of the queue, or *; not needed for a dry run.",
 }
 Mode = Any  # "validation" or "serialization"
-Known = dict[tuple[Any, Mode], dict[str, Any]]  # a model's reference
-EVERYWHERE = (400, 403, 408, 413, 415, 417, 500, 503)  # statuses of problems that each route may have
-OF_STORE = (409, 504)
-LATER = (429, 503)  # those that say when to come again
+Refs = dict[tuple[Any, Mode], dict[str, Any]]  # model and mode -> reference to its schema
+COMMON_STATUSES = (400, 403, 408, 413, 415, 417, 500, 503)
+CHANGE_STATUSES = (409, 504)
+RETRYABLE = (429, 503)  # with Retry-After
 HEADERS: dict[str, dict[str, Any]] = {
     "ETag": {
-        "description": "Of the document: what If-Match takes.",
+        "description": "Entity tag of the document, for If-Match.",
         "schema": {"type": "string", "pattern": '^"[^"]+"$'},
     },
-    "Location": {"description": "Where it is.", "schema": {"type": "string", "pattern": "^/api/v1/"}},
+    "Location": {
+        "description": "Path of the resource.",
+        "schema": {"type": "string", "pattern": "^/api/v1/"},
+    },
     "Content-Disposition": {
-        "description": "A file's name.",
+        "description": "File name.",
         "schema": {"type": "string", "pattern": "^attachment;"},
     },
-    "Retry-After": {"description": "So many seconds.", "schema": {"type": "integer", "minimum": 1}},
+    "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
 }
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
+    """Return the OpenAPI document of the routes."""
     models = _models(routes)
-    refs, schemas = models_json_schema([(model, mode) for model, mode in models], ref_template=REF)
-    known = Known(refs)
+    found, schemas = models_json_schema([(model, mode) for model, mode in models], ref_template=REF)
+    refs = Refs(found)
     paths: dict[str, Any] = {}
     for route in routes:
-        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, known)
+        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, refs)
     return {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
@@ -77,26 +86,31 @@ def _models(routes: Sequence[Route]) -> list[tuple[type[BaseModel], Mode]]:
     return list(found)
 
 
-def _operation(route: Route, known: Known) -> dict[str, Any]:
-    role = f" Needs the role `{route.role}`." if route.role is not None else ""
-    told: dict[str, Any] = {
+def _operation(route: Route, refs: Refs) -> dict[str, Any]:
+    role = f" Requires the role `{route.role}`." if route.role is not None else ""
+    result: dict[str, Any] = {
         "operationId": route.action,
         "tags": [route.tag],
         "summary": route.text.partition(". ")[0].rstrip("."),
         "description": route.text + role,
         "parameters": [*_in_path(route), *_in_query(route.query), *_in_headers(route)],
-        "responses": {**_good(route, known), **_bad(route, known)},
+        "responses": {**_successes(route, refs), **_problems(route, refs)},
     }
     if route.body is not None:
-        schema = known[route.body, "validation"]
-        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    return told
+        schema = refs[route.body, "validation"]
+        result["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    return result
+
+
+def _parameter(
+    name: str, place: str, description: str, schema: dict[str, Any], *, required: bool = False
+) -> dict[str, Any]:
+    return {"name": name, "in": place, "required": required, "description": description, "schema": schema}
 
 
 def _in_path(route: Route) -> Iterator[dict[str, Any]]:
     for name in route.names:
-        schema = {"type": "string", "minLength": 1}
-        yield {"name": name, "in": "path", "required": True, "description": IN_PATH[name], "schema": schema}
+        yield _parameter(name, "path", IN_PATH[name], {"type": "string", "minLength": 1}, required=True)
 
 
 def _in_query(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
@@ -104,63 +118,43 @@ def _in_query(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
         return
     schema = model.model_json_schema()
     for name, described in schema["properties"].items():
-        if ref := described.pop(
-            "$ref", ""
-        ):  # an enum: what the model keeps beside its properties has no place here
+        if ref := described.pop("$ref", ""):  # an enum: inline it
             described = {**schema["$defs"][ref.rpartition("/")[2]], **described}
         described.pop("title", None)
-        told = {
-            "name": name,
-            "in": "query",
-            "required": name in schema.get("required", ()),
-            "schema": described,
-        }
-        yield {**told, "description": described.pop("description", "")}
+        text = described.pop("description", "")
+        yield _parameter(name, "query", text, described, required=name in schema.get("required", ()))
 
 
 def _in_headers(route: Route) -> Iterator[dict[str, Any]]:
-    schema = {"type": "string"}
     if route.condition is not Condition.NONE:
-        text = {
-            Condition.MATCH: "The ETag of what is changed, or *.",
-            Condition.REPLACE: "The ETag of what is replaced, or *; left out to make a new one.",
-            Condition.UNLESS_DRY: "The queue's ETag, or *; a dry run needs none.",
-        }[route.condition]
-        yield {"name": "If-Match", "in": "header", "required": False, "description": text, "schema": schema}
+        yield _parameter("If-Match", "header", IF_MATCH[route.condition], {"type": "string"})
     if route.condition is Condition.REPLACE:
-        text = "*: only make it, if there is none."
-        yield {
-            "name": "If-None-Match",
-            "in": "header",
-            "required": False,
-            "description": text,
-            "schema": schema,
-        }
+        yield _parameter("If-None-Match", "header", "*: create only.", {"type": "string"})
 
 
-def _good(route: Route, known: Known) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+def _successes(route: Route, refs: Refs) -> dict[str, Any]:
+    result: dict[str, Any] = {}
     for status, model in route.answers.items():
         described: dict[str, Any] = {"description": HTTPStatus(status).phrase}
         if model is not None:
-            described["content"] = {route.media: {"schema": known[model, "serialization"]}}
+            described["content"] = {route.media: {"schema": refs[model, "serialization"]}}
         elif status != 204:
             described["content"] = {route.media: {"schema": {}}}
-        if names := route.tells.get(status):
+        if names := route.response_headers.get(status):
             described["headers"] = {name: {"required": True, **HEADERS[name]} for name in names}
-        told[str(status)] = described
-    return told
+        result[str(status)] = described
+    return result
 
 
 def statuses(route: Route) -> list[int]:
-    """Of the problems that the route may answer with."""
-    found = {*EVERYWHERE, *route.statuses, 401, 421}
+    """Return the statuses of the problems that the route may answer with."""
+    found = {*COMMON_STATUSES, *route.statuses, 401, 421}
     if "{" in route.path:
         found |= {404}
-    if route.path.startswith("/queues/{"):  # whose document may be unreadable
+    if route.path.startswith("/queues/{"):  # its document may be unreadable
         found |= {409}
     if route.is_change:
-        found |= {*OF_STORE}
+        found |= {*CHANGE_STATUSES}
     if route.body is not None:
         found |= {422}
     if route.condition is not Condition.NONE:
@@ -168,13 +162,13 @@ def statuses(route: Route) -> list[int]:
     return sorted(found)
 
 
-def _bad(route: Route, known: Known) -> dict[str, Any]:
-    content = {CONTENT_TYPE: {"schema": known[ProblemShape, "serialization"]}}
-    told: dict[str, Any] = {
+def _problems(route: Route, refs: Refs) -> dict[str, Any]:
+    content = {CONTENT_TYPE: {"schema": refs[ProblemShape, "serialization"]}}
+    result: dict[str, Any] = {
         str(status): {"description": HTTPStatus(status).phrase, "content": content}
         for status in statuses(route)
     }
-    for status in LATER:
-        if str(status) in told:
-            told[str(status)]["headers"] = {"Retry-After": {"required": True, **HEADERS["Retry-After"]}}
-    return told
+    for status in RETRYABLE:
+        if str(status) in result:
+            result[str(status)]["headers"] = {"Retry-After": {"required": True, **HEADERS["Retry-After"]}}
+    return result

@@ -1,4 +1,4 @@
-"""What `penstock console` runs: the kit's process, with metrics, health pages and drain, around the HTTP server."""
+"""Run the console's HTTP server in a process of the kit, with metrics, health pages and drain."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from services.console.access import local_token
 from services.console.access.identity import Identities
 from services.console.app import App
 from services.console.audit.audit import Audit
+from services.console.console_metrics import ConsoleMetrics
 from services.console.core.console import Console
-from services.console.figures import Figures
 from services.console.history.history import History
-from services.console.http.http_site import Door
+from services.console.http.http_site import HttpSite
 from services.console.jobs.jobs import Jobs
 from services.console.live.live import Live
 from services.console.settings import ConsoleSettings
@@ -46,18 +46,19 @@ NAME = "console"  # in metrics, logs and session ids
 LISTENER = "http"
 SETTING = ("console", "port")
 SERVER_LOG = "aiohttp.server"
-LAST_ANSWERS_S = 5.0  # what is being answered when the process ends may take so long
-ASK_STORE_S = 1.0
+SHUTDOWN_S = 5.0  # for requests in progress when the process stops
+STORE_CHECK_S = 1.0
 
 
-class PeersFaults(logging.Filter):
-    """aiohttp logs what is no HTTP, and who goes too early, as if it were a fault of ours."""
+class ClientErrorFilter(logging.Filter):
+    """A filter that counts errors of clients, which aiohttp logs like internal errors, and drops their records."""
 
     def __init__(self, refused: Callable[[str], None]) -> None:
         super().__init__()
         self._refused = refused
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Return False for an error of a client."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, ConnectionError):
             self._refused("connection_lost")
@@ -69,20 +70,20 @@ class PeersFaults(logging.Filter):
 
 
 class Hosted(EdgeSettings):
-    """The console's settings where the kit looks for an edge's; it has listeners of its own."""
+    """The console's settings in the form of an edge's settings; it has listeners of its own."""
 
     listeners: dict[str, ListenerSettings] = Field(default_factory=dict)
     console: ConsoleSettings
     everything: GlobalSettings
-    may_move: bool = False  # to any free port, where another program has the one of the settings
-    as_json: bool = False  # what it prints
+    may_move: bool = False  # to a free port, if the one of the settings is taken
+    as_json: bool = False  # output
 
 
 class Running:
-    """The server, and what it works with."""
+    """The server and its components."""
 
     def __init__(self, context: EdgeContext[Hosted]) -> None:
-        """Raises SettingsError for files and addresses that cannot be used."""
+        """Create all components. Raises SettingsError for unusable files and addresses."""
         settings = context.settings.console
         store = settings.store.store(
             context.store_url, NAME, settings.request_timeout_s, context.metrics.store_observer
@@ -90,32 +91,30 @@ class Running:
         self._settings = settings
         self._may_move, self._as_json = context.settings.may_move, context.settings.as_json
         self._store = store
-        figures = Figures(context.metrics)
+        metrics = ConsoleMetrics(context.metrics)
         live = Live(store, settings.refresh_s)
         everything = context.settings.everything
-        audit = Audit(AuditLog(store.registry, settings.audit_lines), figures.audit_failures.inc)
+        audit = Audit(AuditLog(store.registry, settings.audit_lines), metrics.audit_failures.inc)
         jobs = Jobs(store, audit, live.touch)
-        live.along(jobs.look)
-        figures.jobs.set_function(lambda: len(jobs.running()))
+        live.add_hook(jobs.poll)
+        metrics.jobs.set_function(lambda: len(jobs.running()))
         self.console = Console(
             settings, everything, store, live, jobs, audit, History(store), asyncio.Event()
         )
-        figures.streams.set_function(lambda: self.console.streams)
+        metrics.streams.set_function(lambda: self.console.streams)
         self.readiness = Readiness(catalogue=lambda: self._catalogue_fault)
         context.readiness.include(self.readiness)
         self._token = local_token.keep(everything.store.data_dir) if settings.is_local else None
         identities = Identities(settings, self._token)
-        app = App(self.console, identities, figures, context.readiness).application()
-        self._runner = web.AppRunner(
-            app, access_log=None, handle_signals=False, shutdown_timeout=LAST_ANSWERS_S
-        )
+        app = App(self.console, identities, metrics, context.readiness).application()
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_S)
         self._metrics = context.metrics
-        self._filter = PeersFaults(context.metrics.count_refusal)
+        self._filter = ClientErrorFilter(context.metrics.count_refusal)
         logging.getLogger(SERVER_LOG).addFilter(self._filter)
         self._tls = None if settings.tls is None else ReloadableTlsContext(settings.tls, "console.tls")
-        self._catalogue_fault: str | None = "the store was not asked yet"
-        told = everything.metrics
-        self._states = QueueStates(told.max_queues if told.queues else 0)
+        self._catalogue_fault: str | None = "the store has not been checked yet"
+        limits = everything.metrics
+        self._states = QueueStates(limits.max_queues if limits.queues else 0)
         self._memory = StoreMemory()
         self._losses = LogLosses()
         self._report = ReportMetrics()
@@ -124,11 +123,11 @@ class Running:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Raises SettingsError."""
+        """Bind the port and start all tasks. Raises SettingsError."""
         sock = self._listening()
         await self._runner.setup()
-        tls = _following(self._tls) if self._tls is not None else None
-        await Door(self._runner, sock, self._settings, tls, self._metrics, LISTENER).start()
+        tls = _renewing(self._tls) if self._tls is not None else None
+        await HttpSite(self._runner, sock, self._settings, tls, self._metrics, LISTENER).start()
         host, port = sock.getsockname()[:2]
         fields = {
             "action": "listening",
@@ -138,8 +137,8 @@ class Running:
             "tls": tls is not None,
             "setting": SETTING,
         }
-        log.info("console on %s port %d", host, port, extra=fields)
-        self._tell(f"{'https' if tls is not None else 'http'}://{Peer(host, port)}/")
+        log.info("console listening on %s port %d", host, port, extra=fields)
+        self._print_address(f"{'https' if tls is not None else 'http'}://{Peer(host, port)}/")
         self.console.live.start()
         looks = poll_store(
             partial(read_store_stats, self._store.registry, self._store.listing),
@@ -150,16 +149,16 @@ class Running:
         memory = poll_store(partial(memory_of, self._store.connector), self._memory.update, POLL_INTERVAL_S)
         reads = keep_reading(self._store.registry, self._report.update, POLL_INTERVAL_S)
         self._tasks = [
-            asyncio.create_task(self._ask_store(), name="console readiness"),
+            asyncio.create_task(self._check_store(), name="console readiness"),
             asyncio.create_task(looks, name="console queue states"),
             asyncio.create_task(losses, name="console losses of the log"),
             asyncio.create_task(memory, name="console memory of the store"),
             asyncio.create_task(reads, name="console report"),
-            asyncio.create_task(self.console.jobs.lost.look_for_ever(), name="console lost jobs"),
+            asyncio.create_task(self.console.jobs.orphans.check_forever(), name="console orphaned jobs"),
         ]
 
-    def _tell(self, url: str) -> None:
-        """Say on standard output where the page is: to programs always, to people where it needs the link."""
+    def _print_address(self, url: str) -> None:
+        """Print the page's address: always as JSON, else only if the link has the token."""
         if self._as_json:
             token = None if self._token is None else str(self._token)
             print(json.dumps({"url": url, "tokenFile": token}), flush=True)
@@ -168,7 +167,7 @@ class Running:
             print(f"console: {text}", flush=True)
 
     def _listening(self) -> socket.socket:
-        """Raises SettingsError."""
+        """Return the listening socket. Raises SettingsError."""
         settings = self._settings
         try:
             return open_listening(settings.host, settings.port, SETTING)
@@ -177,36 +176,37 @@ class Running:
                 raise
             return open_listening(settings.host, 0, SETTING)
 
-    async def _ask_store(self) -> None:
+    async def _check_store(self) -> None:
         while True:
             try:
                 await self._store.registry.epoch()
                 self._catalogue_fault = None
             except StoreError as error:
                 self._catalogue_fault = str(error)
-            await asyncio.sleep(ASK_STORE_S)
+            await asyncio.sleep(STORE_CHECK_S)
 
     async def stop_taking(self) -> None:
-        """Whoever watches is let go, and comes back to whoever is there then."""
+        """End live views, cancel jobs, and stop serving; clients reconnect to another console."""
         self.console.stopping.set()
         await self.console.jobs.close()
         await self._runner.cleanup()
 
     async def close(self) -> None:
+        """Stop all tasks and close the store."""
         self.console.stopping.set()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._runner.cleanup()
-        await self.console.jobs.close()  # none begins any more
+        await self.console.jobs.close()  # after the last request
         await self.console.live.close()
         await self.console.history.close()
         logging.getLogger(SERVER_LOG).removeFilter(self._filter)
         await self._store.close()
 
 
-def _following(keeper: ReloadableTlsContext) -> ssl.SSLContext:
-    """A context whose connections see renewed certificates: aiohttp keeps the one that it was given."""
+def _renewing(keeper: ReloadableTlsContext) -> ssl.SSLContext:
+    """Return a context whose new connections use renewed certificates, as aiohttp keeps the context it was given."""
     first = keeper.context
 
     def newest(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
@@ -218,7 +218,7 @@ def _following(keeper: ReloadableTlsContext) -> ssl.SSLContext:
 
 
 async def start(context: EdgeContext[Hosted]) -> Running:
-    """Raises SettingsError."""
+    """Start the console. Raises SettingsError."""
     running = Running(context)
     try:
         await running.open()
@@ -231,7 +231,7 @@ async def start(context: EdgeContext[Hosted]) -> Running:
 def run(
     settings: GlobalSettings, console: ConsoleSettings, *, may_move: bool = False, as_json: bool = False
 ) -> int:
-    """Until SIGTERM or SIGINT: 0 if it ended in order, else 1. Raises SettingsError, StoreError."""
+    """Run until SIGTERM or SIGINT; return 0 for an orderly stop, else 1. Raises SettingsError, StoreError."""
     logs.configure(settings.log, edge=NAME)
     hosted = Edge(NAME, Hosted, start, lambda _: [])
     hosted_settings = Hosted(console=console, everything=settings, may_move=may_move, as_json=as_json)

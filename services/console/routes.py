@@ -1,4 +1,4 @@
-"""All routes."""
+"""The table of all routes of the API."""
 
 from __future__ import annotations
 
@@ -34,185 +34,186 @@ PEER = "/peers/{name}"
 JOB = "/jobs/{id}"
 ETAG = ("ETag",)
 REPLACED = {200: ETAG, 201: (*ETAG, "Location")}
-BEGUN = {202: ("Location",)}
+ACCEPTED = {202: ("Location",)}
 
 ROUTES: tuple[Route, ...] = (
     Route(
         "GET", "/me", None, "me.show", overview.me,
-        "Who one is. And what he may do.",
+        "Show the caller's identity and role.",
         {200: shapes.Me}, tag="console",
     ),
     Route(
         "GET", "/overview", VIEW, "overview.show", overview.overview,
-        "The store and all queues together. Rates are of the last few seconds.",
+        "Show the store and the totals of all queues. Rates cover the last few seconds.",
         {200: shapes.Overview},
     ),
     Route(
         "GET", "/events", VIEW, "events.watch", events.stream,
-        "The live view as server-sent events. `hello`, then `overview`, `queues`, `edges` and `jobs`, each when it "
-        "changed: see docs/console.md.",
+        "Stream the live view as server-sent events. First `hello`, then `overview`, `queues`, `edges` and `jobs` as "
+        "they change; see docs/console.md.",
         {200: None}, media="text/event-stream", tag="console",
     ),
     Route(
         "GET", "/queues", VIEW, "queue.list", queues.list_,
-        "Queues, in the order of their names.",
+        "List queues by name.",
         {200: shapes.QueuePage}, query=queues.QueuesQuery, tag="queues",
     ),
     Route(
         "GET", QUEUE, VIEW, "queue.show", queues.show,
-        "A queue: its document, figures and counters. The ETag is of the document, whatever is in the queue.",
-        {200: shapes.QueueDetail}, tells={200: ETAG}, tag="queues",
+        "Show a queue with its document, figures and counters. The ETag covers the document only.",
+        {200: shapes.QueueDetail}, response_headers={200: ETAG}, tag="queues",
     ),
     Route(
         "PUT", QUEUE, ADMIN, "queue.put", queues.put,
-        "Make a queue, or replace its document. What the body leaves out is as by default.",
+        "Create a queue or replace its document. Fields left out use their defaults.",
         {200: shapes.QueueDetail, 201: shapes.QueueDetail},
-        query=queues.ReplaceQuery, body=QueueSpec, condition=Condition.REPLACE, tells=REPLACED, tag="queues",
+        query=queues.ReplaceQuery, body=QueueSpec, condition=Condition.REPLACE, response_headers=REPLACED, tag="queues",
     ),
     Route(
         "DELETE", QUEUE, ADMIN, "queue.delete", queues.delete,
-        "Remove a queue with its messages and dead letters.",
+        "Delete a queue with its messages and dead letters.",
         {200: shapes.Deleted}, query=queues.DeleteQuery, condition=Condition.MATCH, tag="queues",
     ),
     Route(
         "GET", f"{QUEUE}/history", VIEW, "queue.history", queues.history,
-        "What happened lately. In steps, out of the samples that edges leave in the store.",
+        "Show a queue's history as time series. Computed from the samples that edges write to the store.",
         {200: shapes.History}, query=queues.HistoryQuery, tag="queues",
     ),
     Route(
         "GET", "/history", VIEW, "history", queues.history_of_all,
-        "What was done lately with all queues together. In steps, out of the samples that edges leave in the store.",
+        "Show the rates of all queues together as time series. Computed from the samples that edges write to the "
+        "store.",
         {200: shapes.FlowHistory}, query=queues.HistoryQuery, tag="queues",
     ),
     Route(
         "GET", "/reservations", VIEW, "reservation.list", queues.reservations,
-        "Queues that somebody has reserved.",
+        "List reserved queues.",
         {200: shapes.ReservationPage}, query=Paged, tag="queues",
     ),
     Route(
         "POST", f"{QUEUE}/messages", OPERATE, "message.put", messages.put,
-        "Put one message in. It is durable at the queue's ack level when this is answered. The header `traceparent` is "
-        "kept with it, if the console is traced.",
+        "Publish a message. The response is sent once the message is durable at the queue's ack level. The "
+        "`traceparent` header is stored with it if tracing is enabled in the console.",
         {201: shapes.Stored}, body=messages.NewMessage, longest=messages.LONGEST_REQUEST, statuses=(429, 507),
         tag="messages", is_frequent=True,
     ),
     Route(
         "GET", f"{QUEUE}/messages", VIEW, "message.peek", messages.peek,
-        "The next messages that are ready. None is taken; a page ends behind 4 MiB of them.",
+        "Browse ready messages without consuming them. A page ends after 4 MiB of bodies.",
         {200: shapes.PeekPage}, query=messages.PeekQuery, tag="messages",
     ),
     Route(
         "POST", f"{QUEUE}/messages/purge", ADMIN, "message.purge", emptying.purge,
-        "Remove the messages that are ready, for good. In the background; what is given out stays with whoever has it, "
-        "and what is put in meanwhile, or after the count of a dry run whose `until` is said, stays, too.",
+        "Purge a queue's ready messages. Runs as a job. Messages in flight stay, and so do messages published after "
+        "the job began, or after the dry run whose `until` is given.",
         {200: shapes.Ready, 202: shapes.Job}, body=emptying.PurgeReady, condition=Condition.UNLESS_DRY,
-        statuses=(429,), tells=BEGUN, tag="messages",
+        statuses=(429,), response_headers=ACCEPTED, tag="messages",
     ),
     Route(
         "GET", DEAD, VIEW, "dead.list", dead.list_,
-        "Dead letters, the oldest first. What a filter lets through is looked for in small steps, and a page ends "
-        "behind 4 MiB of bodies, so it may have fewer items than asked for, even none: `next` goes on, and null says "
-        "that this was the last.",
+        "List dead letters, oldest first. A filter is applied in small steps, and a page ends after 4 MiB of bodies, "
+        "so a page may have fewer items than `limit`, even none; continue until `next` is null.",
         {200: shapes.LetterPage}, query=dead.DeadQuery, tag="dead letters",
     ),
     Route(
         "GET", f"{DEAD}/{{id}}", VIEW, "dead.show", dead.show,
-        "One dead letter. With its whole body.",
+        "Show a dead letter with its whole body.",
         {200: shapes.Letter}, tag="dead letters",
     ),
     Route(
         "GET", f"{DEAD}/{{id}}/body", VIEW, "dead.body", dead.body,
-        "The body of a dead letter, as a file.",
-        {200: None}, media="application/octet-stream", tells={200: ("Content-Disposition",)}, tag="dead letters",
+        "Download the body of a dead letter.",
+        {200: None}, media="application/octet-stream", response_headers={200: ("Content-Disposition",)},
+        tag="dead letters",
     ),
     Route(
         "POST", f"{DEAD}/redrive", OPERATE, "dead.redrive", dead.redrive,
-        "Bring dead letters back. They go to the end of their queue or of another one, each in one step.",
-        {200: shapes.Matched, 202: shapes.Job}, body=Redrive, statuses=(429, 507), tells=BEGUN,
+        "Redrive dead letters. Runs as a job that moves each to the end of its queue or of a target queue, atomically.",
+        {200: shapes.Matched, 202: shapes.Job}, body=Redrive, statuses=(429, 507), response_headers=ACCEPTED,
         tag="dead letters",
     ),
     Route(
         "POST", f"{DEAD}/purge", OPERATE, "dead.purge", dead.purge,
-        "Remove dead letters for good. In the background.",
+        "Purge dead letters. Runs as a job.",
         {200: shapes.Matched, 202: shapes.Job}, body=Purge, condition=Condition.UNLESS_DRY, statuses=(429,),
-        tells=BEGUN, tag="dead letters",
+        response_headers=ACCEPTED, tag="dead letters",
     ),
     Route(
         "GET", "/jobs", VIEW, "job.list", jobs.list_,
-        "Redrives, purges and emptyings of all consoles of the store. Those under way, and of a day the last 200 that "
-        "ended; the newest first.",
+        "List the jobs of all consoles of the store, newest first. Includes running jobs and the last 200 that ended "
+        "within a day.",
         {200: shapes.JobPage}, query=Paged, tag="jobs",
     ),
     Route(
         "GET", JOB, VIEW, "job.show", jobs.show,
-        "One job.",
+        "Show a job.",
         {200: shapes.Job}, tag="jobs",
     ),
     Route(
         "DELETE", JOB, OPERATE, "job.cancel", jobs.cancel,
-        "End a job. What it moved stays moved; answered when it has ended.",
+        "Cancel a job. Messages already moved stay moved. The response is sent once the job has ended.",
         {200: shapes.Job}, tag="jobs",
     ),
     Route(
         "GET", "/peers", VIEW, "peer.list", peers.list_,
-        "Peers, in the order of their names.",
+        "List peers by name.",
         {200: shapes.PeerPage}, query=Paged, tag="peers",
     ),
     Route(
         "GET", PEER, VIEW, "peer.show", peers.show,
-        "A peer.",
-        {200: shapes.Peer}, tells={200: ETAG}, tag="peers",
+        "Show a peer.",
+        {200: shapes.Peer}, response_headers={200: ETAG}, tag="peers",
     ),
     Route(
         "PUT", PEER, ADMIN, "peer.put", peers.put,
-        "Make a peer, or replace its document.",
-        {200: shapes.Peer, 201: shapes.Peer}, body=PeerSpec, condition=Condition.REPLACE, tells=REPLACED,
+        "Create a peer or replace its document.",
+        {200: shapes.Peer, 201: shapes.Peer}, body=PeerSpec, condition=Condition.REPLACE, response_headers=REPLACED,
         tag="peers",
     ),
     Route(
         "DELETE", PEER, ADMIN, "peer.delete", peers.delete,
-        "Remove a peer. What waits for it stays in its transmission queue.",
+        "Delete a peer. Messages waiting for it stay in their transmission queue.",
         {204: None}, condition=Condition.MATCH, tag="peers",
     ),
     Route(
         "GET", "/edges", VIEW, "edge.list", edges.list_,
-        "Processes that serve this store. One that has been silent for 30 s is gone.",
+        "List edge processes of this store. A process is removed after 30 s without a heartbeat.",
         {200: shapes.EdgePage}, query=Paged, tag="processes",
     ),
     Route(
         "GET", "/connections", VIEW, "connection.list", connections.list_,
-        "Connections of all processes. They are asked when somebody wants to know.",
+        "List connections of all edge processes. Queries the processes on each request.",
         {200: shapes.ConnectionPage}, query=connections.ConnectionsQuery, statuses=(429,), tag="processes",
     ),
     Route(
         "DELETE", "/connections/{id}", OPERATE, "connection.close", connections.close,
-        "Close a connection. What was written is sent before.",
+        "Close a connection. Data already written is sent first.",
         {200: shapes.Closed}, statuses=(429,), tag="processes",
     ),
     Route(
         "GET", "/subscriptions", VIEW, "subscription.list", connections.subscriptions,
-        "Who subscribes to what, of the text service.",
+        "List subscriptions of the text service.",
         {200: shapes.SubscriptionPage}, query=Paged, statuses=(429,), tag="processes",
     ),
     Route(
         "GET", "/ring", VIEW, "ring.show", ring.show,
-        "The rings that nodes have told this store of.",
+        "Show the rings whose nodes report to this store.",
         {200: shapes.Rings}, tag="processes",
     ),
     Route(
         "GET", "/report", VIEW, "report.show", report.show,
-        "What the analytics job found last.",
+        "Show the latest report of the analytics job.",
         {200: Report}, statuses=(404, 409), tag="store",
     ),
     Route(
         "GET", "/audit", ADMIN, "audit.list", audit.list_,
-        "Who changed what, and who was not let. The newest first. What a filter lets through is looked for in steps, "
-        "so a page may have fewer items than asked for, even none: `next` goes on.",
+        "List the audit log, newest first. It has all changes and denied requests. A filter is applied in steps, so a "
+        "page may have fewer items than `limit`, even none; continue until `next` is null.",
         {200: shapes.AuditPage}, query=audit.AuditQuery, tag="console",
     ),
     Route(
         "GET", "/config", ADMIN, "config.show", config.show,
-        "The settings of this process, secrets masked. And whence each comes.",
+        "Show the settings of this process and their sources. Secrets are masked.",
         {200: shapes.Settings}, tag="console",
     ),
 )  # fmt: skip

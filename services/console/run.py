@@ -1,4 +1,4 @@
-"""The command line of the console's own program: `python -m services.console --set console.port=0`."""
+"""Parse the command line of `python -m services.console`, and run the console."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ SECTION = "console"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the console and return the exit code."""
     prepare_streams()
     parser = argparse.ArgumentParser(description="Serve the console and its HTTP API.")
-    parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if there is one")
+    parser.add_argument("--config", type=Path, help="settings file; default: penstock.yaml, if it exists")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.FIELD=VALUE")
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        settings = load(told.config, read_flags(told.set))
+        settings = load(options.config, read_flags(options.set))
         return run(settings, settings.section(ConsoleSettings, SECTION, {}))
     except SettingsError as error:
         return print_settings_error(error)

@@ -29,7 +29,7 @@ FAILURES = counter(
     "Failed attempts to send, by reason",
     PROTOCOL,
     Label("reason", "reasons, some 20"),
-    more="the labels of a queue's [condition](rqp.md#when-nothing-gets-through)",
+    more="the labels of a queue's [condition](rqp.md#when-messages-are-not-delivered)",
 )
 UNCONFIRMED = counter(
     "penstock_rqp_unconfirmed_messages_total",

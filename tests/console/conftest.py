@@ -1,4 +1,4 @@
-"""Every test of the console has a real store, and asks over real sockets."""
+"""Fixtures of the console's tests, which use a real store and real sockets."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ __all__ = [
 
 @pytest.fixture
 async def console(server: Server) -> AsyncIterator[LiveConsole]:
-    """Open to everybody on this machine, as by default."""
+    """A console with default settings."""
     async with LiveConsole(server.url) as console:
         yield console

@@ -1,4 +1,4 @@
-"""A console in the running loop, somebody who asks it, and what it must never leave behind.
+"""Run a console in the test's event loop, and a client of it.
 
 Whatever it answers is held to what its OpenAPI document says: a status that is not named there, or a document of
 another shape, fails the test that asked.
@@ -26,7 +26,7 @@ from pydantic import BaseModel
 from services.console.contract.shapes import ProblemShape
 from services.console.core.console import Console
 from services.console.core.route import Route
-from services.console.openapi import LATER, PREFIX, statuses
+from services.console.openapi import PREFIX, RETRYABLE, statuses
 from services.console.process import NAME, Hosted, Running, start
 from services.console.routes import ROUTES
 from services.console.settings import ConsoleSettings
@@ -55,7 +55,7 @@ class Reply:
 
     @property
     def label(self) -> str:
-        """Of a problem."""
+        """Return the label of a problem."""
         assert self.headers["Content-Type"] == "application/problem+json"
         return str(self.document["label"])
 
@@ -66,10 +66,10 @@ class Reply:
 
 
 class LiveConsole:
-    """`settings` are those under `console`. Entered, it is ready."""
+    """A console with `settings` below `console`, ready once entered."""
 
     def __init__(self, url: str, recorder: Recorder | None = None, **settings: Any) -> None:
-        """recorder: it is traced."""
+        """recorder: enables tracing."""
         self.url = url
         self.settings = ConsoleSettings.model_validate({"port": 0, "refresh_s": 0.1, **settings})
         self.metrics = Metrics(NAME)
@@ -119,12 +119,12 @@ class LiveConsole:
 
     @property
     def inside(self) -> Console:
-        """What its handlers work with."""
+        """Return the components that handlers work with."""
         assert self.running is not None
         return self.running.console
 
     async def stop_taking(self) -> None:
-        """As at the end of its process."""
+        """Stop serving, as at the end of the process."""
         assert self.running is not None
         await self.running.stop_taking()
 
@@ -150,7 +150,7 @@ class LiveConsole:
         data: bytes | None = None,
         token: str = "",
     ) -> Reply:
-        """path: below /api/v1, as it stands on the wire. The answer is what the document says of this route."""
+        """Send a request, and check the response against the OpenAPI document. path: below /api/v1, encoded."""
         sent = CIMultiDict(headers or {})
         if token:
             sent["Authorization"] = f"Bearer {token}"
@@ -171,13 +171,13 @@ class LiveConsole:
         return await self.ask("GET", path, **options)
 
     async def found(self, path: str, **options: Any) -> Any:
-        """The document of a question that must be answered."""
+        """Return the document of a successful GET."""
         reply = await self.get(path, **options)
         assert reply.status == 200, reply
         return reply.document
 
     async def pages(self, path: str) -> list[list[Any]]:
-        """The items of each page of a list. path: with a query."""
+        """Return the items of each page of a list. path: with a query."""
         found: list[list[Any]] = []
         cursor: str | None = ""
         while cursor is not None:
@@ -187,11 +187,11 @@ class LiveConsole:
         return found
 
     async def every(self, path: str) -> list[Any]:
-        """The items of all pages."""
+        """Return the items of all pages."""
         return [item for page in await self.pages(path) for item in page]
 
     async def etag(self, path: str) -> dict[str, str]:
-        """What a change of this is to say."""
+        """Return If-Match for a change."""
         return {"If-Match": (await self.get(path)).headers["ETag"]}
 
     # the store behind it
@@ -203,16 +203,16 @@ class LiveConsole:
 
     async def fill(self, queue: Queue, *bodies: bytes, attributes: Mapping[str, Any] | None = None) -> None:
         records = [record.encode(body, attributes) for body in bodies]
-        client = await self._asker(queue)
+        client = await self._client(queue)
         for at in range(0, len(records), 1000):
             assert await client.publish(queue, records[at : at + 1000], "test") == []
 
     async def bury(
         self, queue: Queue, *bodies: bytes, reason: str = "poison", error: str = "no good"
     ) -> list[str]:
-        """Dead letters; their ids."""
+        """Create dead letters; return their IDs."""
         await self.fill(queue, *bodies)
-        client = await self._asker(queue)
+        client = await self._client(queue)
         left = len(bodies)
         while left:
             taken = await client.take(queue, min(left, 1000))
@@ -229,7 +229,7 @@ class LiveConsole:
     async def stats(self, name: str) -> dict[str, Any]:
         return await self.tools.listing.stats(await self.tools.catalogue.find(name))
 
-    async def _asker(self, queue: Queue) -> AsyncClient:
+    async def _client(self, queue: Queue) -> AsyncClient:
         pipe = self.tools.open_domain(queue.domain).pipe
         await pipe.ready()
         return AsyncClient(pipe)
@@ -240,11 +240,11 @@ class LiveConsole:
         return self.metrics.registry.get_sample_value(name, {"edge": NAME, **labels}) or 0.0
 
     def audited(self, **fields: object) -> list[dict[str, Any]]:
-        """Lines of the log."""
+        """Return lines of the audit log in the process's log."""
         return [vars(line) for line in self.log.events("audit", **fields)]
 
     async def job(self, reply: Reply) -> dict[str, Any]:
-        """Once it has ended."""
+        """Return the job once it has ended."""
         assert reply.status == 202, reply
         path = reply.headers["Location"].removeprefix(PREFIX)
 
@@ -265,7 +265,7 @@ def _no_listeners(*_: object) -> Any:
 
 
 def route_of(method: str, path: str) -> Route | None:
-    """The most particular one counts, as it stands first in no list."""
+    """Return the most specific route that matches."""
     plain = path.partition("?")[0]
     fits = [
         route
@@ -276,7 +276,7 @@ def route_of(method: str, path: str) -> Route | None:
 
 
 def check(method: str, path: str, reply: Reply) -> None:
-    """The answer is one of those that the document names, in its shape."""
+    """Check a response against the OpenAPI document."""
     assert "default-src" in reply.headers["Content-Security-Policy"]
     assert reply.headers["X-Content-Type-Options"] == "nosniff"
     route = route_of(method, path)
@@ -284,7 +284,7 @@ def check(method: str, path: str, reply: Reply) -> None:
         assert reply.headers["Content-Type"] == "application/problem+json", reply
         problem = ProblemShape.model_validate(reply.document)
         assert problem.status == reply.status
-        assert ("Retry-After" in reply.headers) is (reply.status in LATER)
+        assert ("Retry-After" in reply.headers) is (reply.status in RETRYABLE)
         assert route is None or reply.status in statuses(route), (
             f"{method} {path}: {reply} is not in the document"
         )
@@ -292,21 +292,21 @@ def check(method: str, path: str, reply: Reply) -> None:
     if route is None:
         return
     assert reply.status in route.answers, f"{method} {path}: {reply} is not in the document"
-    assert all(name in reply.headers for name in route.tells.get(reply.status, ())), reply
+    assert all(name in reply.headers for name in route.response_headers.get(reply.status, ())), reply
     model = route.answers[reply.status]
     if isinstance(model, type) and issubclass(model, BaseModel):
         model.model_validate(reply.document)
 
 
 class Events:
-    """Somebody who watches: events as they come."""
+    """Events of a live view."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
         self.seen: list[tuple[str, Any]] = []
 
     async def next(self, name: str) -> Any:
-        """The document of the next one of this name."""
+        """Return the data of the next event of this name."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 kind, document = await self._read()
@@ -315,7 +315,7 @@ class Events:
                     return document
 
     async def rest(self) -> bytes:
-        """What comes until the end of the stream."""
+        """Return the rest of the stream."""
         return await self._response.content.read()
 
     async def _read(self) -> tuple[str, Any]:

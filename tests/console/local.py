@@ -1,4 +1,4 @@
-"""The token of consoles that have no set-up, as tests know it before it is made."""
+"""The local token that tests give to consoles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LINE = b"Authorization: Bearer %s\r\n" % TOKEN.encode()  # of a request written 
 
 
 def keep(folder: Path) -> Path:
-    """A console with this data folder takes the token."""
+    """Write the token to a data folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_text(TOKEN)
     (folder / FILE).chmod(0o600)

@@ -1,4 +1,4 @@
-"""The console as a program of its own."""
+"""Test `python -m services.console`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _command(*settings: str) -> list[str]:
 
 @asynccontextmanager
 async def program(url: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Its log is in `folder`."""
+    """Run the console; its log is in `folder`."""
     data = str(keep(folder / "data"))
     with (folder / "console.log").open("wb") as file:
         process = await asyncio.create_subprocess_exec(
@@ -55,11 +55,11 @@ async def program(url: str, folder: Path) -> AsyncIterator[asyncio.subprocess.Pr
         await process.wait()
 
 
-async def test_it_serves_until_it_is_told_to_end(server: Server, tmp_path: Path) -> None:
+async def test_serves_until_sigterm(server: Server, tmp_path: Path) -> None:
     log = tmp_path / "console.log"
 
     def url(action: str) -> str:
-        """Where it listens; '': not yet."""
+        """Return where it listens, or ''."""
         lines = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
         found = [f"http://{line['host']}:{line['port']}" for line in lines if line.get("action") == action]
         return found[0] if found else ""
@@ -89,7 +89,7 @@ async def test_it_serves_until_it_is_told_to_end(server: Server, tmp_path: Path)
                 assert await process.wait() == 0
 
 
-async def test_without_a_store_it_says_so() -> None:
+async def test_without_a_store() -> None:
     async with LiveConsole("redis://127.0.0.1:1") as console:
         async with console.session.get(f"{console.base}/healthz") as response:
             assert response.status == 200
@@ -116,7 +116,7 @@ async def test_connections_over_tls_see_a_renewed_certificate(server: Server, tm
 
 
 def _names(place: tuple[str, int], trusted: ssl.SSLContext) -> list[str]:
-    """What the certificate says."""
+    """Return the names in the server's certificate."""
     with (
         socket.create_connection(place) as plain,
         trusted.wrap_socket(plain, server_hostname=place[0]) as wrapped,
@@ -126,7 +126,7 @@ def _names(place: tuple[str, int], trusted: ssl.SSLContext) -> list[str]:
         return [str(value) for _, value in certificate["subjectAltName"]]
 
 
-def test_what_it_cannot_use_is_told_in_one_line() -> None:
+def test_unusable_settings_are_reported_in_one_line() -> None:
     done = subprocess.run(
         _command("console.tls.certificate=/nowhere", "console.tls.key=/nowhere"),
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The console on a store of several servers: under Sentinels, and as a Cluster (docs/store.md)."""
+"""Test the console with Sentinels and with a Cluster (docs/store.md)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def sharded(cluster: Cluster) -> AsyncIterator[LiveConsole]:
 
 
 async def test_queues_of_all_shards(sharded: LiveConsole, cluster: Cluster) -> None:
-    """Each domain is on a shard of its own, the catalogue, jobs and the audit log on one of them."""
+    """Each domain has a shard of its own; one shard has the catalogue, jobs and the audit log."""
     names = []
     for number, node in enumerate(cluster.nodes):
         queue = await sharded.declare(f"q{number}", domain=cluster.domain_on(node))
@@ -64,7 +64,7 @@ async def test_queues_of_all_shards(sharded: LiveConsole, cluster: Cluster) -> N
     assert [row["name"] for row in (await sharded.get("/queues")).items] == names[:2]
 
 
-async def test_a_slot_that_moves_takes_its_queues_along(sharded: LiveConsole, cluster: Cluster) -> None:
+async def test_slot_migration(sharded: LiveConsole, cluster: Cluster) -> None:
     home, away = cluster.nodes[:2]
     queue = await sharded.declare("orders", domain=cluster.domain_on(home))
     await sharded.bury(queue, *(b"%d" % each for each in range(10)))
@@ -79,9 +79,9 @@ async def test_a_slot_that_moves_takes_its_queues_along(sharded: LiveConsole, cl
 
 
 @pytest.mark.parametrize("own_cluster", [PROGRAM], indirect=True)
-async def test_a_shard_that_is_away(own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queues of the others are told as ever, also once the store's memory is looked at again."""
-    monkeypatch.setattr("services.console.live.state.AGAIN_S", 0.0)
+async def test_shard_outage(own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queues of other shards are not affected, also when the store's memory is polled again."""
+    monkeypatch.setattr("services.console.live.store_state.REFRESH_S", 0.0)
     await set_up(own_cluster)
     home = own_cluster.holder(RegistryKeys().epoch)
     away, other = (node for node in own_cluster.nodes if node is not home)
@@ -103,7 +103,9 @@ async def test_a_shard_that_is_away(own_cluster: Cluster, monkeypatch: pytest.Mo
         assert [row["ready"] for row in rows] == [1, 1, 2]
         assert [bool(row["condition"]) for row in rows] == [True, False, False]
         store = (await console.found("/overview"))["store"]
-        assert store["alarms"] == [f"memory: 127.0.0.1:{away.port} does not answer, and is not counted"]
+        assert store["alarms"] == [
+            f"memory: server 127.0.0.1:{away.port} does not answer and is not included"
+        ]
         assert 0 < store["usedBytes"] < before["store"]["usedBytes"]
 
 
@@ -119,8 +121,8 @@ async def _answers(console: LiveConsole, path: str) -> Any:
 
 
 @pytest.mark.parametrize("replicated", [PROGRAM], indirect=True)
-async def test_a_failover(replicated: Replicated) -> None:
-    """Who watches is told that the store was away and is back; a job that was under way ends as it was meant."""
+async def test_failover(replicated: Replicated) -> None:
+    """Live views report the outage and its end, and a running job completes."""
     await set_up(replicated)
     async with LiveConsole(replicated.url) as console:
         queue = await console.declare("orders", ackLevel="replicated:1")

@@ -154,7 +154,7 @@ ROWS = (
     Row(CLI, "sysv", QUEUES),
     Row(CLI, "console", WITHOUT_STORE),
     Row("docs/reference/cli.md", "", Shown("cli/reference/test_reference.py::test_page_is_current")),
-    Row("docs/console.md", "Use it", Taken("console/contract/test_page_of_docs.py::test_its_commands")),
+    Row("docs/console.md", "Quick start", Taken("console/contract/test_page_of_docs.py::test_its_commands")),
     Row(IMAGES, "Images", Taken("images/test_page.py::test_what_is_built")),
     Row(IMAGES, "What they promise", Taken("images/test_page.py::test_how_a_container_is_best_run")),
     Row(KUBERNETES, "Create a Queue", PAGE_OF_QUEUES),
@@ -208,7 +208,8 @@ ROWS = (
     Row("docs/tmq.md", "Differences from the original server", Elsewhere(
         "tmq/test_original_server.py::test_the_page_has_what_penstock_answers_to_each_call",
         "the original server is somebody else's program; the test asks Penstock the same calls")),
-    Row(RQP, "When RQP/cast messages are not delivered", Taken("docs/test_cast_examples.py::test_what_is_held_is_looked_into")),
+    Row(RQP, "When RQP/cast messages are not delivered",
+        Taken("docs/test_cast_examples.py::test_what_is_held_is_looked_into")),
     Row("docs/start.md", "Try it", ENVIRONMENT, "make up"),
     Row("docs/start.md", "Try it", TUTORIAL, "make .venv/.ready"),
     Row("docs/start.md", "One queue, three ways in", TUTORIAL),

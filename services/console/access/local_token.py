@@ -1,4 +1,4 @@
-"""The administrator's token of a console without set-up: made once, kept in the data folder, and shown as a link."""
+"""Create and read the administrator's token that is used if neither tokens nor a proxy are configured."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from services.kit.config import SettingsError
 from services.outside.owner import is_trusted
 
 FILE = "console.token"  # in the data folder
-OCTETS = 32  # random ones
+OCTETS = 32  # of randomness
 OTHERS = stat.S_IRWXG | stat.S_IRWXO  # permissions of everyone but the owner
-OR_NONE = "or set console.tokens or console.proxy, or console.enabled: false"
-MOST = 4097  # octets that are read: one more than a token may have
+ALTERNATIVES = "or set console.tokens or console.proxy, or console.enabled: false"
+MAX_READ = 4097  # octets: one more than a token may have
 
 
 def keep(folder: Path) -> Path:
-    """Return the file of the token; make both folder and token if they do not exist.
+    """Return the token's file; create the folder and the token if they do not exist.
 
     Raises SettingsError, also for a file that another user could have written or read.
     """
@@ -32,8 +32,8 @@ def keep(folder: Path) -> Path:
             _make(file)
     except OSError as error:
         text = (
-            f"console: the token cannot be kept in {file}: {error.strerror}; set store.data_dir to a folder that can "
-            f"be written, {OR_NONE}"
+            f"console: cannot store the token in {file}: {error.strerror}; set store.data_dir to a writable folder, "
+            f"{ALTERNATIVES}"
         )
         raise SettingsError([text]) from None
     read(file)
@@ -46,7 +46,7 @@ def read(file: Path) -> bytes:
     The data folder may be in a place where others can write, such as /tmp.
     """
     try:
-        # a link is not followed, and a named pipe does not block
+        # do not follow a link or block on a named pipe
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         found = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
@@ -54,7 +54,7 @@ def read(file: Path) -> bytes:
     with open(descriptor, "rb") as opened:
         if problem := _problem(os.fstat(descriptor)):
             raise _unsafe(file, problem)
-        return opened.read(MOST).strip()
+        return opened.read(MAX_READ).strip()
 
 
 def _problem(found: os.stat_result) -> str:
@@ -70,14 +70,14 @@ def _problem(found: os.stat_result) -> str:
 
 def _unsafe(file: Path, problem: str) -> SettingsError:
     text = (
-        f"console: the token in {file} is not used: {problem}; remove it and a new one is made, or set "
-        f"store.data_dir to a folder of your own, {OR_NONE}"
+        f"console: the token in {file} is rejected: {problem}; delete the file to get a new token, set "
+        f"store.data_dir to a folder of your own, {ALTERNATIVES}"
     )
     return SettingsError([text])
 
 
 def _make(file: Path) -> None:
-    """Write a new token with mode 0600. Several consoles may do this at once: the first one wins."""
+    """Write a new token with mode 0600. If several consoles do this at once, the first one wins."""
     number, fresh = tempfile.mkstemp(dir=file.parent, prefix=f"{FILE}.")
     try:
         with open(number, "w") as opened:
@@ -90,20 +90,20 @@ def _make(file: Path) -> None:
 
 
 def _check_mode(file: Path, mode: int) -> None:
-    """Raise SettingsError if a file that was just made for its owner alone is open to others."""
+    """Raise SettingsError if the file system ignored the mode of a new file."""
     if mode & OTHERS:
         text = (
-            f"console: the token cannot be kept in {file}: its file system keeps no permissions (a new file for its "
-            f"owner alone has mode {stat.S_IMODE(mode):04o}); set store.data_dir to a folder on another one, {OR_NONE}"
+            f"console: cannot store the token in {file}: the file system does not keep permissions (a new file of "
+            f"mode 0600 has {stat.S_IMODE(mode):04o}); set store.data_dir to a folder on another one, {ALTERNATIVES}"
         )
         raise SettingsError([text])
 
 
 def link(url: str, file: Path) -> str:
-    """Return the address of the page with the token in its fragment, which browsers send to no server."""
+    """Return the page's address with the token in the fragment, which browsers do not send to servers."""
     return f"{url}#token={read(file).decode()}"
 
 
 def shown(url: str, file: Path, *, at_terminal: bool) -> str:
-    """Return what a person is told: the link at a terminal; elsewhere, as in a log, only where the token is."""
+    """Return the text to print: the link at a terminal; elsewhere, as in a log, only the token's file."""
     return link(url, file) if at_terminal else f"{url} (token in {file})"

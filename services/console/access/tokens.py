@@ -1,4 +1,4 @@
-"""Who comes with which token. Files of tokens are read again when they change, and held to the rules of digests."""
+"""Find the configured token that a caller sent. Files of tokens are read again when they change."""
 
 from __future__ import annotations
 
@@ -15,56 +15,58 @@ from services.kit.config import SettingsError
 
 log = logging.getLogger(__name__)
 
-SHORTEST = (
-    16  # octets of one in a file: of a digest nobody knows. What is known to all (settings.py) is shorter
-)
+SHORTEST = 16  # octets of a token in a file; the length behind a digest is unknown
 LONGEST = 4096
 
 
 class Tokens:
-    """Raises SettingsError for a file that cannot be used, and for two of one token."""
+    """The configured tokens."""
 
     def __init__(self, tokens: Sequence[Token], own: Token | None = None) -> None:
-        """own: the token of local_token, whose file must be safe."""
+        """Load tokens. own: the local token, whose file must be safe.
+
+        Raises SettingsError for an unusable file, and for two entries with the same token.
+        """
         self._known = [_Known(token, _read) for token in tokens]
         if own is not None:
             self._known.append(_Known(own, local_token.read))
-        if faults := list(self._alike()):
+        if faults := list(self._duplicates()):
             raise SettingsError(faults)
 
-    def of(self, said: bytes) -> Token | None:
-        """Whose it is. All are compared, each in the same time: how long it takes tells nothing.
+    def find(self, sent: bytes) -> Token | None:
+        """Return the entry of a token, comparing all in constant time.
 
-        Nobody's where two have the same one: files may come to that while we run.
+        Return None if two entries have the same token, as files may change while the console runs.
         """
         changed = [known for known in self._known if known.refresh()]
         if changed:
-            for fault in self._alike():
+            for fault in self._duplicates():
                 log.error("%s", fault, extra={"action": "token_reload_failed"})
-        given = digest(said)
+        given = digest(sent)
         found = [known.token for known in self._known if hmac.compare_digest(known.digest, given)]
         return found[0] if len(found) == 1 else None
 
-    def _alike(self) -> Iterator[str]:
-        """What is to be said of those that nobody could tell apart."""
+    def _duplicates(self) -> Iterator[str]:
+        """Yield a message for each token that several entries have."""
         names: dict[bytes, list[str]] = {}
         for known in self._known:
             names.setdefault(known.digest, []).append(known.token.name)
         for same in names.values():
             if len(same) > 1:
-                who = ", ".join(same)
-                yield f"console.tokens: {who} have the same token, so nobody could tell who it was: give each his own"
+                entries = ", ".join(same)
+                yield f"console.tokens: {entries} have the same token: give each its own"
 
 
 def digest(token: bytes) -> bytes:
+    """Return the SHA-256 digest."""
     return hashlib.sha256(token).digest()
 
 
 class _Known:
-    """A token's digest; that of a file follows it."""
+    """A configured token and its digest, which follows changes of its file."""
 
     def __init__(self, token: Token, read: Callable[[Path], bytes]) -> None:
-        """Raises SettingsError. read: returns what stands in the file."""
+        """Read the token. read: returns the content of its file. Raises SettingsError."""
         self.token = token
         self._read = read
         self.digest = bytes.fromhex(token.sha256 or "")
@@ -74,7 +76,7 @@ class _Known:
             self.digest = self._digest(token.file)
 
     def refresh(self) -> bool:
-        """Whether it changed. A file that is gone, or not whole yet, changes nothing."""
+        """Read the file if it has changed, and return whether it did. A missing or incomplete file changes nothing."""
         file = self.token.file
         if file is None or (stamp := _stamp(file)) == self._stamp:
             return False
@@ -87,7 +89,6 @@ class _Known:
         return True
 
     def _digest(self, file: Path) -> bytes:
-        """Raises SettingsError."""
         token = self._read(file)
         if not SHORTEST <= len(token) <= LONGEST:
             text = f"must hold a token of {SHORTEST} to {LONGEST} octets; `openssl rand -hex 32` makes one"
@@ -104,7 +105,7 @@ def _stamp(file: Path) -> tuple[int, ...]:
 
 
 def _read(file: Path) -> bytes:
-    """What stands there, without the line feed behind it. Raises SettingsError."""
+    """Return the content without white space around it. Raises SettingsError."""
     try:
         return file.read_bytes().strip()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Who comes without saying who he is: a line in the log for each address and minute, however often he comes."""
+"""Log unauthenticated requests, at most one line per address and minute."""
 
 from __future__ import annotations
 
@@ -8,31 +8,35 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-EACH_S = 60.0
-MOST = 1000  # addresses in one minute; further ones are counted together
+INTERVAL_S = 60.0
+MAX_ADDRESSES = 1000  # in one interval; further ones are counted as "others"
 
 
-class Strangers:
+class UnauthenticatedLog:
+    """A log of unauthenticated requests that counts repetitions."""
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = float("-inf")
-        self._came: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
 
-    def came(self, address: str, method: str, path: str) -> None:
-        """The first of a minute is logged; how many more there were, once it is over and somebody comes."""
+    def add(self, address: str, method: str, path: str) -> None:
+        """Log the first request of an address in an interval, and the number of others after it."""
         now = self._clock()
-        if now - self._began >= EACH_S:
-            self._end_minute()
+        if now - self._began >= INTERVAL_S:
+            self._log_repetitions()
             self._began = now
-        known = address if address in self._came or len(self._came) < MOST else "others"
-        self._came[known] = self._came.get(known, 0) + 1
-        if self._came[known] == 1:
-            fields = {"action": "stranger", "address": known, "method": method, "path": path}
-            log.warning("%s did not say who it is", known, extra=fields)
+        key = address if address in self._counts or len(self._counts) < MAX_ADDRESSES else "others"
+        self._counts[key] = self._counts.get(key, 0) + 1
+        if self._counts[key] == 1:
+            fields = {"action": "stranger", "address": key, "method": method, "path": path}
+            log.warning("rejected unauthenticated request from %s", key, extra=fields)
 
-    def _end_minute(self) -> None:
-        for address, number in self._came.items():
+    def _log_repetitions(self) -> None:
+        for address, number in self._counts.items():
             if number > 1:
                 fields = {"action": "stranger_again", "address": address, "number": number - 1}
-                log.warning("%s did not say who it is %d more times", address, number - 1, extra=fields)
-        self._came.clear()
+                log.warning(
+                    "rejected %d more unauthenticated requests from %s", number - 1, address, extra=fields
+                )
+        self._counts.clear()

@@ -1,1 +1,1 @@
-"""The handlers of the routes, by what they are about. Each takes a checked `Call`, and raises Problem or StoreError."""
+"""The handlers of the routes. Each takes a validated `Call`, and raises Problem or StoreError."""

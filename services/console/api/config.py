@@ -1,4 +1,4 @@
-"""The settings of this process, and whence each comes. Edges of other processes may have others."""
+"""Handler of the settings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ Tree = dict[str, Any]
 
 
 async def show(call: Call) -> Answer:
+    """Show the settings of this process, with secrets masked, and their sources."""
     settings = call.console.everything
     tree = settings.masked()
     tree["console"] = call.console.settings.model_dump(mode="json")
-    told = {path: settings.origin(*path) for path in _leaves(tree)}
-    origins = {".".join(path): origin for path, origin in told.items() if origin is not None}
+    found = {path: settings.origin(*path) for path in _leaves(tree)}
+    origins = {".".join(path): origin for path, origin in found.items() if origin is not None}
     return Answer({"settings": tree, "origins": origins})
 
 

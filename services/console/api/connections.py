@@ -1,4 +1,4 @@
-"""Connections of all processes, and who subscribes to what: asked when somebody wants to know."""
+"""Handlers of connections and subscriptions, which query all edge processes."""
 
 from __future__ import annotations
 
@@ -6,45 +6,51 @@ from typing import Any
 
 from pydantic import Field
 
-from services.console.api.asking import Asked, Item, ask_page
+from services.console.api.process_queries import Item, ProcessQuery, query_page
 from services.console.contract.moments import moment
 from services.console.contract.problems import Problem
 from services.console.core.route import Answer, Call
 from services.console.queries.paging import Paged
-from services.store.processes import Answer as Said
+from services.store.processes import Answer as ProcessAnswer
 
-CLOSE_S = 5.0  # within which a process has to say that it closes a connection
-CONNECTIONS = Asked("connections", "connections", "after", lambda start, index, item: int(item["number"]))
-SUBSCRIPTIONS = Asked("subscriptions", "subscriptions", "skip", lambda start, index, item: start + index + 1)
+CLOSE_S = 5.0  # timeout of a process's answer
+CONNECTIONS = ProcessQuery(
+    "connections", "connections", "after", lambda start, index, item: int(item["number"])
+)
+SUBSCRIPTIONS = ProcessQuery(
+    "subscriptions", "subscriptions", "skip", lambda start, index, item: start + index + 1
+)
 
 
 class ConnectionsQuery(Paged):
-    edge: str = Field("", max_length=63, description="only those of this edge")
+    """The query of connections."""
+
+    edge: str = Field("", max_length=63, description="connections of this edge only")
     named: bool = Field(
         False,
-        description="only those whose peers say who they are: links of the text service, by their stores",
+        description="links of the text service only, whose peers report the ID of their store",
     )
 
 
 async def list_(call: Call) -> Answer:
+    """List connections."""
     now_ms = await call.console.store.now_ms()
-
     query, only = call.query, {"named": True} if call.query.named else {}
 
-    def tell(said: Said, item: Item) -> dict[str, Any] | None:
-        if query.named and item.get("name") is None:  # an edge of before answers all
+    def render(answer: ProcessAnswer, item: Item) -> dict[str, Any] | None:
+        if query.named and item.get("name") is None:  # older edges ignore the filter
             return None
-        return _connection(said, item, now_ms)
+        return _connection(answer, item, now_ms)
 
-    with call.console.room.asking.one():
-        return Answer(await ask_page(call.console.store, CONNECTIONS, query, query.edge, tell, only))
+    with call.console.budget.process_queries.slot():
+        return Answer(await query_page(call.console.store, CONNECTIONS, query, query.edge, render, only))
 
 
-def _connection(said: Said, item: Item, now_ms: int) -> dict[str, Any]:
+def _connection(answer: ProcessAnswer, item: Item, now_ms: int) -> dict[str, Any]:
     return {
-        "id": f"{item['id']}@{said.process}",
-        "edge": said.edge,
-        "process": said.process,
+        "id": f"{item['id']}@{answer.process}",
+        "edge": answer.edge,
+        "process": answer.process,
         "listener": item["listener"],
         "peer": item["peer"],
         "certificate": item["certificate"],
@@ -53,7 +59,7 @@ def _connection(said: Said, item: Item, now_ms: int) -> dict[str, Any]:
         "sentOctets": item["sentOctets"],
         "state": item["phase"],
         "detail": {
-            "peerName": item.get("name"),  # an edge of before does not know it
+            "peerName": item.get("name"),  # missing from older edges
             "unsentOctets": item["unsentOctets"],
             "heldOctets": item["heldOctets"],
         },
@@ -61,35 +67,36 @@ def _connection(said: Said, item: Item, now_ms: int) -> dict[str, Any]:
 
 
 async def close(call: Call) -> Answer:
-    """In order: what was written is sent before."""
+    """Close a connection after sending what was written."""
     identifier, _, process = call.path["id"].partition("@")
-    unknown = Problem(404, "connection_unknown", f"there is no connection {call.path['id']!r}")
+    unknown = Problem(404, "connection_unknown", f"connection {call.path['id']!r} does not exist")
     if not process:
         raise unknown
-    args = {"id": identifier, "by": call.who.who}
+    args = {"id": identifier, "by": call.caller.name}
     try:
-        with call.console.room.asking.one():
-            said = await call.console.store.processes.inquire("close", args, CLOSE_S, process=process)
+        with call.console.budget.process_queries.slot():
+            answers = await call.console.store.processes.inquire("close", args, CLOSE_S, process=process)
     except ValueError:
         raise unknown from None
-    if said.silent:
-        text = f"process {process!r} did not answer: whether the connection is closed nobody knows"
+    if answers.silent:
+        text = f"process {process!r} did not answer: it is unknown whether the connection is closed"
         raise Problem(504, "no_answer", text)
-    closed = [item for answer in said.answers for item in answer.items]
+    closed = [item for answer in answers.answers for item in answer.items]
     if not closed:
         raise unknown
     return Answer({"id": call.path["id"], "was": closed[0]["was"]})
 
 
 async def subscriptions(call: Call) -> Answer:
-    with call.console.room.asking.one():
-        return Answer(await ask_page(call.console.store, SUBSCRIPTIONS, call.query, "", _subscription))
+    """List subscriptions of the text service."""
+    with call.console.budget.process_queries.slot():
+        return Answer(await query_page(call.console.store, SUBSCRIPTIONS, call.query, "", _subscription))
 
 
-def _subscription(said: Said, item: Item) -> dict[str, Any]:
+def _subscription(answer: ProcessAnswer, item: Item) -> dict[str, Any]:
     return {
-        "connection": f"{item['connection']}@{said.process}",
-        "process": said.process,
+        "connection": f"{item['connection']}@{answer.process}",
+        "process": answer.process,
         "peer": item["peer"],
         "certificate": item["certificate"],
         "id": item["id"],

@@ -1,4 +1,4 @@
-"""Dead letters: look, bring back, remove."""
+"""Handlers of dead letters."""
 
 from __future__ import annotations
 
@@ -13,94 +13,95 @@ from pydantic import Field
 
 from services.console.api.messages import OCTETS, READ_OCTETS, Octets
 from services.console.audit.detail import chosen
-from services.console.contract.cursor import decode_cursor, encode_cursor
+from services.console.contract.cursor import bad_cursor, decode_cursor, encode_cursor
 from services.console.contract.etags import must_match
 from services.console.contract.moments import moment, moment_or_none
 from services.console.contract.problems import Problem, problem_of
 from services.console.contract.shape import plain
 from services.console.core.route import Answer, Call
-from services.console.http.memory_budget import Room
+from services.console.http.memory_budget import MemoryBudget
 from services.console.jobs.job import Job, Kind
 from services.console.queries.paging import Paged
-from services.console.queries.selection import MOST_REASONS, Conditions, Reason, count
+from services.console.queries.selection import MAX_REASONS, Conditions, Reason, count
 from services.store import DeadLetter, DeadLetters, Filter, Queue, StoreError, StoreUnavailable
 from services.store.deadletters import PAGE, WHOLE, ScanStep
 from services.store.model import OutcomeUnknown, QueueUnknown, is_id
 
 LIST = "dead"
-LOOK_S = 0.015  # a page that takes longer is answered as far as it got; `next` goes on
+PAGE_S = 0.015  # a page that takes longer is returned as it is; `next` continues
 
 
 class DeadQuery(Paged, Conditions):
-    reason: tuple[Reason, ...] = Field(
-        (), max_length=MOST_REASONS, description="what they died of; repeatable"
-    )
+    """The query of dead letters."""
+
+    reason: tuple[Reason, ...] = Field((), max_length=MAX_REASONS, description="reason of death; repeatable")
     octets: Octets = OCTETS
 
     def wanted(self) -> Filter:
-        """Raises Problem."""
+        """Return the filter. Raises Problem for a bad pattern."""
         return self.of_reasons(self.reason)
 
 
 async def list_(call: Call) -> Answer:
-    """Oldest first."""
+    """List dead letters, oldest first."""
     queue, letters, _ = await call.console.letters(call.path["name"])
     wanted = call.query.wanted()
     after = _place(call.query.cursor, queue) if call.query.cursor else ""
     now_ms = await call.console.store.get_domain(queue.domain).link.now_ms()
-    async with _turn(call.console.room, call.query):
+    async with _slot(call.console.budget, call.query):
         found = await _page(letters, wanted, after, call.query, now_ms)
         call.share.take_encoded(sum(len(letter.body) for letter in found.letters))
     more = None if found.is_last else encode_cursor(LIST, queue.qid, found.last)
-    return Answer({"items": [_told(letter, call.query.octets) for letter in found.letters], "next": more})
+    return Answer({"items": [_document(letter, call.query.octets) for letter in found.letters], "next": more})
 
 
-def _turn(room: Room, query: DeadQuery) -> AbstractAsyncContextManager[None]:
-    """Where bodies are read of which nobody knows how large they are; who only looks waits for no pattern."""
+def _slot(budget: MemoryBudget, query: DeadQuery) -> AbstractAsyncContextManager[None]:
+    """Return the semaphore for searches by pattern or for reads of possibly large bodies."""
     if query.body:
-        return room.searching
+        return budget.searching
     is_small = query.octets * query.limit <= READ_OCTETS
-    return nullcontext() if is_small else room.finding
+    return nullcontext() if is_small else budget.reading
 
 
 def _place(cursor: str, queue: Queue) -> str:
-    """The id behind which it goes on. Raises Problem."""
+    """Return the ID after which the page begins. Raises Problem."""
     qid, after = decode_cursor(cursor, LIST, 2)
     if qid != queue.qid:
-        raise Problem(400, "bad_cursor", "this cursor is of a queue that was deleted: begin anew without it")
+        raise Problem(400, "bad_cursor", "the cursor is of a queue that was deleted: start again without it")
     if after and not is_id(after):
-        raise Problem(400, "bad_cursor", "this is no cursor of this list")
+        raise bad_cursor()
     return after
 
 
 async def _page(letters: DeadLetters, wanted: Filter, after: str, query: DeadQuery, now_ms: int) -> ScanStep:
-    """In steps that the store does not feel, as many as there is time, and room, for."""
+    """Read a page in small steps, within the limits of time and octets."""
     page: list[DeadLetter] = []
     octets = 0
-    end = time.monotonic() + LOOK_S
+    end = time.monotonic() + PAGE_S
     while True:
         most = min(query.limit - len(page), PAGE)
-        looked = await letters.scan(after, wanted, now_ms, most, query.octets, LOOK_S)
-        some = [_cut(each, query.octets) for each in looked.letters]
+        step = await letters.scan(after, wanted, now_ms, most, query.octets, PAGE_S)
+        some = [_cut(each, query.octets) for each in step.letters]
         page += some
         octets += sum(len(each.body) for each in some)
-        after = looked.last or after
+        after = step.last or after
         is_full = len(page) == query.limit or octets >= READ_OCTETS
-        if looked.is_last or is_full or time.monotonic() > end:
-            return ScanStep(page, after, looked.is_last)
+        if step.is_last or is_full or time.monotonic() > end:
+            return ScanStep(page, after, step.is_last)
 
 
 def _cut(letter: DeadLetter, octets: int) -> DeadLetter:
-    """Without the rest of a body that was read for a pattern."""
+    """Shorten a body that was read as a whole for a pattern."""
     return letter if len(letter.body) <= octets else replace(letter, body=letter.body[:octets])
 
 
 async def show(call: Call) -> Answer:
-    return Answer(_told(await _find(call), WHOLE))
+    """Show a dead letter."""
+    return Answer(_document(await _find(call), WHOLE))
 
 
 async def body(call: Call) -> Answer:
-    """A file to be kept: whatever it is, no browser takes it for a page."""
+    """Download a body, with headers that keep browsers from rendering it."""
     letter = await _find(call)
     name = f"{call.path['name']}-{letter.id}.bin"
     named = quote(name.encode("utf-8", "surrogateescape"), safe="")
@@ -114,7 +115,7 @@ async def body(call: Call) -> Answer:
 
 async def _find(call: Call) -> DeadLetter:
     queue, letters, _ = await call.console.letters(call.path["name"])
-    async with call.console.room.finding:
+    async with call.console.budget.reading:
         letter = await letters.find(call.path["id"])
         if letter is not None:
             call.share.take(letter.size)
@@ -124,7 +125,7 @@ async def _find(call: Call) -> DeadLetter:
     return letter
 
 
-def _told(letter: DeadLetter, octets: int) -> dict[str, Any]:
+def _document(letter: DeadLetter, octets: int) -> dict[str, Any]:
     shown = letter.body if octets == WHOLE else letter.body[:octets]
     return {
         "id": letter.id,
@@ -147,27 +148,29 @@ def _told(letter: DeadLetter, octets: int) -> dict[str, Any]:
 
 
 async def redrive(call: Call) -> Answer:
+    """Start a redrive, or count for a dry run."""
     queue, letters, _ = await call.console.letters(call.path["name"])
-    goal = queue
+    target = queue
     if call.body.target is not None:
-        goal = await call.console.store.catalogue.find(call.body.target)
-    await _must_take(letters, goal)
-    return await _begin(call, queue, letters, goal, Kind.REDRIVE, call.body.rate or 0)
+        target = await call.console.store.catalogue.find(call.body.target)
+    await _check_target(letters, target)
+    return await _begin(call, queue, letters, target, Kind.REDRIVE, call.body.rate or 0)
 
 
-async def _must_take(letters: DeadLetters, goal: Queue) -> None:
-    """Also of a dry run: what it counts would go nowhere. Raises Problem."""
+async def _check_target(letters: DeadLetters, target: Queue) -> None:
+    """Check that the target accepts messages; dry runs validate it too. Raises Problem."""
     try:
-        await letters.try_target(goal)
-    except (QueueUnknown, StoreUnavailable, OutcomeUnknown):  # these say nothing of the target
+        await letters.try_target(target)
+    except (QueueUnknown, StoreUnavailable, OutcomeUnknown):  # not about the target
         raise
     except StoreError as error:
-        told = problem_of(error)
-        text = f"queue {goal.name!r} takes nothing now: {error}"
-        raise Problem(told.status, told.label, text, headers=told.headers) from error
+        problem = problem_of(error)
+        text = f"target queue {target.name!r} does not accept messages: {error}"
+        raise Problem(problem.status, problem.label, text, headers=problem.headers) from error
 
 
 async def purge(call: Call) -> Answer:
+    """Start a purge, or count for a dry run."""
     queue, letters, unreadable = await call.console.letters(call.path["name"])
     if not call.body.dry_run:
         must_match(call.headers, await call.console.etag(queue, unreadable))
@@ -175,29 +178,29 @@ async def purge(call: Call) -> Answer:
 
 
 async def _begin(
-    call: Call, queue: Queue, letters: DeadLetters, goal: Queue, kind: Kind, rate: int
+    call: Call, queue: Queue, letters: DeadLetters, target: Queue, kind: Kind, rate: int
 ) -> Answer:
     wanted = call.body.wanted()
     await letters.check_reasons(wanted.reasons)
     if call.body.dry_run:
         call.detail["dryRun"] = True
-        with call.console.room.counting.one():
+        with call.console.budget.dry_runs.slot():
             return Answer(await _counted(call, letters, queue, wanted))
     began_ms = await call.console.store.now_ms()
-    job = await call.console.jobs.start(Job(kind, queue, goal, call.who, wanted, rate, began_ms))
+    job = await call.console.jobs.start(Job(kind, queue, target, call.caller, wanted, rate, began_ms))
     call.detail.update(job=job.id, selection=call.body.model_dump(mode="json", exclude_defaults=True))
     if call.body.ids:
         call.detail["selection"]["ids"] = chosen(call.body.ids)
     if call.body.until:
         call.detail["selection"]["until"] = moment(min(call.body.until, began_ms))
-    return Answer(job.told(), 202, {"Location": f"/api/v1/jobs/{job.id}"})
+    return Answer(job.document(), 202, {"Location": f"/api/v1/jobs/{job.id}"})
 
 
 async def _counted(call: Call, letters: DeadLetters, queue: Queue, wanted: Filter) -> dict[str, Any]:
-    """How many are meant, and until when they died: said again, that is who is moved, whatever dies meanwhile."""
-    domain = call.console.store.get_domain(queue.domain)  # whose clock says when somebody died
-    latest_ms = await domain.link.now_ms() - 1  # in this millisecond some may still die
+    """Count for a dry run; `until` limits a later redrive or purge to what was counted."""
+    domain = call.console.store.get_domain(queue.domain)  # its clock sets times of death
+    latest_ms = await domain.link.now_ms() - 1  # more may die in this millisecond
     until_ms = min(call.body.until or latest_ms, latest_ms)
-    # of all there are it may tell more than are moved, never fewer
-    told = await count(letters, wanted if call.body.all else wanted.as_of(until_ms))
-    return {**told, "until": moment(until_ms)}
+    # for `all` the count may be too high, but not too low
+    counted = await count(letters, wanted if call.body.all else wanted.as_of(until_ms))
+    return {**counted, "until": moment(until_ms)}

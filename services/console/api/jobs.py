@@ -1,4 +1,4 @@
-"""Redrives, purges and emptyings under way, and those that ended lately."""
+"""Handlers of jobs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ LIST = "jobs"
 
 
 async def list_(call: Call) -> Answer:
-    """The newest first."""
-    jobs = await call.console.jobs.look()
+    """List jobs, newest first."""
+    jobs = await call.console.jobs.poll()
     if call.query.cursor:
         last = decode_cursor(call.query.cursor, LIST, len(PLACE))
-        jobs = [job for job in jobs if place_of(job) < last]  # also where that one is forgotten by now
+        jobs = [job for job in jobs if place_of(job) < last]  # even if that job is forgotten
     page = jobs[: call.query.limit]
     more = encode_cursor(LIST, *place_of(page[-1])) if len(jobs) > len(page) else None
     return Answer({"items": page, "next": more})
 
 
 async def show(call: Call) -> Answer:
+    """Show a job."""
     return Answer(await call.console.jobs.find(call.path["id"]))
 
 
 async def cancel(call: Call) -> Answer:
-    """What was moved stays moved."""
+    """Cancel a job; what was moved stays moved."""
     job = await call.console.jobs.find(call.path["id"])
     call.detail["queue"] = job["queue"]
     return Answer(await call.console.jobs.cancel(job["id"]))

@@ -1,4 +1,4 @@
-"""The whole at a glance, and who one is."""
+"""Handlers of the overview and of the caller's identity."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from services.console.core.route import Answer, Call
 
 
 async def overview(call: Call) -> Answer:
-    await call.console.live.look()
+    """Show the store and totals."""
+    await call.console.live.snapshot()
     return Answer(call.console.live.overview())
 
 
 async def me(call: Call) -> Answer:
-    return Answer({"who": call.who.who, "role": call.who.role, "auth": call.who.auth})
+    """Show the caller."""
+    return Answer(call.caller.document())

@@ -1,4 +1,4 @@
-"""Peers: list, look at, make, change, delete."""
+"""Handlers of peers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 from services.console.api.queues import OWNER
 from services.console.audit.detail import changed, made
-from services.console.contract.etags import differs, must_be_new, must_match, peer_etag, unreadable_peer_etag
+from services.console.contract.etags import (
+    has_changed,
+    must_be_new,
+    must_match,
+    peer_etag,
+    unreadable_peer_etag,
+)
 from services.console.contract.problems import Problem, bad_request
 from services.console.core.route import Answer, Call
 from services.console.queries.paging import page_of
@@ -17,55 +23,58 @@ LIST = "peers"
 
 
 async def list_(call: Call) -> Answer:
+    """List peers by name."""
     found = await call.console.store.peers.all()
-    return Answer(page_of(LIST, found, call.query, lambda peer: peer.name, _told))
+    return Answer(page_of(LIST, found, call.query, lambda peer: peer.name, _document))
 
 
 async def show(call: Call) -> Answer:
-    peer, etag, _ = await _there(call)
-    return Answer(_told(peer), headers={"ETag": etag})
+    """Show a peer."""
+    peer, etag, _ = await _must_find(call)
+    return Answer(_document(peer), headers={"ETag": etag})
 
 
 async def put(call: Call) -> Answer:
-    """Makes it, or replaces the document that the caller saw."""
+    """Create a peer, or replace the document that matches If-Match."""
     name, found = _name(call), await _find(call)
     must_be_new(call.headers, found is not None)
     if found is not None or "If-Match" in call.headers:
         must_match(call.headers, found.etag if found is not None else None)
-    call.detail.update(_change(found, call.body))
+    call.detail.update(_audit_detail(found, call.body))
     seen = found.document if found is not None else b""
     try:
         is_new = await call.console.store.peers.apply(name, call.body, OWNER, seen=seen)
-    except PeerChanged:  # between our look and the change
-        raise differs(None) from None
+    except PeerChanged:  # since it was read
+        raise has_changed(None) from None
     peer = Peer(name, call.body, OWNER)
     headers = {"ETag": peer_etag(peer)}
     if is_new:
         headers["Location"] = call.request.rel_url.raw_path
-    return Answer(_told(peer), 201 if is_new else 200, headers)
+    return Answer(_document(peer), 201 if is_new else 200, headers)
 
 
 async def delete(call: Call) -> Answer:
-    found = await _there(call)
+    """Delete a peer."""
+    found = await _must_find(call)
     must_match(call.headers, found.etag)
     try:
         await call.console.store.peers.delete(call.path["name"], seen=found.document)
     except PeerChanged:
-        raise differs(None) from None
+        raise has_changed(None) from None
     return Answer(status=204)
 
 
 class _Found(NamedTuple):
-    peer: Peer | Unreadable  # the latter can be replaced, and deleted
+    peer: Peer | Unreadable
     etag: str
     document: bytes
 
 
-async def _there(call: Call) -> _Found:
+async def _must_find(call: Call) -> _Found:
     found = await _find(call)
     if found is None:
         name = call.path["name"]
-        raise Problem(404, "peer_unknown", f"there is no peer {name!r}")
+        raise Problem(404, "peer_unknown", f"peer {name!r} does not exist")
     return found
 
 
@@ -79,13 +88,13 @@ async def _find(call: Call) -> _Found | None:
     return _Found(peer, etag, document)
 
 
-def _change(found: _Found | None, spec: PeerSpec) -> dict[str, Any]:
+def _audit_detail(found: _Found | None, spec: PeerSpec) -> dict[str, Any]:
     if found is None:
         return made(spec)
     return changed(found.peer.spec if isinstance(found.peer, Peer) else None, spec)
 
 
-def _told(peer: Peer | Unreadable) -> dict[str, Any]:
+def _document(peer: Peer | Unreadable) -> dict[str, Any]:
     if isinstance(peer, Unreadable):
         return {"name": peer.name, "owner": peer.owner, "spec": None, "unreadable": peer.problem}
     return {

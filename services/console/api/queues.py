@@ -1,4 +1,4 @@
-"""Queues: list, look at, make, change, delete; who has them reserved."""
+"""Handlers of queues, their history, and reservations."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from pydantic import Field
 
 from services.console.audit.detail import changed, made
-from services.console.contract.etags import differs, must_be_new, must_match, queue_etag, unreadable_etag
+from services.console.contract.etags import has_changed, must_be_new, must_match, queue_etag, unreadable_etag
 from services.console.contract.problems import Problem, bad_request
 from services.console.contract.shape import JSON, Shape, encode
 from services.console.core.route import Answer, Call
-from services.console.history.followed import MOST_MINUTES
-from services.console.live.rows import RATES, Row, detail_of, rates_of, taken_at
+from services.console.history.sample_reader import MAX_MINUTES
+from services.console.live.rows import RATES, Row, detail_of, last_delivery, rates_of
 from services.console.queries.paging import Paged, page_of
 from services.store import Queue, QueueSpec
 from services.store.model import (
@@ -30,58 +30,58 @@ from services.store.model import (
 
 OWNER = "console"
 LIST, RESERVED = "queues", "reservations"
-DELETES = 3  # attempts
+DELETE_ATTEMPTS = 3
 
 
 class Only(StrEnum):
-    """Which of them: as the page has it."""
+    """A filter by state."""
 
     ALL = "all"
     PAUSED = "paused"
-    REMOTE = "remote"  # leads elsewhere
+    REMOTE = "remote"  # forwarded
     DEAD = "dead"  # has dead letters
-    TROUBLE = "trouble"  # its `condition` says what is wrong
+    TROUBLE = "trouble"  # `condition` is set
 
 
 class QueueProtocol(StrEnum):
-    """What its document says of protocols; as TMQ and the ring know each queue by its name, there of boxes alone."""
+    """A filter by protocol bindings; of the ring, only inboxes and outboxes count."""
 
     ANY = "any"
-    MCA = "rqp-mca"  # has a number, or leads elsewhere over it
+    MCA = "rqp-mca"  # has an ID, or is forwarded over it
     CAST = "rqp-cast"
-    TEXT = "text"  # subscribes, or publishes
+    TEXT = "text"  # subscribes or publishes
     RING = "ring"  # is an inbox or an outbox
 
 
 class QueuesQuery(Paged):
-    """All that is said has to hold."""
+    """Filters of queues; all have to match."""
 
-    name: str = Field("", description="only those whose names begin so")
-    contains: str = Field("", description="only those with this in their names, in capitals or not")
+    name: str = Field("", description="prefix of the name")
+    contains: str = Field("", description="part of the name, ignoring case")
     only: Only = Field(
         Only.ALL,
-        description="remote: lead elsewhere; dead: have dead letters; trouble: `condition` says what is wrong",
+        description="remote: forwarded; dead: has dead letters; trouble: `condition` is set",
     )
     protocol: QueueProtocol = Field(
         QueueProtocol.ANY,
-        description="only those that have a number of it, lead elsewhere over it, subscribe or publish (text), or are "
-        "an inbox or outbox (ring)",
+        description="queues that have an ID or key of the protocol, are forwarded over it, subscribe or publish "
+        "(text), or are an inbox or outbox (ring)",
     )
 
-    def of(self, rows: Iterable[Row]) -> list[Row]:
-        """Those that are meant: of a thousand each condition costs as much as the rest of the answer."""
+    def apply(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows that match; skip unset filters, as each costs as much as the rest of a response."""
         found = [row for row in rows if row.queue.name.startswith(self.name)]
         if self.contains:
             part = self.contains.lower()
             found = [row for row in found if part in row.queue.name.lower()]
         if self.only is not Only.ALL:
-            found = [row for row in found if _stands(row.summary, self.only)]
+            found = [row for row in found if _has_state(row.summary, self.only)]
         if self.protocol is not QueueProtocol.ANY:
-            found = [row for row in found if _speaks(row.queue.spec, self.protocol)]
+            found = [row for row in found if _has_protocol(row.queue.spec, self.protocol)]
         return found
 
 
-def _stands(summary: dict[str, Any], only: Only) -> bool:
+def _has_state(summary: dict[str, Any], only: Only) -> bool:
     match only:
         case Only.PAUSED:
             return bool(summary["paused"])
@@ -95,7 +95,7 @@ def _stands(summary: dict[str, Any], only: Only) -> bool:
             return True
 
 
-def _speaks(spec: QueueSpec, protocol: QueueProtocol) -> bool:
+def _has_protocol(spec: QueueSpec, protocol: QueueProtocol) -> bool:
     bindings, remote = spec.bindings, spec.remote.protocol.value if spec.remote is not None else None
     match protocol:
         case QueueProtocol.MCA:
@@ -111,102 +111,107 @@ def _speaks(spec: QueueSpec, protocol: QueueProtocol) -> bool:
 
 
 class ReplaceQuery(Shape):
+    """Options of replacing a queue's document."""
+
     replace_unreadable: bool = Field(
         False,
-        description="also a document that this version cannot read; whatever it says is gone then",
+        description="replace a document that this version cannot read; discards all of it",
     )
 
 
 class DeleteQuery(Shape):
-    if_empty: bool = Field(False, description="only if it holds neither messages nor dead letters")
+    """Options of deleting a queue."""
+
+    if_empty: bool = Field(False, description="only if it has neither messages nor dead letters")
 
 
 async def list_(call: Call) -> Answer:
-    look = await call.console.live.look()
-    rows = call.query.of(look.rows.values())
+    """List queues by name, from the last poll."""
+    snapshot = await call.console.live.snapshot()
+    rows = call.query.apply(snapshot.rows.values())
     page = page_of(LIST, rows, call.query, lambda row: row.queue.name, Row.encoded)
-    items, more = (
+    octets = b'{"items":[%s],"next":%s}' % (
         b",".join(page["items"]),
         encode(page["next"]),
-    )  # most were encoded before: for who watches, or asked
-    octets = b'{"items":[%s],"next":%s}' % (items, more)
+    )  # rows cache their JSON
     return Answer(octets=octets, headers={"Content-Type": JSON})
 
 
 async def show(call: Call) -> Answer:
+    """Show a queue, read from the store."""
     queue, unreadable = await call.console.store.catalogue.find_leniently(call.path["name"])
-    return await _told(call, queue, 200, unreadable)
+    return await _queue(call, queue, 200, unreadable)
 
 
-async def _told(call: Call, queue: Queue, status: int, unreadable: str = "") -> Answer:
+async def _queue(call: Call, queue: Queue, status: int, unreadable: str = "") -> Answer:
     figures = await call.console.store.listing.stats(queue)
     row = call.console.live.row(queue.name)
     if row is not None and row.queue.qid != queue.qid:
         row = None
     rates = row.rates if row is not None else rates_of(RATES, figures, None, 0)
     now = time.monotonic()
-    untaken_s = now - taken_at(figures, row, now)
+    idle_s = now - last_delivery(figures, row, now)
     etag = await call.console.etag(queue, unreadable)
-    return Answer(detail_of(queue, figures, rates, unreadable, untaken_s=untaken_s), status, {"ETag": etag})
+    return Answer(detail_of(queue, figures, rates, unreadable, idle_s=idle_s), status, {"ETag": etag})
 
 
 async def put(call: Call) -> Answer:
-    """Makes it, or replaces the document that the caller saw."""
+    """Create a queue, or replace the document that matches If-Match."""
     name, registry = call.path["name"], call.console.store.registry
     document = await registry.document(name)
     if document is None:
         _check_name(name)
     if must_be_new(call.headers, document is not None):
-        return await _make(call, name)
+        return await _create(call, name)
     if document is None:
         if "If-Match" in call.headers:
             must_match(call.headers, None)
-        return await _make(call, name)
+        return await _create(call, name)
     old, unreadable = parse_leniently(name, document)
     must_match(call.headers, unreadable_etag(old, document) if unreadable else queue_etag(old))
     if unreadable and not call.query.replace_unreadable:
-        text = f"this version cannot read the document that is there: {unreadable}; replaceUnreadable=true replaces it"
+        text = f"this version cannot read the existing document: {unreadable}; set replaceUnreadable=true to replace it"
         raise Problem(409, "queue_unreadable", text)
     call.detail.update(changed(None if unreadable else old.spec, call.body))
     if old.owner != OWNER:
         call.detail["owner"] = [old.owner, OWNER]
     try:
         await call.console.store.catalogue.declare(name, call.body, OWNER, replace=True, seen=document)
-    except QueueChanged:  # between our look and the change
-        raise differs(None) from None
-    return await _told_of_change(call, name, 200)
+    except QueueChanged:  # since it was read
+        raise has_changed(None) from None
+    return await _changed_queue(call, name, 200)
 
 
-async def _told_of_change(call: Call, name: str, status: int) -> Answer:
-    """Raises OutcomeUnknown: it was made, whatever keeps us from telling of it."""
+async def _changed_queue(call: Call, name: str, status: int) -> Answer:
+    """Return the changed queue. Raises OutcomeUnknown if it cannot be read, as the change was made."""
     with unknown_after_commit(QueueUnknown):
-        return await _told(call, await call.console.store.catalogue.find(name), status)
+        return await _queue(call, await call.console.store.catalogue.find(name), status)
 
 
-async def _make(call: Call, name: str) -> Answer:
+async def _create(call: Call, name: str) -> Answer:
     call.detail.update(made(call.body))
     try:
         await call.console.store.catalogue.declare(name, call.body, OWNER)
-    except QueueExists:  # somebody else was faster
-        raise Problem(412, "precondition_failed", "there is one already") from None
-    answer = await _told_of_change(call, name, 201)
+    except QueueExists:  # created meanwhile
+        raise Problem(412, "precondition_failed", "the queue exists already") from None
+    answer = await _changed_queue(call, name, 201)
     return Answer(answer.document, 201, {**answer.headers, "Location": call.request.rel_url.raw_path})
 
 
 async def delete(call: Call) -> Answer:
-    """Also where it was declared anew meanwhile, as it was: some do that again and again."""
-    for _ in range(DELETES):
-        with contextlib.suppress(QueueChanged):  # between our look and the change
+    """Delete a queue, retrying if it was declared again without a change meanwhile, as some clients do repeatedly."""
+    for _ in range(DELETE_ATTEMPTS):
+        with contextlib.suppress(QueueChanged):  # since it was read
             messages = await _delete(call)
             call.detail["messages"] = messages
             return Answer({"messages": messages})
-    raise differs(None)
+    raise has_changed(None)
 
 
 async def _delete(call: Call) -> int:
-    """Raises Problem, QueueChanged."""
+    """Delete the queue if it matches. Raises Problem, QueueChanged."""
     store, name = call.console.store, call.path["name"]
-    # counted before the look: what changes the document from here on is counted, too
+    # read before the document, so that any later declaration is noticed
     declared = await store.catalogue.declared((await store.catalogue.find_leniently(name))[0])
     queue, unreadable = await store.catalogue.find_leniently(name)
     must_match(call.headers, await call.console.etag(queue, unreadable))
@@ -214,22 +219,26 @@ async def _delete(call: Call) -> int:
 
 
 class HistoryQuery(Shape):
-    minutes: int = Field(60, ge=1, le=MOST_MINUTES, description="how far back")
+    """The period of a history."""
+
+    minutes: int = Field(60, ge=1, le=MAX_MINUTES, description="length of the period")
 
 
 async def history(call: Call) -> Answer:
+    """Show the history of a queue."""
     queue, _ = await call.console.store.catalogue.find_leniently(call.path["name"])
     return Answer(await call.console.history.of(queue, call.query.minutes))
 
 
 async def history_of_all(call: Call) -> Answer:
+    """Show the rates of all queues together."""
     return Answer(await call.console.history.of_all(call.query.minutes))
 
 
 async def reservations(call: Call) -> Answer:
-    """A queue that somebody has reserved."""
-    look = await call.console.live.look()
-    held = [row for row in look.rows.values() if row.base["reserved_by"]]
+    """List reserved queues, from the last poll."""
+    snapshot = await call.console.live.snapshot()
+    held = [row for row in snapshot.rows.values() if row.base["reserved_by"]]
     return Answer(page_of(RESERVED, held, call.query, lambda row: row.queue.name, _reservation))
 
 
@@ -242,7 +251,7 @@ def _reservation(row: Row) -> dict[str, Any]:
 
 
 def _check_name(name: str) -> None:
-    """Raise Problem for a name that no new queue may have; one that a client made keeps it."""
+    """Raise Problem for a name that is not allowed for new queues."""
     try:
         check_name(name)
     except ValueError as error:

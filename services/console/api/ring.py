@@ -1,8 +1,10 @@
-"""Rings: what their nodes have told of themselves."""
+"""Handler of rings."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from pydantic.alias_generators import to_camel
 
 from services.console.contract.moments import moment
 from services.console.core.route import Answer, Call
@@ -10,6 +12,7 @@ from services.store.catalogue import Group, NodeState, groups
 
 
 async def show(call: Call) -> Answer:
+    """Show the rings whose nodes report to this store."""
     store = call.console.store
     found = groups(await store.ring_nodes.all(), await store.now_ms())
     return Answer({"groups": [_group(group) for group in found]})
@@ -37,13 +40,8 @@ def _node(seen: NodeState) -> dict[str, Any]:
     }
 
 
-def camel(told: Any) -> Any:
-    """Nodes write their documents with underscores."""
-    if isinstance(told, dict):
-        return {_name(name): camel(value) for name, value in told.items()}
-    return [camel(each) for each in told] if isinstance(told, list) else told
-
-
-def _name(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
+def camel(value: Any) -> Any:
+    """Convert names in a node's document from snake_case to camelCase."""
+    if isinstance(value, dict):
+        return {to_camel(name): camel(each) for name, each in value.items()}
+    return [camel(each) for each in value] if isinstance(value, list) else value

@@ -1,4 +1,1 @@
-"""The audit log: what is written down of each change, and by whom.
-
-It does not decide who may do what.
-"""
+"""The audit log: a line for each requested change. Does not decide on access."""

@@ -1,4 +1,4 @@
-"""What the audit log says of a change beside its target: what became other, as far as there is room for it."""
+"""Build the details of audit log lines, shortened to a maximum length."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from pydantic import BaseModel
 
 REST = "..."
-SHORTEST = 24  # octets that something more is worth
-FIRST = 5  # of many ids
+MIN_ROOM = 24  # octets; with less left, an item is omitted
+FIRST = 5  # of many IDs
 
 
 def made(new: BaseModel) -> dict[str, Any]:
-    """Fields as documents have them, of those that were said."""
-    return {"made": _said(new)}
+    """Return the fields set in a new document."""
+    return {"made": _fields_set(new)}
 
 
 def changed(old: BaseModel | None, new: BaseModel) -> dict[str, Any]:
-    """[before, now] of the fields that differ; all that were said where the old one cannot be read (None)."""
+    """Return [before, after] of fields that differ; all fields set if the old document is unreadable (None)."""
     if old is None:
-        return {"replaced": _said(new)}
+        return {"replaced": _fields_set(new)}
     now = new.model_dump(mode="json", by_alias=True)
     was = old.model_dump(mode="json", by_alias=True)
     return {
@@ -29,19 +29,20 @@ def changed(old: BaseModel | None, new: BaseModel) -> dict[str, Any]:
     }
 
 
-def _said(document: BaseModel) -> dict[str, Any]:
+def _fields_set(document: BaseModel) -> dict[str, Any]:
     return document.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def chosen(ids: Sequence[str]) -> dict[str, Any]:
+    """Return the number of IDs and the first ones."""
     return {"number": len(ids), "first": list(ids[:FIRST])}
 
 
-def written(detail: Mapping[str, Any], most: int) -> str:
-    """As JSON of at most so many octets; what is left out shows as `...`."""
+def to_json(detail: Mapping[str, Any], max_octets: int) -> str:
+    """Format details as JSON of at most so many octets; omissions show as `...`."""
     plain = json.loads(json.dumps(detail, default=str))
     text = json.dumps(plain)
-    return text if len(text) <= most else json.dumps(_fitting(plain, most))
+    return text if len(text) <= max_octets else json.dumps(_fitting(plain, max_octets))
 
 
 def _fitting(value: Any, room: int) -> Any:
@@ -54,7 +55,7 @@ def _fitting(value: Any, room: int) -> Any:
             kept: dict[str, Any] = {}
             for name, each in value.items():
                 left = room - len(json.dumps({**kept, name: 0, REST: REST}))
-                if left < SHORTEST:
+                if left < MIN_ROOM:
                     return {**kept, REST: REST}
                 kept[name] = _fitting(each, left)
             return kept
@@ -62,16 +63,16 @@ def _fitting(value: Any, room: int) -> Any:
             some: list[Any] = []
             for each in value:
                 left = room - len(json.dumps([*some, 0, REST]))
-                if left < SHORTEST:
+                if left < MIN_ROOM:
                     return [*some, REST]
                 some.append(_fitting(each, left))
             return some
         case _:
-            return REST  # a number without end
+            return REST  # a long number
 
 
 def _cut(text: str, room: int) -> str:
-    """An escape takes several octets."""
+    """Shorten a text until its JSON, with escapes, fits."""
     while len(json.dumps(text + REST)) > room and text:
         text = text[: len(text) - max(1, len(text) // 8)]
     return text + REST

@@ -1,4 +1,1 @@
-"""What the HTTP API says: shapes of its documents, problems (RFC 9457), cursors, ETags and roles.
-
-It computes only, and knows neither the store nor aiohttp's server.
-"""
+"""The contract of the HTTP API: models of documents, problems (RFC 9457), cursors, ETags and roles. Does no I/O."""

@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on. Opaque to whoever gets one, and checked like anything that comes from outside."""
+"""Cursors: the place where the next page of a list begins. Opaque to clients, and validated like any input."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ LONGEST = 2048  # characters
 
 
 def encode_cursor(kind: str, *place: str) -> str:
-    """kind: which list; place: where in it."""
+    """Encode a place in a list. kind: name of the list."""
     text = json.dumps([kind, *place], separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
 
 def decode_cursor(cursor: str, kind: str, parts: int) -> tuple[str, ...]:
-    """The place, of so many parts. Raises Problem for one that is none of this list's."""
+    """Decode the place, a tuple of so many parts. Raises Problem for a cursor of another list."""
     try:
         if len(cursor) > LONGEST:
             raise ValueError
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         found = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, RecursionError, binascii.Error):
-        raise _bad() from None
+        raise bad_cursor() from None
     if not isinstance(found, list) or found[:1] != [kind] or len(found) != parts + 1:
-        raise _bad()
+        raise bad_cursor()
     if not all(isinstance(part, str) for part in found):
-        raise _bad()
+        raise bad_cursor()
     return tuple(found[1:])
 
 
-def _bad() -> Problem:
-    text = "this is no cursor of this list: leave it out, or take `next` of the page before"
+def bad_cursor() -> Problem:
+    """Return the problem for an invalid cursor."""
+    text = "invalid cursor for this list: omit it, or use `next` of the previous page"
     return Problem(400, "bad_cursor", text)

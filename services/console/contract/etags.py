@@ -1,4 +1,4 @@
-"""ETags of documents, and what `If-Match` and `If-None-Match` ask of a change (RFC 9110, 13.1)."""
+"""ETags of documents, and preconditions of changes (RFC 9110, 13.1)."""
 
 from __future__ import annotations
 
@@ -17,71 +17,75 @@ ANY = "*"
 
 
 def etag_of(*parts: object) -> str:
-    """Of everything that makes a document what it is."""
+    """Return an ETag of the parts' JSON."""
     text = json.dumps(parts, sort_keys=True).encode()
     return f'"{hashlib.sha256(text).hexdigest()[:32]}"'
 
 
 def queue_etag(queue: Queue) -> str:
-    """Of one life of the queue and its document: counters come and go without changing it."""
+    """Return the ETag of a queue: its ID, owner and document, but not its counters."""
     return etag_of("queue", queue.qid, queue.owner, to_document(queue.name, queue.spec)["spec"])
 
 
 def unreadable_etag(queue: Queue, document: bytes) -> str:
+    """Return the ETag of a queue whose document cannot be read."""
     return etag_of("unreadable", queue.qid, hashlib.sha256(document).hexdigest())
 
 
 def peer_etag(peer: Peer) -> str:
+    """Return the ETag of a peer."""
     plain = peer.spec.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return etag_of("peer", peer.name, peer.owner, plain)
 
 
 def unreadable_peer_etag(name: str, document: bytes) -> str:
+    """Return the ETag of a peer whose document cannot be read."""
     return etag_of("unreadable peer", name, hashlib.sha256(document).hexdigest())
 
 
 def must_match(headers: Mapping[str, str], current: str | None) -> None:
-    """Whoever changes a document says which one he saw. current: None if there is none.
+    """Check If-Match. current: the document's ETag, None if there is no document.
 
-    Raises Problem: 428 if nothing is said, 412 if there is another one, 400 for what is no list of tags.
+    Raises Problem: 428 without the header, 412 if it does not match, 400 if it is malformed.
     """
     given = headers.get("If-Match")
     if given is None:
-        text = "say which state you saw: If-Match with its ETag, or * for whatever there is"
+        text = "If-Match is required: send the ETag of the document, or * for any"
         raise Problem(428, "precondition_required", text)
-    if current is None or not _names(given, current):
-        raise differs(current)
+    if current is None or not _matches(given, current):
+        raise has_changed(current)
 
 
-def must_be_new(headers: Mapping[str, str], is_there: bool) -> bool:
-    """Whether only a new one may be made: `If-None-Match: *`. Raises Problem."""
+def must_be_new(headers: Mapping[str, str], exists: bool) -> bool:
+    """Return whether the request is `If-None-Match: *`, to create only. Raises Problem 412 if the document exists."""
     given = headers.get("If-None-Match")
     if given is None:
         return False
     if given.strip() != ANY:
-        raise Problem(400, "bad_request", "If-None-Match can only be * here: make it if there is none")
-    if is_there:
-        raise Problem(412, "precondition_failed", "there is one already")
+        raise Problem(400, "bad_request", "If-None-Match must be * here, to create only")
+    if exists:
+        raise Problem(412, "precondition_failed", "it exists already")
     return True
 
 
-def differs(current: str | None) -> Problem:
-    text = "it was changed, or deleted, meanwhile: look at it again"
+def has_changed(current: str | None) -> Problem:
+    """Return the problem for a precondition that failed."""
+    text = "the document was changed or deleted: read it again"
     return Problem(412, "precondition_failed", text, headers={"ETag": current} if current else {})
 
 
-def names(given: str | None, current: str) -> bool:
-    """Whether `If-None-Match` of a question names what there is: then nothing need be sent."""
-    return given is not None and _names(given, current)
+def if_none_match(given: str | None, current: str) -> bool:
+    """Return whether If-None-Match of a read matches, so that 304 suffices."""
+    return given is not None and _matches(given, current)
 
 
-def _names(given: str, current: str) -> bool:
-    """Weak tags count, also where a change depends on it: a proxy that compresses, as nginx does, makes ours weak.
+def _matches(given: str, current: str) -> bool:
+    """Compare tags. Weak tags count for changes, too: a proxy that compresses, as nginx does, weakens ours.
 
-    What RFC 9110 (13.1.1) fears of them is not so of ours: under one of them the document is the same to the letter.
+    RFC 9110 (13.1.1) requires strong ones, but ours identify a document octet for octet even then.
     """
     if given.strip() == ANY:
         return True
     if not LIST.fullmatch(given):
-        raise Problem(400, "bad_request", 'write ETags in their quotes, as in "6f1e...", or *')
+        raise Problem(400, "bad_request", 'malformed ETag: write it in quotes, as in "6f1e...", or *')
     return current in (tag.removeprefix("W/") for tag in TAG.findall(given))

@@ -1,5 +1,7 @@
-"""What is answered when something cannot be done: application/problem+json (RFC 9457), one table for all of the store's
-refusals. `label` is the same stable word that the command line ends with."""
+"""Problem documents (RFC 9457), with one table for all errors of the store.
+
+`label` is the same stable word that the command line prints.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,20 @@ from services.store.model import RegistryKeys, errors
 CONTENT_TYPE = "application/problem+json"
 TYPE = "urn:penstock:problem:"
 UNREADABLE = (
-    ". A newer version may have written it: use that one, or replace or delete the queue here. Meanwhile its messages "
-    "and dead letters can be looked at, and dead letters be brought back and purged"
+    ". A newer version may have written it: use that version, or replace or delete the queue here. You can still "
+    "browse and purge its messages, and browse, redrive and purge its dead letters"
 )
-SPOILT = (
-    f". Not even what is in the queue can be found: take its field out of the store's hash {RegistryKeys().queues} by "
-    "hand, and make the queue anew"
+LOST_ID = (
+    f". The queue's messages cannot be found: delete its field in the store's hash {RegistryKeys().queues} manually, "
+    "and create the queue again"
 )
-RETRY_S = 2  # what whoever finds the store away is told to wait
+RETRY_S = 2  # value of Retry-After
 
-Fault = tuple[str, str]  # where, and what is wrong there
+Fault = tuple[str, str]  # path of a field, and what is wrong with it
 
 
 class Problem(Exception):
-    """The end of a request: a status, a stable label, one line for people that says what to do."""
+    """An error response: a status, a stable label, and one line of text that says what to do."""
 
     def __init__(
         self,
@@ -45,7 +47,8 @@ class Problem(Exception):
         self.headers = dict(headers or {})
 
     def document(self, instance: str) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        """Return the problem document. instance: the path of the request."""
+        document: dict[str, Any] = {
             "type": TYPE + self.label,
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
@@ -54,22 +57,25 @@ class Problem(Exception):
             "label": self.label,
         }
         if self.faults:
-            told["errors"] = [{"at": at, "message": message} for at, message in self.faults]
-        return told
+            document["errors"] = [{"at": at, "message": message} for at, message in self.faults]
+        return document
 
     def body(self, instance: str) -> bytes:
+        """Return the problem document as JSON."""
         return json.dumps(self.document(instance), separators=(",", ":")).encode()
 
 
 def bad_request(detail: str, faults: Sequence[Fault] = ()) -> Problem:
+    """Return a Problem 400."""
     return Problem(400, "bad_request", detail, faults)
 
 
 def not_found(detail: str) -> Problem:
+    """Return a Problem 404."""
     return Problem(404, "not_found", detail)
 
 
-# The first that fits counts.
+# the first matching row counts
 STATUSES: tuple[tuple[type[StoreError], int], ...] = (
     (StoreUnavailable, 503),
     (errors.OutcomeUnknown, 504),
@@ -82,11 +88,12 @@ STATUSES: tuple[tuple[type[StoreError], int], ...] = (
     (errors.StoreEvicts, 507),
     (errors.QueueUnreadable, 409),
     (errors.StoreFault, 500),
-    (StoreError, 409),  # it is refused as things are
+    (StoreError, 409),
 )
 
 
 def problem_of(error: StoreError) -> Problem:
+    """Return the problem for an error of the store."""
     status = next(status for kind, status in STATUSES if isinstance(error, kind))
     headers = {"Retry-After": str(RETRY_S)} if status in (429, 503) else {}
     return Problem(status, error.reason, f"{error}{_advice(error)}", headers=headers)
@@ -95,4 +102,4 @@ def problem_of(error: StoreError) -> Problem:
 def _advice(error: StoreError) -> str:
     if not isinstance(error, errors.QueueUnreadable):
         return ""
-    return UNREADABLE if error.is_known else SPOILT
+    return UNREADABLE if error.is_known else LOST_ID

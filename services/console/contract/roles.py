@@ -1,4 +1,4 @@
-"""What somebody may do. Each role may what those before it may."""
+"""Roles of callers. Each role includes those before it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """In the order of their rights."""
+    """A caller's role, in ascending order of rights."""
 
-    VIEW = "view"  # see everything but settings and the audit log
-    OPERATE = "operate"  # put messages in, bring dead letters back, remove them, close connections
-    ADMIN = "admin"  # make, change and delete queues and peers; see settings and the audit log
+    VIEW = "view"  # see everything except settings and the audit log
+    OPERATE = "operate"  # publish, redrive and purge dead letters, cancel jobs, close connections
+    ADMIN = "admin"  # create, change and delete queues and peers; see settings and the audit log
 
     def may(self, needed: Role) -> bool:
+        """Return whether this role includes another one."""
         return RANKS[self] >= RANKS[needed]
 
 

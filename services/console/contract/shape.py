@@ -1,4 +1,4 @@
-"""What JSON documents of the API have in common: names in camelCase, no unknown field, and bytes that are no UTF-8."""
+"""Base of the API's JSON documents: camelCase names, and octets that are not UTF-8."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ JSON = "application/json"
 
 
 class Shape(BaseModel):
-    """What is sent or answered: camelCase outside, no field that this version does not know."""
+    """A document with camelCase names; unknown fields are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, serialize_by_alias=True)
 
 
 class Nothing(Shape):
-    """No query at all."""
+    """An empty query."""
 
 
 def encode(document: Any) -> bytes:
-    """Names that are not UTF-8 keep their octets as lone surrogates, which JSON writes as escapes."""
+    """Encode a document. Octets that are not UTF-8 are lone surrogates in texts, and escapes in JSON."""
     return json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
 
 
 def plain(value: Any) -> Any:
-    """What attributes hold, as JSON can: octets as text, numbers that are none as their names."""
+    """Convert attributes to JSON values: octets to text, NaN and infinity to their names."""
     match value:
         case bytes():
             return value.decode("utf-8", "surrogateescape")

@@ -1,4 +1,1 @@
-"""What all handlers work with: the console's parts, a request that was checked, and what a route is.
-
-It knows no single route.
-"""
+"""What all handlers work with: the console's components, validated requests, and routes. Knows no single route."""

@@ -1,4 +1,4 @@
-"""What all handlers work with."""
+"""The components that handlers work with."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from typing import Any
 from services.console.audit.audit import Audit
 from services.console.contract.etags import queue_etag, unreadable_etag
 from services.console.history.history import History
-from services.console.http.memory_budget import OPEN_OCTETS, Room
+from services.console.http.memory_budget import OPEN_OCTETS, MemoryBudget
 from services.console.jobs.jobs import Jobs
 from services.console.live.live import Live
-from services.console.live.processes import edge_of
+from services.console.live.processes import edge_document
 from services.console.settings import ConsoleSettings
 from services.kit.config import GlobalSettings
 from services.store import DeadLetters, Queue, Store
 from services.store.model import QueueUnknown
 from services.store.pipeline import AsyncClient
 
-SHOWN_JOBS = 50  # of the live view; more where more are under way
+SHOWN_JOBS = 50  # in the live view, or all running ones if there are more
 
 
 @dataclass(slots=True)
 class Console:
+    """The components of the console."""
+
     settings: ConsoleSettings
     everything: GlobalSettings  # for /config
     store: Store
@@ -31,18 +33,20 @@ class Console:
     jobs: Jobs
     audit: Audit
     history: History
-    stopping: asyncio.Event  # set when the process ends: who watches is let go
-    room: Room = field(default_factory=Room)
-    open_room: Room = field(default_factory=lambda: Room(OPEN_OCTETS))  # of answers that need no token
-    streams: int = 0  # live views open now
+    stopping: asyncio.Event  # set when the process stops, to end live views
+    budget: MemoryBudget = field(default_factory=MemoryBudget)
+    open_budget: MemoryBudget = field(
+        default_factory=lambda: MemoryBudget(OPEN_OCTETS)
+    )  # of responses without a token
+    streams: int = 0  # open live views
 
     async def letters(self, name: str) -> tuple[Queue, DeadLetters, str]:
-        """Also of a queue whose document cannot be read, and why not, or ''. Raises QueueUnknown."""
+        """Return a queue, its dead letters, and why its document cannot be read, or ''. Raises QueueUnknown."""
         queue, unreadable = await self.store.catalogue.find_leniently(name)
         return queue, DeadLetters(self.store.get_domain(queue.domain), queue), unreadable
 
     async def etag(self, queue: Queue, unreadable: str) -> str:
-        """Of its document. unreadable: why that cannot be read, or ''. Raises QueueUnknown."""
+        """Return the queue's ETag. unreadable: why its document cannot be read, or ''. Raises QueueUnknown."""
         if not unreadable:
             return queue_etag(queue)
         document = await self.store.registry.document(queue.name)
@@ -51,14 +55,14 @@ class Console:
         return unreadable_etag(queue, document)
 
     async def client(self, queue: Queue) -> AsyncClient:
-        """Raises StoreUnavailable where no session can be opened."""
+        """Return a client that publishes to the queue. Raises StoreUnavailable if no session can be opened."""
         pipe = self.store.open_domain(queue.domain).pipe
         await pipe.ready()
         return AsyncClient(pipe)
 
-    def told(self) -> dict[str, Any]:
-        """What the live view says beside the queues; each is sent when it changed."""
+    def events(self) -> dict[str, Any]:
+        """Return the documents of the live view's events other than queues."""
         return {
-            "edges": {"items": [edge_of(process) for process in self.live.processes]},
+            "edges": {"items": [edge_document(process) for process in self.live.processes]},
             "jobs": {"items": self.jobs.foremost(SHOWN_JOBS)},
         }

@@ -1,4 +1,4 @@
-"""Answers to what is refused, and how: problems, whoever found them, and what is refused before it is sent."""
+"""Build error responses, also to `Expect: 100-continue`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from services.console.http.bodies import too_large
 
 
 def expecting(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse | None]]:
-    """Who asks first (`Expect: 100-continue`) need not send what would be refused for its length."""
+    """Return a handler of `Expect: 100-continue` that rejects large bodies before they are sent."""
 
     async def expect(request: web.Request) -> web.StreamResponse | None:
-        """Nobody stands around this one: what it raised would be taken for a fault of ours."""
+        """Return None to continue, or the error response: an exception would be logged as an internal error."""
         if request.headers.get("Expect", "").lower() != "100-continue":
-            text = "the only expectation that is known is 100-continue"
-            return refused(request, Problem(417, "expectation_failed", text))
+            text = "only Expect: 100-continue is supported"
+            return error_response(request, Problem(417, "expectation_failed", text))
         if request.content_length is not None and request.content_length > route.longest:
-            return refused(request, too_large(route.longest))
+            return error_response(request, too_large(route.longest))
         assert request.transport is not None
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return None
@@ -28,20 +28,21 @@ def expecting(route: Route) -> Callable[[web.Request], Awaitable[web.StreamRespo
     return expect
 
 
-def refused(request: web.Request, problem: Problem) -> web.Response:
+def error_response(request: web.Request, problem: Problem) -> web.Response:
+    """Return the response for a problem."""
     headers = {"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store", **problem.headers}
     response = web.Response(body=problem.body(request.path), status=problem.status, headers=headers)
     if problem.status in (408, 413, 415, 417):
-        response.force_close()  # what else is on its way is not read
+        response.force_close()  # the rest of the body is not read
     return response
 
 
-def of_http(error: web.HTTPException, request: web.Request) -> Problem:
-    """What aiohttp itself refuses."""
+def problem_of_http(error: web.HTTPException, request: web.Request) -> Problem:
+    """Return the problem for an error that aiohttp raised."""
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
-        text = f"{request.method} is not for {request.path!r}: it takes {allowed}"
+        text = f"{request.method} is not supported for {request.path!r}: use {allowed}"
         return Problem(405, "method_not_allowed", text, headers={"Allow": allowed})
     if error.status == 404:
-        return Problem(404, "not_found", f"there is nothing at {request.path!r}")
+        return Problem(404, "not_found", f"no resource at {request.path!r}")
     return Problem(error.status, "bad_request", error.reason)

@@ -1,5 +1,4 @@
-"""What a route is. One table of these (`table`) makes the application and the OpenAPI document, so neither can say what
-the other does not."""
+"""A route of the API. The application and the OpenAPI document are built from one table of routes, so they agree."""
 
 from __future__ import annotations
 
@@ -17,40 +16,41 @@ from services.console.contract.shape import JSON, Nothing, encode
 from services.console.core.console import Console
 from services.console.http.memory_budget import Share
 
-USUAL_BODY = 1 << 20  # octets of a request
+DEFAULT_BODY = 1 << 20  # octets
 
 
 class Condition(Enum):
-    """What a change asks of `If-Match`."""
+    """Whether a change requires `If-Match`."""
 
     NONE = "none"
-    MATCH = "match"  # needed
-    REPLACE = "replace"  # needed to replace; `If-None-Match: *` only makes
-    UNLESS_DRY = "unless dry"  # needed, but for a dry run
+    MATCH = "match"  # required
+    REPLACE = "replace"  # required to replace; `If-None-Match: *` creates only
+    UNLESS_DRY = "unless dry"  # required, except for a dry run
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, checked: `query` and `body` are what the route's models made of it."""
+    """A validated request; `query` and `body` are instances of the route's models."""
 
     console: Console
     request: web.Request
-    who: Caller
+    caller: Caller
     path: Mapping[str, str]  # surrogateescape: any octets
     query: Any
     body: Any
-    share: Share  # of the memory for what comes and goes
-    again: Callable[[], Caller]  # who asks, as of now: raises Problem where he may not come any more
-    detail: dict[str, Any] = field(default_factory=dict)  # what the audit log is to say beside the target
+    share: Share
+    identify: Callable[[], Caller]  # again; raises Problem if the credentials are no longer valid
+    detail: dict[str, Any] = field(default_factory=dict)  # for the audit log
 
     @property
     def headers(self) -> Mapping[str, str]:
+        """Return the request's headers."""
         return self.request.headers
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`document` as JSON; or `octets` as they are, whose type the headers say."""
+    """A response: `document` as JSON, or `octets` with the type given in the headers."""
 
     document: Any = None
     status: int = 200
@@ -58,6 +58,7 @@ class Answer:
     octets: bytes | None = None
 
     def response(self) -> web.Response:
+        """Return the aiohttp response."""
         if self.octets is not None:
             return web.Response(body=self.octets, status=self.status, headers=self.headers)
         if self.document is None:
@@ -72,11 +73,11 @@ Stream = Callable[[Call], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`answers`: the model of each good status; None: no JSON (see `media`)."""
+    """A route. `answers`: the model of each success status; None: not JSON (see `media`)."""
 
     method: str
     path: str  # below /api/v1
-    role: Role | None  # the least that is needed; None: whoever may come at all
+    role: Role | None  # required; None: any
     action: str  # stable, for audit log and metrics: queue.replace
     handler: Handler | Stream
     text: str
@@ -84,20 +85,19 @@ class Route:
     query: type[BaseModel] = Nothing
     body: Any = None  # a model
     condition: Condition = Condition.NONE
-    statuses: tuple[int, ...] = ()  # further ones that problems may have
+    statuses: tuple[int, ...] = ()  # of further problems
     media: str = JSON
-    longest: int = USUAL_BODY  # octets of its body
+    longest: int = DEFAULT_BODY  # octets of the body
     tag: str = "store"
-    tells: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # headers of each good status
-    is_frequent: bool = (
-        False  # a change that is made all the time: its lines push no others out of the audit log
-    )
+    response_headers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # by status
+    is_frequent: bool = False  # its lines do not push others out of the audit log
 
     @property
     def is_change(self) -> bool:
+        """Return whether the route changes something."""
         return self.method not in ("GET", "HEAD")
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of what stands in the path."""
+        """Return the names of the path's parameters."""
         return tuple(part[1:-1] for part in self.path.split("/") if part.startswith("{"))

@@ -1,4 +1,1 @@
-"""Plots: samples of the store are read as they come, and summed up by time.
-
-It knows no request.
-"""
+"""Time series for plots: read the store's samples and aggregate them. Knows no requests."""

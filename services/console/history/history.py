@@ -1,4 +1,4 @@
-"""What happened to queues lately, out of the samples that edges leave in the store (followed.py)."""
+"""Build time series of queues from the samples that edges write to the store."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.console.contract.moments import moment
-from services.console.history.followed import MOST_KEPT, MOST_MINUTES, Followed
+from services.console.history.sample_reader import MAX_KEPT, MAX_MINUTES, SampleReader
 from services.console.history.series import DEPTH_LASTS_MS, Series
 from services.console.history.totals import Totals
 from services.store import Queue, Store
 
 STEPS_MS = (10_000, 30_000, 60_000, 240_000)  # samples come every 10 s
-MOST_STEPS = 360
-TOLD_LATE_MS = 12_000  # what was done is told up to so much later
-STRETCH = 500  # samples in a row that are added up, some 5 ms
+MAX_STEPS = 360
+DELAY_MS = 12_000  # samples are written up to so much later
+BATCH = 500  # samples, some 5 ms, before yielding to other tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What is asked for. `now_ms`: by the store's clock."""
+    """The steps of a time series. `now_ms`: by the store's clock."""
 
     start_ms: int
     step_ms: int
     count: int
     now_ms: int
 
-    def told(self, series: dict[str, list[Any]], *, complete: bool, behind_ms: float) -> dict[str, Any]:
-        """behind_ms: of what came in the last so many ms perhaps not all was read; so the steps then are not known."""
+    def document(self, series: dict[str, list[Any]], *, complete: bool, behind_ms: float) -> dict[str, Any]:
+        """Return the document of the API. behind_ms: the last so many ms are incomplete, and become null."""
         end_ms = self.start_ms + self.count * self.step_ms
-        unread = (end_ms - (self.now_ms - TOLD_LATE_MS - behind_ms)) / self.step_ms
+        unread = (end_ms - (self.now_ms - DELAY_MS - behind_ms)) / self.step_ms
         if complete or unread <= 0:
             return self._document(series, complete)
         known = max(self.count - math.ceil(min(unread, self.count)), 0)
@@ -48,58 +48,59 @@ class Steps:
 
 
 class History:
-    """`close` at the end."""
+    """Readers of samples by domain, created on request. Call `close` at the end."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._domains: dict[str, Followed] = {}
+        self._domains: dict[str, SampleReader] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
+        """Stop reading samples."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def of(self, queue: Queue, minutes: int) -> dict[str, Any]:
-        """Raises StoreError."""
-        domain = self._followed(queue.domain)
-        is_whole = await domain.catch_up()
+        """Return the time series of a queue. Raises StoreError."""
+        domain = self._reader(queue.domain)
+        is_complete = await domain.catch_up()
         steps = await self._steps(minutes)
         series = Series(steps.start_ms, steps.step_ms, steps.count, domain.known_ms)
         lowest_ms, behind_ms = steps.start_ms - DEPTH_LASTS_MS, domain.behind_ms
         kept = [each for each in domain.of(queue.name) if each.at_ms > lowest_ms]
-        for at in range(0, len(kept), STRETCH):
-            series.add(kept[at : at + STRETCH])
+        for at in range(0, len(kept), BATCH):
+            series.add(kept[at : at + BATCH])
             await asyncio.sleep(0)
-        return steps.told(series.told(), complete=is_whole, behind_ms=behind_ms)
+        return steps.document(series.values(), complete=is_complete, behind_ms=behind_ms)
 
     async def of_all(self, minutes: int) -> dict[str, Any]:
-        """What was done with all queues together; None where that of some domain is not known. Raises StoreError."""
-        domains = [self._followed(name) for name in await self._store.registry.domains()]
-        are_whole = await asyncio.gather(*(each.catch_up() for each in domains))
+        """Return the rates of all queues together; None where those of a domain are unknown. Raises StoreError."""
+        domains = [self._reader(name) for name in await self._store.registry.domains()]
+        are_complete = await asyncio.gather(*(each.catch_up() for each in domains))
         steps = await self._steps(minutes)
         totals = [domain.totals for domain in domains]
-        told = Totals.told(totals, steps.start_ms, steps.step_ms, steps.count)
+        rates = Totals.rates(totals, steps.start_ms, steps.step_ms, steps.count)
         behind_ms = max((domain.behind_ms for domain in domains), default=0.0)
-        return steps.told(told, complete=all(are_whole), behind_ms=behind_ms)
+        return steps.document(rates, complete=all(are_complete), behind_ms=behind_ms)
 
     async def _steps(self, minutes: int) -> Steps:
-        step_ms = next(each for each in STEPS_MS if minutes * 60_000 // each <= MOST_STEPS)
+        step_ms = next(each for each in STEPS_MS if minutes * 60_000 // each <= MAX_STEPS)
         now_ms = await self._store.now_ms()
-        end_ms = (now_ms - TOLD_LATE_MS) // step_ms * step_ms
+        end_ms = (now_ms - DELAY_MS) // step_ms * step_ms
         count = minutes * 60_000 // step_ms or 1
         return Steps(end_ms - count * step_ms, step_ms, count, now_ms)
 
-    def _followed(self, name: str) -> Followed:
+    def _reader(self, name: str) -> SampleReader:
         found = self._domains.get(name)
         if found is None:
-            following = self._store.following(name, MOST_MINUTES * 60_000, MOST_KEPT // 2)
-            found = self._domains[name] = Followed(following)
+            following = self._store.following(name, MAX_MINUTES * 60_000, MAX_KEPT // 2)
+            found = self._domains[name] = SampleReader(following)
             task = asyncio.create_task(self._follow(name, found), name=f"console samples of {name!r}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return found
 
-    async def _follow(self, name: str, domain: Followed) -> None:
+    async def _follow(self, name: str, domain: SampleReader) -> None:
         await domain.follow()
         del self._domains[name]

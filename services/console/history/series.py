@@ -1,4 +1,4 @@
-"""One queue's samples as plots: rates, depths and quantiles in steps of the same length."""
+"""Aggregate a queue's samples to time series: rates, depths and quantiles in steps of equal length."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from services.store.model import CLASSES, PUT_S, WAIT_S
 from services.store.upkeep import Sampled
 
-DEPTH_LASTS_MS = 6 * 60_000  # a queue that does not change is told of every 5 minutes
+DEPTH_LASTS_MS = 6 * 60_000  # an unchanged queue has a sample every 5 minutes
 FLOWS = ("in", "out", "acked", "refused")
 SIZES = {"depth": "length", "inFlight": "leased", "dead": "dead", "oldestAgeMs": "oldest_ms"}
 QUANTILES = {"50": 0.5, "99": 0.99}
@@ -19,18 +19,18 @@ QUANTILES = {"50": 0.5, "99": 0.99}
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What a process did with the queue in the `ms` before `at_ms`."""
+    """A sample of rates: what a process did with the queue in the `ms` before `at_ms`."""
 
     at_ms: int
     ms: int
     numbers: tuple[int, ...]  # of FLOWS
-    put: str  # classes as they were told: few are ever looked at
+    put: str  # counts by class, parsed only if needed
     wait: str
 
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How the queue stood."""
+    """A sample of sizes."""
 
     at_ms: int
     length: int
@@ -43,9 +43,9 @@ Kept = Flow | Depth
 
 
 def shares(flow: Flow, start_ms: int, step_ms: int) -> Iterator[tuple[int, float]]:
-    """The steps from `start_ms` on that it tells of, and which part of it is each one's.
+    """Yield the steps that a sample covers, counted from `start_ms`, and the share of each.
 
-    Processes do not tell at the same time, nor when a step ends.
+    Samples of different processes are not aligned with each other or with steps.
     """
     ms = max(flow.ms, 1)
     begin = flow.at_ms - ms
@@ -55,25 +55,27 @@ def shares(flow: Flow, start_ms: int, step_ms: int) -> Iterator[tuple[int, float
 
 
 def parse(sample: Sampled) -> tuple[str, Kept] | None:
-    """The queue's name, and what is kept of it; None for a sample of anything else, or of another version."""
-    told = sample.fields
+    """Return the queue's name and the parsed sample; None for one of another kind or version."""
+    fields = sample.fields
     try:
-        match told.get("kind"), told.get("v"):
+        match fields.get("kind"), fields.get("v"):
             case "queue", "1":
-                refused = sum(int(each.rpartition("=")[2]) for each in told["refused"].split(",") if each)
-                numbers = (int(told["in"]), int(told["out"]), int(told["acked"]), refused)
-                return told["queue"], Flow(sample.at_ms, int(told["ms"]), numbers, told["put"], told["wait"])
+                refused = sum(int(each.rpartition("=")[2]) for each in fields["refused"].split(",") if each)
+                numbers = (int(fields["in"]), int(fields["out"]), int(fields["acked"]), refused)
+                return fields["queue"], Flow(
+                    sample.at_ms, int(fields["ms"]), numbers, fields["put"], fields["wait"]
+                )
             case "depth", "1":
-                sizes = (int(told[name]) for name in ("len", "leased", "dead", "oldest_ms"))
-                return told["queue"], Depth(sample.at_ms, *sizes)
-    except (KeyError, ValueError):  # a later version may tell it otherwise
+                sizes = (int(fields[name]) for name in ("len", "leased", "dead", "oldest_ms"))
+                return fields["queue"], Depth(sample.at_ms, *sizes)
+    except (KeyError, ValueError):  # of a later version
         return None
     return None
 
 
 @dataclass(slots=True)
 class Series:
-    """`count` steps of `step_ms` from `start_ms` on. known_ms: nothing is known of the time before it."""
+    """Time series of `count` steps of `step_ms` from `start_ms` on. known_ms: nothing is known before this time."""
 
     start_ms: int
     step_ms: int
@@ -88,6 +90,7 @@ class Series:
         self._flows = [[0.0] * self.count for _ in FLOWS]
 
     def add(self, kept: Iterable[Kept]) -> None:
+        """Add samples."""
         for each in kept:
             if isinstance(each, Depth):
                 self._depths.append(each)
@@ -103,37 +106,38 @@ class Series:
             _add_classes(self._put, at, flow.put, share)
             _add_classes(self._wait, at, flow.wait, share)
 
-    def told(self) -> dict[str, list[Any]]:
+    def values(self) -> dict[str, list[Any]]:
+        """Return the values of each step, by name."""
         seconds = self.step_ms / 1000
-        found: dict[str, list[Any]] = dict(self._stood())
+        series: dict[str, list[Any]] = dict(self._sizes())
         for name, numbers in zip(FLOWS, self._flows, strict=True):
-            found[name] = [
+            series[name] = [
                 round(number / seconds, 3) if self._is_known(at) else None
                 for at, number in enumerate(numbers)
             ]
         for name, classes, bounds in (("put", self._put, PUT_S), ("wait", self._wait, WAIT_S)):
             for text, share in QUANTILES.items():
-                found[f"{name}P{text}Ms"] = [
+                series[f"{name}P{text}Ms"] = [
                     quantile_ms(classes[at], bounds, share) if at in classes else None
                     for at in range(self.count)
                 ]
-        return found
+        return series
 
     def _is_known(self, at: int) -> bool:
         return self.start_ms + at * self.step_ms >= self.known_ms
 
-    def _stood(self) -> dict[str, list[int | None]]:
-        """At the end of each step, as was told last."""
+    def _sizes(self) -> dict[str, list[int | None]]:
+        """Return the last sizes before the end of each step."""
         self._depths.sort(key=lambda depth: depth.at_ms)
         times = [depth.at_ms for depth in self._depths]
-        stood: list[Depth | None] = []
+        found: list[Depth | None] = []
         for at in range(self.count):
             end = self.start_ms + (at + 1) * self.step_ms
             last = bisect_right(times, end) - 1
             is_fresh = last >= 0 and end - times[last] <= DEPTH_LASTS_MS
-            stood.append(self._depths[last] if is_fresh else None)
+            found.append(self._depths[last] if is_fresh else None)
         return {
-            name: [None if depth is None else getattr(depth, of) for depth in stood]
+            name: [None if depth is None else getattr(depth, of) for depth in found]
             for name, of in SIZES.items()
         }
 
@@ -149,7 +153,7 @@ def _add_classes(into: dict[int, list[float]], at: int, text: str, share: float)
 
 
 def quantile_ms(counts: Sequence[float], bounds: Sequence[float], share: float) -> float | None:
-    """As if times were spread evenly within their class. Above the last bound nobody knows more than that bound."""
+    """Interpolate a quantile linearly within its class; values above the last bound count as that bound."""
     wanted = sum(counts) * share
     if not wanted:
         return None
@@ -166,5 +170,5 @@ def quantile_ms(counts: Sequence[float], bounds: Sequence[float], share: float) 
 
 
 def _rounded(ms: float) -> float:
-    """To three digits."""
+    """Round to three significant digits."""
     return round(ms, 2 - math.floor(math.log10(ms))) if ms > 0 else 0.0

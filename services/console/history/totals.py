@@ -1,4 +1,4 @@
-"""What was done with all queues of a domain together: summed up as samples come, as there may be very many of them."""
+"""Aggregate the rates of all queues of a domain as samples are read, as there may be very many samples."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from services.console.history.series import FLOWS, Flow, shares
 
-STEP_MS = 10_000  # every other step is so many of these
+STEP_MS = 10_000  # all other steps are multiples
 
 
 class Totals:
-    """known_ms: nothing is known of the time before it; 0: nobody told anything yet."""
+    """Totals of a domain. known_ms: nothing is known of the time before it; 0: no samples yet."""
 
     def __init__(self, keep_ms: int) -> None:
         self.known_ms = 0
@@ -18,6 +18,7 @@ class Totals:
         self._steps: dict[int, list[float]] = {}  # number of a step since 1970 -> numbers of FLOWS
 
     def add(self, flow: Flow) -> None:
+        """Add a sample."""
         for step, share in shares(flow, 0, STEP_MS):
             numbers = self._steps.get(step)
             if numbers is None:
@@ -32,7 +33,7 @@ class Totals:
         return numbers
 
     def between(self, start_ms: int, step_ms: int) -> list[float] | None:
-        """Of the step that begins then, if all of it is known."""
+        """Return the totals of the step that begins then, or None if they are not completely known."""
         if not self.known_ms or start_ms < self.known_ms:
             return None
         first = start_ms // STEP_MS
@@ -40,14 +41,14 @@ class Totals:
         return [sum(numbers[index] for numbers in found if numbers) for index in range(len(FLOWS))]
 
     @staticmethod
-    def told(
+    def rates(
         totals: Sequence[Totals], start_ms: int, step_ms: int, count: int
     ) -> dict[str, list[float | None]]:
-        """Messages a second in each step, by name; domains where nobody has done anything add nothing."""
-        telling = [each for each in totals if each.known_ms]
+        """Return the messages per second in each step, by name; domains without samples are left out."""
+        known_totals = [each for each in totals if each.known_ms]
         steps: list[list[float] | None] = []
         for at in range(count):
-            found = [each.between(start_ms + at * step_ms, step_ms) for each in telling]
+            found = [each.between(start_ms + at * step_ms, step_ms) for each in known_totals]
             known = [each for each in found if each is not None]
             steps.append(
                 [sum(each) for each in zip(*known, strict=True)]

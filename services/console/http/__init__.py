@@ -1,4 +1,1 @@
-"""HTTP below the routes: connections, bodies, the memory that requests may hold, and the files of the page.
-
-It knows no route.
-"""
+"""HTTP below the routes: connections, bodies, memory limits, and the files of the page. Knows no route."""

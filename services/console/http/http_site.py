@@ -1,5 +1,4 @@
-"""The console's port: who connects is counted before TLS and HTTP exist for him, as no token was seen by then, and is
-let go when he only holds the line."""
+"""The console's port: limits connections before TLS and HTTP, and closes those whose clients stop reading."""
 
 from __future__ import annotations
 
@@ -19,73 +18,76 @@ from services.kit.process import HttpHandler
 from services.kit.session import Peer
 
 HANDSHAKE_S = 10.0
-LOOK_S = 1.0  # for who takes nothing of what he is sent
-ADOPTED_S = 1.0  # who was just accepted when the port closes is let in
+CHECK_S = 1.0  # interval of the check for clients that do not read
+ADOPT_S = 1.0  # for connections just accepted when the port closes
 
 
-class Visitor(HttpHandler):
-    """aiohttp's end of a connection, which says when it is over, and knows since when nothing was taken."""
+class HttpConnection(HttpHandler):
+    """An HTTP connection that reports when it is closed, and knows how long its client has read nothing."""
 
-    __slots__ = ("_acked", "_goes", "_line", "_since", "_slow", "_sock")
+    __slots__ = ("_acked", "_on_close", "_on_timeout", "_since", "_sock", "_transport")
 
     def __init__(
         self,
         server: web.Server,
         sock: socket.socket,
         idle_timeout_s: float,
-        goes: Callable[[], None],
-        slow: Callable[[], None],
+        on_close: Callable[[], None],
+        on_timeout: Callable[[], None],
         proxied: Callable[[str], None],
     ) -> None:
         super().__init__(server, proxied, idle_timeout_s)
-        self._goes: Callable[[], None] | None = goes
-        self._slow: Callable[[], None] | None = slow
+        self._on_close: Callable[[], None] | None = on_close
+        self._on_timeout: Callable[[], None] | None = on_timeout
         self._sock = sock
-        self._line: asyncio.Transport | None = (
-            None  # aiohttp forgets its own as it closes, when all may not have gone
-        )
+        # aiohttp drops its own as it closes, when data may still be unsent
+        self._transport: asyncio.Transport | None = None
         self._acked = 0
         self._since = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._line = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        """Keep the transport."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
+        """Report the closed connection."""
         super().connection_lost(exc)
-        self.leave()
+        self.closed()
 
-    def leave(self) -> None:
-        """Once is enough."""
-        goes, self._goes = self._goes, None
-        if goes is not None:
-            goes()
+    def closed(self) -> None:
+        """Report the closed connection, once."""
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close()
 
     def unreadable(self, status: int, exc: BaseException | None) -> web.StreamResponse:
-        """Return a problem, as all answers to errors are."""
+        """Return the response to a request that aiohttp cannot read."""
         return unreadable(status, exc)
 
-    def takes_nothing(self, now: float, timeout_s: float) -> bool:
-        """Whether nothing of what is on its way to him has gone for so long."""
+    def reads_nothing(self, now: float, timeout_s: float) -> bool:
+        """Return whether data are unacknowledged and the client has acknowledged nothing for so long."""
         try:
-            acked, waits = sockets.acked_mark(self._sock), sockets.unacked_bytes(self._sock)
-        except (OSError, ValueError):  # it is closed
+            acked, unacked = sockets.acked_mark(self._sock), sockets.unacked_bytes(self._sock)
+        except (OSError, ValueError):  # closed
             return False
-        if not waits or acked != self._acked:
+        if not unacked or acked != self._acked:
             self._since = now
         self._acked = acked
-        return bool(waits) and now - self._since > timeout_s
+        return bool(unacked) and now - self._since > timeout_s
 
-    def let_go(self) -> None:
-        """For taking nothing; once is told. What he has not taken is not sent."""
-        slow, self._slow = self._slow, None
-        if slow is not None:
-            slow()
-        if self._line is not None:
-            self._line.abort()
+    def time_out(self) -> None:
+        """Abort the connection because its client does not read; count it once."""
+        on_timeout, self._on_timeout = self._on_timeout, None
+        if on_timeout is not None:
+            on_timeout()
+        if self._transport is not None:
+            self._transport.abort()
 
 
-class Door(web.BaseSite):
+class HttpSite(web.BaseSite):
+    """The console's listening socket, with limits of connections."""
+
     def __init__(
         self,
         runner: web.AppRunner,
@@ -102,79 +104,81 @@ class Door(web.BaseSite):
         self._settings = settings
         self._tls = tls
         self._metrics = metrics
-        self._gate = ConnectionLimits((), settings.max_connections, settings.max_connections_per_address)
+        self._limits = ConnectionLimits((), settings.max_connections, settings.max_connections_per_address)
         self._refusals = Refusals(metrics.edge, listener)
         self._acceptor: Acceptor | None = None
-        self._inside: set[Visitor] = set()
-        self._coming: set[asyncio.Task[None]] = set()
-        self._watching: asyncio.Task[None] | None = None
+        self._connections: set[HttpConnection] = set()
+        self._adopting: set[asyncio.Task[None]] = set()
+        self._checking: asyncio.Task[None] | None = None
 
     @property
     def name(self) -> str:
+        """Return the listening address."""
         return str(Peer(*self._sock.getsockname()[:2]))
 
     async def start(self) -> None:
+        """Start accepting connections."""
         await super().start()
         self._acceptor = Acceptor(self._sock, self._accepted)
-        self._watching = asyncio.create_task(self._watch(), name="console door")
+        self._checking = asyncio.create_task(self._check(), name="console slow clients")
 
     async def stop(self) -> None:
-        """Who is in stays; nobody else is let in."""
+        """Stop accepting connections; open ones stay."""
         if self._acceptor is not None:
             self._acceptor.close()
             self._acceptor = None
-        if self._coming:
-            await asyncio.wait(self._coming, timeout=ADOPTED_S)
-        if self._watching is not None:
-            self._watching.cancel()
+        if self._adopting:
+            await asyncio.wait(self._adopting, timeout=ADOPT_S)
+        if self._checking is not None:
+            self._checking.cancel()
         await super().stop()
 
     def _accepted(self, sock: socket.socket, host: str, port: int) -> None:
         peer = Peer(plain_address(host), port)
-        if (reason := self._gate.admit(peer.address)) is not None:
+        if (reason := self._limits.admit(peer.address)) is not None:
             sock.close()
             self._refused(reason, peer)
             return
-        visitor = Visitor(
+        connection = HttpConnection(
             self._handlers,
             sock,
             self._settings.idle_timeout_s,
-            lambda: self._gone(visitor, peer),
+            lambda: self._closed(connection, peer),
             lambda: self._metrics.count_refusal(Refusal.WRITE_TIMEOUT),
             lambda fault: self._refused(Refusal.PROXY_HEADER, peer, fault),
         )
-        self._inside.add(visitor)
-        task = asyncio.create_task(self._adopt(sock, visitor, peer), name="console connection")
-        self._coming.add(task)  # nobody cancels it: half given to the loop, a socket would be neither's
-        task.add_done_callback(self._coming.discard)
+        self._connections.add(connection)
+        task = asyncio.create_task(self._adopt(sock, connection, peer), name="console connection")
+        self._adopting.add(task)  # never cancelled: the socket would leak
+        task.add_done_callback(self._adopting.discard)
 
-    async def _adopt(self, sock: socket.socket, visitor: Visitor, peer: Peer) -> None:
-        """Gives the socket to the loop; from then on the transport closes it, and tells the visitor so."""
+    async def _adopt(self, sock: socket.socket, connection: HttpConnection, peer: Peer) -> None:
+        """Hand the socket to the loop; from then on the transport closes it and notifies the connection."""
         within_s = HANDSHAKE_S if self._tls is not None else None
         try:
             sockets.configure(sock)
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: visitor, sock, ssl=self._tls, ssl_handshake_timeout=within_s
+                lambda: connection, sock, ssl=self._tls, ssl_handshake_timeout=within_s
             )
-        except OSError:  # no TLS, not in time, or gone already
+        except OSError:  # no TLS, too slow, or closed already
             sock.close()
-            visitor.leave()
+            connection.closed()
             if self._tls is not None:
                 self._refused(Refusal.TLS_HANDSHAKE, peer)
 
-    def _gone(self, visitor: Visitor, peer: Peer) -> None:
-        self._inside.discard(visitor)
-        self._gate.release(peer.address)
+    def _closed(self, connection: HttpConnection, peer: Peer) -> None:
+        self._connections.discard(connection)
+        self._limits.release(peer.address)
 
     def _refused(self, reason: Refusal, peer: Peer, detail: str = "") -> None:
         self._metrics.count_refusal(reason)
         self._refusals.log(reason, peer, None, detail, asyncio.get_running_loop().time())
 
-    async def _watch(self) -> None:
+    async def _check(self) -> None:
         now = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(CHECK_S)
             self._refusals.tick(now())
-            for visitor in tuple(self._inside):
-                if visitor.takes_nothing(now(), self._settings.stream_timeout_s):
-                    visitor.let_go()
+            for connection in tuple(self._connections):
+                if connection.reads_nothing(now(), self._settings.stream_timeout_s):
+                    connection.time_out()

@@ -1,5 +1,4 @@
-"""How much requests may have at a time: memory, for bodies that come and large answers, until they are sent; and
-turns of what costs the store a connection, or the time of all edges."""
+"""Limit what requests use at a time: memory for bodies and large responses, and the number of expensive operations."""
 
 from __future__ import annotations
 
@@ -11,28 +10,30 @@ from typing import cast
 from aiohttp import web
 
 from services.console.contract.problems import RETRY_S, Problem
-from services.console.http.http_site import Visitor
+from services.console.http.http_site import HttpConnection
 
-OCTETS = 64 << 20  # of bodies and answers, in all
-OPEN_OCTETS = 8 << 20  # of what strangers may read as well, who take nobody else's room
-FINDS = 4  # reads of messages and dead letters at a time, as nobody knows before how large they are
-SEARCHES = 2  # the same, of dead letters that a pattern is to fit: as many as there are threads for it
-TURNS = 8
-PIECE = 64 << 10
-LARGE = PIECE  # an answer of more octets is sent in pieces: a thousand who take nothing keep no more
+OCTETS = 64 << 20  # of bodies and responses, in total
+OPEN_OCTETS = 8 << 20  # the same, of responses that need no token
+MAX_READS = 4  # of messages and dead letters, whose size is not known before
+MAX_SEARCHES = 2  # of dead letters by a pattern: one per thread
+MAX_OPERATIONS = 8
+CHUNK = 64 << 10
+LARGE = CHUNK  # a larger response is sent in chunks, so that slow clients hold little memory
 
 
-class Room:
+class MemoryBudget:
+    """Memory for bodies and responses, and limits of expensive operations."""
+
     def __init__(self, octets: int = OCTETS) -> None:
         self._left = octets
-        self.finding = asyncio.Semaphore(FINDS)
-        self.searching = asyncio.Semaphore(SEARCHES)
-        self.asking = Turns("questions to all processes")
-        self.counting = Turns("dry runs")
+        self.reading = asyncio.Semaphore(MAX_READS)
+        self.searching = asyncio.Semaphore(MAX_SEARCHES)
+        self.process_queries = ConcurrencyLimit("queries to all processes")
+        self.dry_runs = ConcurrencyLimit("dry runs")
 
     @contextlib.contextmanager
     def share(self) -> Iterator[Share]:
-        """What one request takes; it is given back at the end."""
+        """Open one request's share, which is returned at the end."""
         share = Share(self)
         try:
             yield share
@@ -40,25 +41,25 @@ class Room:
             self._left += share.octets
 
     def take(self, octets: int) -> None:
-        """Raises Problem 503."""
+        """Reserve octets. Raises Problem 503 if the budget is used up."""
         if octets > self._left:
-            text = "as much as the console keeps in memory is on its way already: try again soon"
+            text = "the memory for requests and responses is used up: try again soon"
             raise Problem(503, "busy", text, headers={"Retry-After": str(RETRY_S)})
         self._left -= octets
 
 
-class Turns:
-    """So many at a time, and the others are sent away: who waits here would wait for seconds."""
+class ConcurrencyLimit:
+    """A limit of concurrent operations; further ones are rejected, as they would wait for seconds."""
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._left = TURNS
+        self._left = MAX_OPERATIONS
 
     @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        """Raises Problem 429."""
+    def slot(self) -> Iterator[None]:
+        """Hold a slot. Raises Problem 429 if there is none."""
         if not self._left:
-            text = f"{TURNS} {self._what} are under way: try again soon"
+            text = f"{MAX_OPERATIONS} {self._what} are in progress: try again soon"
             raise Problem(429, "too_many_questions", text, headers={"Retry-After": str(RETRY_S)})
         self._left -= 1
         try:
@@ -68,27 +69,29 @@ class Turns:
 
 
 class Share:
-    def __init__(self, room: Room) -> None:
+    """What one request has reserved."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
         self.octets = 0
-        self._room = room
+        self._budget = budget
 
     def take(self, octets: int) -> None:
-        """So many more. Raises Problem 503."""
-        self._room.take(octets)
+        """Reserve further octets. Raises Problem 503."""
+        self._budget.take(octets)
         self.octets += octets
 
     def take_encoded(self, octets: int) -> None:
-        """What so many octets are as base64. Raises Problem 503."""
+        """Reserve the length of so many octets in base64. Raises Problem 503."""
         self.take((octets + 2) // 3 * 4)
 
     def cover(self, octets: int) -> None:
-        """So many in all, if they are worth counting. Raises Problem 503."""
+        """Raise the reservation to so many octets, if that is large. Raises Problem 503."""
         if octets > max(self.octets, LARGE):
             self.take(octets - self.octets)
 
 
 async def send(request: web.Request, response: web.StreamResponse, timeout_s: float) -> web.StreamResponse:
-    """A large answer, piece by piece, while its share is held; who takes nothing for so long is let go."""
+    """Send a large response in chunks while its memory is reserved; abort if the client reads nothing for so long."""
     body = response.body if isinstance(response, web.Response) else None
     if not isinstance(body, bytes) or len(body) <= LARGE or request.method == "HEAD":
         return response
@@ -96,13 +99,13 @@ async def send(request: web.Request, response: web.StreamResponse, timeout_s: fl
     sent.content_length = len(body)
     try:
         await sent.prepare(request)
-        for at in range(0, len(body), PIECE):
+        for at in range(0, len(body), CHUNK):
             async with asyncio.timeout(timeout_s):
-                await sent.write(body[at : at + PIECE])
+                await sent.write(body[at : at + CHUNK])
         await sent.write_eof()
     except ConnectionError:
         if request.transport is not None:
             request.transport.abort()
     except TimeoutError:
-        cast(Visitor, request.protocol).let_go()
+        cast(HttpConnection, request.protocol).time_out()
     return sent

@@ -1,4 +1,4 @@
-"""The files of the web page, read and compressed once when the process starts: there are few, and they are small."""
+"""Serve the files of the web page, read and compressed once when the process starts."""
 
 from __future__ import annotations
 
@@ -11,43 +11,44 @@ from pathlib import Path
 
 from aiohttp import web
 
-from services.console.contract.etags import names
+from services.console.contract.etags import if_none_match
 from services.console.contract.problems import not_found
 
 FOLDER = Path(__file__).parents[1] / "page"
 INDEX = "index.html"
-WORTH = 256  # octets; what is shorter is not compressed
-LONG_S = 31_536_000  # a file with a digest in its name never changes
+MIN_COMPRESSED = 256  # octets; shorter files are not compressed
 TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".svg": "image/svg+xml",
     ".json": "application/json",
-    ".webmanifest": "application/manifest+json",
     ".woff2": "font/woff2",
     ".txt": "text/plain; charset=utf-8",
 }
 NOT_SERVED = (".py", ".md", ".gz", ".ts", ".map", ".lock")
-DOCUMENTS = ("text/html", "image/svg")  # what a browser can be led to, and would run scripts of
-COMPRESSED = ("text/", "application/json", "image/svg", "application/manifest")
+DOCUMENTS = ("text/html", "image/svg")  # browsers can open them, and run their scripts
+COMPRESSED = ("text/", "application/json", "image/svg")
 
 
-class Part(web.Response):
-    """A script, a style, a font: no document."""
+class Resource(web.Response):
+    """A script, style or font."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
+    """A file of the page."""
+
     content: bytes
     compressed: bytes | None
     kind: str
     etag: str
 
     def response(self, request: web.Request) -> web.Response:
-        answer = web.Response if self.kind.startswith(DOCUMENTS) else Part
+        """Return the file, compressed if the client accepts that, or 304."""
+        answer = web.Response if self.kind.startswith(DOCUMENTS) else Resource
         headers = {"ETag": f"W/{self.etag}", "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
-        if names(request.headers.get("If-None-Match"), self.etag):
+        if if_none_match(request.headers.get("If-None-Match"), self.etag):
             return answer(status=304, headers=headers)
         headers["Content-Type"] = self.kind
         if self.compressed is not None and _takes_gzip(request.headers):
@@ -64,7 +65,7 @@ def _takes_gzip(headers: Mapping[str, str]) -> bool:
 
 
 class Page:
-    """Every file below a folder, by its path."""
+    """All files below a folder, by path."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._files = {
@@ -74,11 +75,11 @@ class Page:
         }
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """Raises Problem 404."""
+        """Return the file at the request's path. Raises Problem 404."""
         path = request.path.lstrip("/") or INDEX
         found = self._files.get(path)
         if found is None:
-            raise not_found(f"there is nothing at {request.path!r}")
+            raise not_found(f"no resource at {request.path!r}")
         return found.response(request)
 
 
@@ -90,7 +91,9 @@ def _read(path: Path) -> File:
     content = path.read_bytes()
     kind = TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     small = (
-        gzip.compress(content, 9, mtime=0) if len(content) >= WORTH and kind.startswith(COMPRESSED) else None
+        gzip.compress(content, 9, mtime=0)
+        if len(content) >= MIN_COMPRESSED and kind.startswith(COMPRESSED)
+        else None
     )
     if small is not None and len(small) >= len(content):
         small = None

@@ -1,4 +1,4 @@
-"""Answers to requests that never reach the application: what aiohttp cannot read."""
+"""Respond to requests that aiohttp cannot read, and which never reach the application."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from services.console.contract.safe_headers import SAFE, SERVER
 
 
 def unreadable(status: int, error: BaseException | None) -> web.Response:
-    """Return the answer to a request that never reached the application, and the end of its connection."""
+    """Return the problem, and close the connection afterwards."""
     if status >= 500:
-        problem = Problem(status, "fault", "the console could not answer this request: its log says more")
+        problem = Problem(status, "fault", "internal error: see the console's log")
     elif isinstance(error, LineTooLong):
         problem = Problem(status, "bad_request", "the request's first line or a header is too long")
     else:

@@ -1,4 +1,1 @@
-"""Jobs: redrives, purges and empties that go on after their request was answered, on any console of the store.
-
-It knows no request.
-"""
+"""Jobs: redrives, purges and emptied queues that continue after their request, in any console of the store."""

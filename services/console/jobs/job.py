@@ -1,4 +1,4 @@
-"""One redrive, purge or emptying under way."""
+"""A job: one redrive, purge or emptied queue."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from services.console.access.identity import Caller
 from services.console.contract.moments import moment, moment_or_none
 from services.store import Filter, Queue
 
-Told = dict[str, Any]  # a job as the API tells of it
-PLACE = ("startedAt", "id")  # by which jobs are listed
+JobDocument = dict[str, Any]  # a job as the API shows it
+PLACE = ("startedAt", "id")  # order of lists
 
 
-def place_of(told: Told) -> tuple[str, ...]:
-    return tuple(told[part] for part in PLACE)
+def place_of(job: JobDocument) -> tuple[str, ...]:
+    """Return the job's place in lists."""
+    return tuple(job[part] for part in PLACE)
 
 
 def run_of(identifier: str) -> str:
-    """Under which the store counts what this job moves, whatever becomes of its answers."""
+    """Return the ID under which the store counts what the job moves."""
     return f"console.{identifier}"
 
 
 class Kind(StrEnum):
+    """What a job does."""
+
     REDRIVE = "redrive"
     PURGE = "purge"
-    EMPTY = "empty"  # of a queue: its ready messages
+    EMPTY = "empty"  # purges ready messages
 
 
-ENDED = {  # under which the audit log tells of the end
+ENDED = {  # actions of the audit log
     Kind.REDRIVE: "dead.redrive.ended",
     Kind.PURGE: "dead.purge.ended",
     Kind.EMPTY: "message.purge.ended",
@@ -40,6 +43,8 @@ ENDED = {  # under which the audit log tells of the end
 
 
 class State(StrEnum):
+    """A job's state."""
+
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
@@ -48,18 +53,16 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class Job:
-    """Times are ms since 1970 of the store's clock."""
+    """A job. Times are ms since 1970 by the store's clock."""
 
     kind: Kind
     queue: Queue
-    goal: Queue  # but of a redrive, the queue itself
+    target: Queue  # the queue itself, except for a redrive
     by: Caller
-    wanted: Filter  # which dead letters
-    rate: int  # 0: no bound
+    wanted: Filter  # of dead letters
+    rate: int  # 0: unlimited
     began_ms: int
-    until: str = (
-        ""  # of an emptying: the last message that is meant, as the store names it; '' = all there is
-    )
+    until: str = ""  # EMPTY: the last message to purge, as the store names it; '' = all
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     state: State = State.RUNNING
     matched: int | None = None
@@ -67,33 +70,35 @@ class Job:
     missing: int = 0
     ended_ms: int = 0
     error: str = ""
-    is_ending: bool = False  # its work is over, and it says its last words
-    ended: asyncio.Event = field(default_factory=asyncio.Event)  # they were said, or cannot be said now
+    is_completing: bool = False  # the work is done, the result is being published
+    ended: asyncio.Event = field(default_factory=asyncio.Event)  # published, or the store is unavailable
     task: asyncio.Task[None] | None = None
     _since: float = field(default_factory=time.monotonic)
 
     @property
     def run(self) -> str:
+        """Return the ID of the run."""
         return run_of(self.id)
 
     def end(self, state: State) -> None:
-        """The store, which may be away, need not be asked for the time."""
+        """Set the state and the time of the end, without reading the store's clock."""
         self.ended_ms = self.began_ms + round(1000 * (time.monotonic() - self._since))
         self.state = state
 
-    def told(self) -> Told:
+    def document(self) -> JobDocument:
+        """Return the job as the API shows it."""
         return {
             "id": self.id,
             "kind": self.kind.value,
             "queue": self.queue.name,
-            "target": self.goal.name if self.kind is Kind.REDRIVE else None,
+            "target": self.target.name if self.kind is Kind.REDRIVE else None,
             "state": self.state.value,
             "matched": self.matched,
             "moved": self.moved,
             "missing": self.missing,
             "startedAt": moment(self.began_ms),
             "endedAt": moment_or_none(self.ended_ms),
-            "by": self.by.who,
+            "by": self.by.name,
             "rate": self.rate or None,
             "error": self.error or None,
         }

@@ -1,6 +1,9 @@
-"""Redrives, purges and emptyings under way. Each is of the process that began it: what was moved stays moved when that
-ends, and the same request again goes on with what is left. While the store is away they wait for it. All consoles of a
-store tell of all jobs, and may end them (posting.py)."""
+"""Run jobs: redrives, purges and emptied queues.
+
+A job belongs to the process that started it. If that stops, what was moved stays moved, and repeating the request
+continues with the rest. While the store is unavailable, jobs wait for it. All consoles of a store list all jobs,
+and can cancel them (job_board.py).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from typing import Any
 
 from services.console.audit.audit import Audit
 from services.console.contract.problems import Problem
-from services.console.jobs.counted import counted
-from services.console.jobs.ending import Ending
-from services.console.jobs.job import Job, Kind, State, Told, place_of
-from services.console.jobs.orphaned_jobs import LostJobs
-from services.console.jobs.posting import KEPT, LOST, POST_S, Posting
+from services.console.jobs.completion import Completion
+from services.console.jobs.job import Job, JobDocument, Kind, State, place_of
+from services.console.jobs.job_board import MAX_ENDED, ORPHANED, PUBLISH_S, SharedJobs
+from services.console.jobs.orphaned_jobs import OrphanedJobs
+from services.console.jobs.progress import stored_progress
 from services.store import DeadLetters, Filter, Store, StoreError, StoreUnavailable
 from services.store.catalogue import JobBoard
 from services.store.deadletters import PAGE, Pace, PurgeProgress, QueuePurge, RedriveResult, redrive_steps
@@ -25,37 +28,39 @@ from services.store.model import DatasetLost, OutcomeUnknown
 
 log = logging.getLogger(__name__)
 
-MOST_RUNNING = 20
-AGAIN_S = 1.0  # before a store that was away is asked again
-LAST_S = 2.0  # for jobs that could not say yet how they ended, when the process ends
-ELSEWHERE_S = 10.0  # another console's job that was to end has ended by then
-REVIVES_S = 3.0  # a console that could not reach the store, and can again, has written of its jobs by then
+MAX_RUNNING = 20
+RETRY_S = 1.0  # while the store is unavailable
+CLOSE_S = 2.0  # for publishing results when the process stops
+REMOTE_CANCEL_S = 10.0  # for another console to cancel its job
+REVIVE_S = 3.0  # for a console that can reach the store again to publish its jobs
 
 
 class Jobs:
+    """The jobs of this process, and what other consoles publish of theirs."""
+
     def __init__(self, store: Store, audit: Audit, touched: Callable[[str], None]) -> None:
-        """touched: is told the names of queues in which something changed."""
+        """touched: called with the names of changed queues."""
         self._store = store
         self._touched = touched
-        self._posting = Posting(JobBoard(store.registry))
-        self._ending = Ending(self._posting, audit)
-        self.lost = LostJobs(store, self._posting)
+        self._shared = SharedJobs(JobBoard(store.registry))
+        self._completion = Completion(self._shared, audit)
+        self.orphans = OrphanedJobs(store, self._shared)
         self._jobs: dict[str, Job] = {}
         self._starting = 0
 
-    # for who asks
+    # for requests
 
     async def start(self, job: Job) -> Job:
-        """Raises Problem if there are too many, StoreError: then it does not run."""
-        if len(self.running()) + self._starting >= MOST_RUNNING:
-            text = f"{MOST_RUNNING} jobs are under way: wait for one, or cancel one"
+        """Start a job. Raises Problem if there are too many, StoreError; then it does not run."""
+        if len(self.running()) + self._starting >= MAX_RUNNING:
+            text = f"{MAX_RUNNING} jobs are running: wait for one, or cancel one"
             raise Problem(429, "too_many_jobs", text, headers={"Retry-After": "10"})
-        self._starting += 1  # before anything is waited for: others who are started meanwhile count it
+        self._starting += 1  # before the first await, so that concurrent requests count it
         try:
-            # What dies from now on is not meant: a letter that dies again would be taken again and again. By the clock
-            # of whoever writes down when they died: in a Cluster the catalogue may have another.
+            # leave out what dies from now on, else a dead letter that dies again would be moved repeatedly; by
+            # the clock that sets times of death, which in a Cluster may differ from the catalogue's
             job.wanted = job.wanted.as_of(await self._store.get_domain(job.queue.domain).link.now_ms())
-            await self._posting.begin(job)
+            await self._shared.begin(job)
         finally:
             self._starting -= 1
         self._jobs[job.id] = job
@@ -63,144 +68,145 @@ class Jobs:
         job.task = asyncio.create_task(self._run(job), name=f"console job {job.id}")
         return job
 
-    async def look(self) -> list[Told]:
-        """Those of all consoles, the newest first; while the store is away, others' as they were."""
+    async def poll(self) -> list[JobDocument]:
+        """Read and return the jobs of all consoles, newest first; if the store is unavailable, as last read."""
         with suppress(StoreError):
-            await self._posting.look()
-        return self.told()
+            await self._shared.read()
+        return self.documents()
 
-    def told(self) -> list[Told]:
-        """The same as of the last look, but of our own as they are."""
-        found = {**self._posting.seen, **{job.id: job.told() for job in self._jobs.values()}}
+    def documents(self) -> list[JobDocument]:
+        """Return the jobs of all consoles as last read, with the current state of this process's."""
+        found = {**self._shared.jobs, **{job.id: job.document() for job in self._jobs.values()}}
         return sorted(found.values(), key=place_of, reverse=True)
 
-    def foremost(self, number: int) -> list[Told]:
-        """All that are under way, whatever their age, and then the newest of the others, up to so many together."""
-        told = self.told()
-        running = [job for job in told if job["state"] == State.RUNNING]
-        ended = [job for job in told if job["state"] != State.RUNNING]
+    def foremost(self, number: int) -> list[JobDocument]:
+        """Return all running jobs, then the newest others, up to so many in total."""
+        jobs = self.documents()
+        running = [job for job in jobs if job["state"] == State.RUNNING]
+        ended = [job for job in jobs if job["state"] != State.RUNNING]
         return [*running, *ended[: max(number - len(running), 0)]]
 
-    async def find(self, identifier: str) -> Told:
-        """Raises Problem 404, StoreError."""
-        if identifier in self._jobs:
-            return self._jobs[identifier].told()
-        found = (await self._posting.look()).get(identifier)
+    async def find(self, job_id: str) -> JobDocument:
+        """Return a job of any console. Raises Problem 404, StoreError."""
+        if job_id in self._jobs:
+            return self._jobs[job_id].document()
+        found = (await self._shared.read()).get(job_id)
         if found is None:
-            raise Problem(404, "job_unknown", f"there is no job {identifier!r}, or it ended too long ago")
+            raise Problem(404, "job_unknown", f"job {job_id!r} does not exist, or ended too long ago")
         return found
 
-    async def cancel(self, identifier: str) -> Told:
-        """Returns when it has ended. One that ended before stays as it is. Raises Problem, StoreError."""
-        job = self._jobs.get(identifier)
+    async def cancel(self, job_id: str) -> JobDocument:
+        """Cancel a job, and return it once it has ended. Raises Problem, StoreError."""
+        job = self._jobs.get(job_id)
         if job is None:
-            return await self._cancel_elsewhere(await self.find(identifier))
+            return await self._cancel_remote(await self.find(job_id))
         await self._cancel(job)
-        return job.told()
+        return job.document()
 
     @staticmethod
     async def _cancel(job: Job) -> None:
         if job.task is not None and job.state is State.RUNNING:
-            if not job.is_ending:
+            if not job.is_completing:
                 job.task.cancel()
             await job.ended.wait()
 
-    async def _cancel_elsewhere(self, told: Told) -> Told:
-        """One that is lost may be found again: who could not reach the store for long heeds the wish, too."""
-        identifier, revives = told["id"], time.monotonic() + REVIVES_S
-        if told["state"] == State.RUNNING or told["error"] == LOST:
-            await self._posting.ask_end(identifier)
+    async def _cancel_remote(self, job: JobDocument) -> JobDocument:
+        """Request cancellation, also of an orphaned job: its console may only have lost the store for long."""
+        job_id, revives = job["id"], time.monotonic() + REVIVE_S
+        if job["state"] == State.RUNNING or job["error"] == ORPHANED:
+            await self._shared.request_cancel(job_id)
         try:
-            async with asyncio.timeout(ELSEWHERE_S):
-                while told["state"] == State.RUNNING or (
-                    told["error"] == LOST and time.monotonic() < revives
+            async with asyncio.timeout(REMOTE_CANCEL_S):
+                while job["state"] == State.RUNNING or (
+                    job["error"] == ORPHANED and time.monotonic() < revives
                 ):
-                    await asyncio.sleep(POST_S / 4)
-                    told = await self.find(identifier)
+                    await asyncio.sleep(PUBLISH_S / 4)
+                    job = await self.find(job_id)
         except TimeoutError:
-            text = "the console that runs it was told to end it, and has not said that it has: look again"
+            text = "cancellation was requested, but the console that runs the job has not confirmed it: check the job"
             raise Problem(504, "no_answer", text) from None
-        return told
+        return job
 
     def running(self) -> list[Job]:
-        """Of this process."""
+        """Return the running jobs of this process."""
         return [job for job in self._jobs.values() if job.state is State.RUNNING]
 
     async def close(self) -> None:
+        """Cancel all jobs of this process, and publish their results."""
         for job in self.running():
-            job.error = "the console was ended: the same again goes on with what is left"
+            job.error = "the console was stopped: repeat the request to continue with the rest"
         await asyncio.gather(*(self._cancel(job) for job in self.running()))
         tasks = [job.task for job in self._jobs.values() if job.task is not None and not job.task.done()]
         if tasks:
-            _, unsaid = await asyncio.wait(tasks, timeout=LAST_S)
-            for task in unsaid:
-                log.warning(
-                    "nobody else knows how it ended: %s", task.get_name(), extra={"action": "job_unsaid"}
-                )
+            _, unpublished = await asyncio.wait(tasks, timeout=CLOSE_S)
+            for task in unpublished:
+                text = "result of %s not published: the store is unavailable"
+                log.warning(text, task.get_name(), extra={"action": "job_unsaid"})
                 task.cancel()
-            await asyncio.gather(*unsaid, return_exceptions=True)
+            await asyncio.gather(*unpublished, return_exceptions=True)
 
     def _forget_old(self) -> None:
         ended = [job.id for job in self._jobs.values() if job.task is not None and job.task.done()]
-        for identifier in ended[: max(0, len(ended) - KEPT)]:
-            del self._jobs[identifier]
+        for job_id in ended[: max(0, len(ended) - MAX_ENDED)]:
+            del self._jobs[job_id]
 
     # the work
 
     async def _run(self, job: Job) -> None:
-        following = asyncio.create_task(self._follow(job), name=f"console job {job.id}, told to others")
+        following = asyncio.create_task(self._follow(job), name=f"console job {job.id}, progress")
         state = await self._outcome(job, self._work(job))
-        job.is_ending = True
-        following.cancel()  # nothing stands behind our last words
+        job.is_completing = True
+        following.cancel()  # no progress after the result
         (fault,) = await asyncio.gather(following, return_exceptions=True)
         if isinstance(fault, Exception):
-            log.critical("a job is not told of: %r", fault, exc_info=fault, extra={"action": "job_fault"})
+            text = "job progress not published: internal error: %r"
+            log.critical(text, fault, exc_info=fault, extra={"action": "job_fault"})
         try:
-            await self._ending.end(job, counted(self._store, job.kind, job.queue, job.id), state)
+            await self._completion.end(job, stored_progress(self._store, job.kind, job.queue, job.id), state)
         finally:
             job.ended.set()
 
     async def _outcome(self, job: Job, work: Callable[[], Awaitable[None]]) -> State:
         try:
             if job.matched is None:
-                job.matched = await self._patiently(job, lambda: self._count(job))
-            await self._patiently(job, work)
+                job.matched = await self._retry(job, lambda: self._count(job))
+            await self._retry(job, work)
         except asyncio.CancelledError:
             return State.CANCELLED
         except StoreError as error:
             job.error = str(error)
             return State.FAILED
         except Exception as error:
-            job.error = "a fault of our own: the log says more"
+            job.error = "internal error: see the console's log"
             fields = {"action": "job_fault", "job": job.id}
-            log.critical("a job failed: %r", error, exc_info=error, extra=fields)
+            log.critical("job failed: internal error: %r", error, exc_info=error, extra=fields)
             return State.FAILED
         return State.DONE
 
     async def _follow(self, job: Job) -> None:
-        await self._posting.follow(job)
-        if job.task is not None and not job.is_ending:
+        await self._shared.follow(job)
+        if job.task is not None and not job.is_completing:
             job.task.cancel()
 
-    async def _patiently(self, job: Job, work: Callable[[], Awaitable[Any]]) -> Any:
-        """A store that is away comes back; what is left then is looked for anew."""
+    async def _retry(self, job: Job, work: Callable[[], Awaitable[Any]]) -> Any:
+        """Repeat the work while the store is unavailable; each attempt finds what is left."""
         while True:
             try:
                 found = await work()
-            except DatasetLost:  # waiting does not help
+            except DatasetLost:  # permanent
                 raise
             except (StoreUnavailable, OutcomeUnknown) as error:
-                job.error = f"waits for the store: {error}"
+                job.error = f"waiting for the store: {error}"
             else:
                 job.error = ""
                 return found
-            await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(RETRY_S)
 
     def _letters(self, job: Job) -> DeadLetters:
         return DeadLetters(self._store.get_domain(job.queue.domain), job.queue)
 
     async def _count(self, job: Job) -> int:
-        if job.wanted == Filter(died_until_ms=job.wanted.died_until_ms):  # nobody has to look at each of them
+        if job.wanted == Filter(died_until_ms=job.wanted.died_until_ms):  # no need to read each of them
             return await self._letters(job).count(job.wanted.died_until_ms)
         number = 0
         async for _ in self._letters(job).matching(job.wanted, octets=0):
@@ -214,14 +220,14 @@ class Jobs:
             case Kind.PURGE:
                 return lambda: self._purge(job)
             case Kind.EMPTY:
-                # one for all attempts: it knows what is meant also when the store has forgotten that
+                # one for all attempts: it keeps the limit even if the store's has expired
                 run = QueuePurge(self._store.get_domain(job.queue.domain), job.queue, job.run, job.until)
                 return lambda: self._empty(job, run)
 
     async def _redrive(self, job: Job) -> None:
         letters = self._letters(job)
         steps: AsyncIterator[RedriveResult] = redrive_steps(
-            letters, job.wanted, job.goal, Pace(job.rate), job.run
+            letters, job.wanted, job.target, Pace(job.rate), job.run
         )
         before = job.moved = max(job.moved, await letters.moved_by(job.run))
         async with aclosing(steps):  # type: ignore[type-var]
@@ -229,7 +235,7 @@ class Jobs:
                 before += step.moved
                 job.moved, job.missing = before, job.missing + step.missing
                 self._touched(job.queue.name)
-                self._touched(job.goal.name)
+                self._touched(job.target.name)
                 if step.stopped is not None:
                     raise step.stopped
 

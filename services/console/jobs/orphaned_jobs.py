@@ -1,5 +1,4 @@
-"""Jobs of consoles that were killed: how much they had moved the store still counts, as nobody heard the last
-answer. Whoever notices writes that down, and ends the count; of an emptying that also says up to where it goes."""
+"""Complete jobs of consoles that were killed: publish the store's count of what they moved, and delete it."""
 
 from __future__ import annotations
 
@@ -8,56 +7,60 @@ import logging
 import time
 from contextlib import suppress
 
-from services.console.jobs.counted import counted
-from services.console.jobs.job import Kind, Told
-from services.console.jobs.posting import Posting
+from services.console.jobs.job import JobDocument, Kind
+from services.console.jobs.job_board import SharedJobs
+from services.console.jobs.progress import stored_progress
 from services.store import Store, StoreError
 from services.store.model import QueueUnknown
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 15.0
-CERTAIN_S = 30.0  # a console that only could not reach the store writes of its jobs long before
+CHECK_S = 15.0
+CERTAIN_S = 30.0  # a console that only could not reach the store publishes its jobs long before
 
 
-class LostJobs:
-    def __init__(self, store: Store, posting: Posting) -> None:
+class OrphanedJobs:
+    """The orphaned jobs of the store, checked periodically."""
+
+    def __init__(self, store: Store, shared: SharedJobs) -> None:
         self._store = store
-        self._posting = posting
+        self._shared = shared
         self._silent: dict[
             tuple[str, int], float
-        ] = {}  # id and when it was written (ms): since when we see that
+        ] = {}  # ID and last heartbeat -> monotonic time of first notice
 
-    async def look_for_ever(self) -> None:
+    async def check_forever(self) -> None:
+        """Check every CHECK_S until cancelled."""
         while True:
             try:
-                await self._look()
+                await self._check()
             except StoreError:
                 pass
-            except Exception as error:  # a fault of ours ends no look
+            except Exception as error:
                 fields = {"action": "look_fault"}
-                log.critical("a look at jobs failed: %r", error, exc_info=True, extra=fields)
-            await asyncio.sleep(LOOK_S)
+                text = "check of orphaned jobs failed: internal error: %r"
+                log.critical(text, error, exc_info=True, extra=fields)
+            await asyncio.sleep(CHECK_S)
 
-    async def _look(self) -> None:
-        """Raises StoreError; then nobody could write, and silence meant nothing."""
+    async def _check(self) -> None:
+        """End jobs that stay orphaned. Raises StoreError; then silence of consoles means nothing."""
         before, self._silent = self._silent, {}
-        seen, now = await self._posting.look(), time.monotonic()
-        silent = {post: before.get(post, now) for post in self._posting.silent.items()}
-        for (identifier, _), since in silent.items():
+        jobs, now = await self._shared.read(), time.monotonic()
+        silent = {post: before.get(post, now) for post in self._shared.silent.items()}
+        for (job_id, _), since in silent.items():
             if now - since >= CERTAIN_S:
-                with suppress(StoreError):  # others do not wait for this one
-                    await self.give_up(seen[identifier])
+                with suppress(StoreError):  # continue with the others
+                    await self.end(jobs[job_id])
         self._silent = silent
 
-    async def give_up(self, told: Told) -> None:
-        """Several consoles may do this at once: who finds no count any more has nothing to say."""
+    async def end(self, job: JobDocument) -> None:
+        """Publish the final count. If several consoles do this at once, only the first finds a count."""
         try:
-            queue, _ = await self._store.catalogue.find_leniently(told["queue"])
-        except QueueUnknown:  # the count went with it
+            queue, _ = await self._store.catalogue.find_leniently(job["queue"])
+        except QueueUnknown:  # deleted with its count
             return
-        found = counted(self._store, told["kind"], queue, told["id"])
-        if found is not None and (moved := await found.moved()):
-            await self._posting.give_up(told, max(moved, told["moved"]))
-            if told["kind"] != Kind.EMPTY:  # one that comes back goes on; it expires by itself
-                await found.forget()
+        progress = stored_progress(self._store, job["kind"], queue, job["id"])
+        if progress is not None and (moved := await progress.moved()):
+            await self._shared.end_orphan(job, max(moved, job["moved"]))
+            if job["kind"] != Kind.EMPTY:  # its count expires by itself, as its console may come back
+                await progress.forget()

@@ -1,4 +1,1 @@
-"""The live view: queues are polled while clients watch, and changes are sent to them.
-
-It knows no request.
-"""
+"""The live view: poll all queues while clients watch, and compute what changed. Knows no requests."""

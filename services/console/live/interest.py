@@ -1,4 +1,4 @@
-"""Whether anybody wants to know how things are."""
+"""Track whether there are live views or recent requests."""
 
 from __future__ import annotations
 
@@ -7,43 +7,46 @@ import contextlib
 import time
 from collections.abc import Iterator
 
-LASTS_S = 15.0  # after the last question
+LASTS_S = 15.0  # after the last request
 
 
 class Interest:
-    def __init__(self) -> None:
-        self._asked = float("-inf")  # when somebody last wanted to know
-        self._watchers = 0
-        self._wanted = asyncio.Event()
+    """Live views and recent requests."""
 
-    def want(self) -> None:
-        """Somebody does."""
-        self._asked = time.monotonic()
-        self._wanted.set()
+    def __init__(self) -> None:
+        self._last = float("-inf")
+        self._watchers = 0
+        self._requested = asyncio.Event()
+
+    def request(self) -> None:
+        """Record a request."""
+        self._last = time.monotonic()
+        self._requested.set()
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """All the time."""
+        """Count a live view."""
         self._watchers += 1
-        self.want()
+        self.request()
         try:
             yield
         finally:
             self._watchers -= 1
-            self._asked = time.monotonic()
+            self._last = time.monotonic()
 
     @property
     def is_over(self) -> bool:
-        return not self._watchers and time.monotonic() - self._asked > LASTS_S
+        """Return whether there are neither live views nor recent requests."""
+        return not self._watchers and time.monotonic() - self._last > LASTS_S
 
     @property
     def is_new(self) -> bool:
-        """Somebody came while we waited, or since."""
-        return self._wanted.is_set()
+        """Return whether there was a request since the last wait began."""
+        return self._requested.is_set()
 
     async def wait(self, most_s: float | None) -> None:
-        """Until somebody comes, or for so long."""
-        self._wanted.clear()
+        """Wait for a request, for at most so long."""
+        self._requested.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(most_s):
-                await self._wanted.wait()
+                await self._requested.wait()

@@ -1,8 +1,8 @@
-"""How all queues are: looked at every two seconds while anybody wants to know, and told to whoever watches.
+"""Poll all queues every two seconds while there are live views or requests, and keep the result.
 
-One look serves everybody. A question is answered out of the last one, so that it takes no longer with a thousand queues
-than with one; what the console itself changed is looked at again before the next answer. Once somebody has asked, we go
-on looking now and then while nobody does, for the first question after a while not to wait for a thousand queues.
+One poll serves all. Requests are answered from the last one, so that they take no longer with a thousand queues than
+with one; queues that the console itself changed are read again before the next response. After the first request,
+polling continues at a lower rate without any, so that the first one after a pause does not wait for all queues.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 
 from services.console.contract.moments import moment
 from services.console.live.interest import Interest
-from services.console.live.look import Look
-from services.console.live.rows import RATES, Row, rates_of, summary_of, taken_at, unread_row
-from services.console.live.state import StateOfStore
-from services.console.live.tombstones import Gone
+from services.console.live.rows import RATES, Row, last_delivery, rates_of, summary_of, unread_row
+from services.console.live.snapshot import Snapshot
+from services.console.live.store_state import StoreState
+from services.console.live.tombstones import Tombstones
 from services.store import Store, StoreError
 from services.store.catalogue import QueueListCache
 from services.store.model import QueueUnknown, StoreFault
@@ -28,135 +28,139 @@ from services.store.processes import Process
 
 log = logging.getLogger(__name__)
 
-REST_S = (
-    10.0  # while nobody wants to know there is a look so often: of a thousand queues one is 25 ms of CPU time
-)
-SOON_S = 0.01  # the first question after a rest waits so long for a look
+IDLE_REFRESH_S = 10.0  # without requests; a poll of a thousand queues takes 25 ms of CPU time
+FIRST_WAIT_S = 0.01  # of the first request after a pause
 
 
 class Live:
-    """`start` once; `close` at the end."""
+    """The polling task and its last result. Call `start` once, and `close` at the end."""
 
     def __init__(self, store: Store, refresh_s: float) -> None:
         self.refresh_s = refresh_s
-        self.trouble: StoreError | None = None  # why the last look failed
-        self.state = StateOfStore(store)
-        self.processes: list[Process] = []  # that run
+        self.error: StoreError | None = None  # of the last poll
+        self.state = StoreState(store)
+        self.processes: list[Process] = []
         self._store = store
         self._queue_list = QueueListCache(store.registry)
-        self._along: list[Callable[[], Awaitable[object]]] = []
-        self._look = Look()
-        self._gone = Gone()
+        self._hooks: list[Callable[[], Awaitable[object]]] = []
+        self._snapshot = Snapshot()
+        self._tombstones = Tombstones()
         self._touched: set[str] = set()
-        self._settling: set[str] = set()  # touched before the look that is being taken, which will show it
+        self._pending: set[str] = set()  # touched before the poll in progress
         self._lock = asyncio.Lock()
-        self._told = asyncio.Event()  # set, and replaced, with each look
-        self._failed: StoreError | None = None  # of the look that failed last
+        self._polled = asyncio.Event()  # set, and replaced, after each poll
+        self._failed: StoreError | None = None  # the last error
         self._interest = Interest()
-        self._is_rested = True  # no look was taken since somebody wanted to know
+        self._is_idle = True  # no poll since the last request
         self._task: asyncio.Task[None] | None = None
 
-    def along(self, look: Callable[[], Awaitable[object]]) -> None:
-        """What else is looked at each time."""
-        self._along.append(look)
+    def add_hook(self, hook: Callable[[], Awaitable[object]]) -> None:
+        """Add a function to be called with each poll."""
+        self._hooks.append(hook)
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._look_for_ever(), name="console live")
+        """Start polling."""
+        self._task = asyncio.create_task(self._poll_forever(), name="console live")
 
     async def close(self) -> None:
+        """Stop polling."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    # for who asks once
+    # for requests
 
-    async def look(self) -> Look:
-        """No older than two refreshes, or, where nobody had asked for a while, than two rests; and with everything that
-        we had changed when it was asked. Raises StoreError."""
-        asked_for = set(self._touched)  # jobs go on touching: the rest is for the next question
-        if self._may_be_of_rest() and not self._is_fresh():
-            return await self._look_after_rest(asked_for)
-        self._interest.want()
-        if self._is_fresh() and not self._touched and not self._settling:
-            return self._look  # also while the next one is being taken
-        async with self._turn():
+    async def snapshot(self) -> Snapshot:
+        """Return the last snapshot, with all changes that the console made before this call.
+
+        It is no older than two refresh intervals, after a pause than two idle ones. Raises StoreError.
+        """
+        touched = set(self._touched)  # what jobs touch later is for the next request
+        if self._is_idle_fresh() and not self._is_fresh():
+            return await self._snapshot_after_pause(touched)
+        self._interest.request()
+        if self._is_fresh() and not self._touched and not self._pending:
+            return self._snapshot  # also during a poll
+        async with self._exclusive():
             if not self._is_fresh():
-                await self._renew()
-            await self._renew_each(self._touched & asked_for)
-        return self._look
+                await self._refresh()
+            await self._refresh_each(self._touched & touched)
+        return self._snapshot
 
-    def _may_be_of_rest(self) -> bool:
-        """Nobody had asked for a while, and there is a look of that while that is not too old."""
-        is_known = self._look.is_within(2 * REST_S)
-        return self._is_rested and is_known and self.trouble is None and not self._settling
+    def _is_idle_fresh(self) -> bool:
+        """Return whether there was a pause in requests, and the last idle poll is recent enough."""
+        is_known = self._snapshot.is_within(2 * IDLE_REFRESH_S)
+        return self._is_idle and is_known and self.error is None and not self._pending
 
-    async def _look_after_rest(self, asked_for: set[str]) -> Look:
-        """The next one if it does not take long, else the last one. Raises StoreError."""
+    async def _snapshot_after_pause(self, touched: set[str]) -> Snapshot:
+        """Return the next snapshot if it does not take long, else the last one. Raises StoreError."""
         try:
-            if asked_for:
-                async with self._turn():  # before all others are looked at
-                    await self._renew_each(self._touched & asked_for)
+            if touched:
+                async with self._exclusive():  # before the next poll
+                    await self._refresh_each(self._touched & touched)
         finally:
-            self._interest.want()  # where one cannot be asked, the next look says so, and shows the others
+            self._interest.request()  # if a queue cannot be read, the next poll shows that
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SOON_S):
-                await self._told.wait()
-        if self.trouble is not None:
-            raise self.trouble.with_traceback(None)
-        return self._look
+            async with asyncio.timeout(FIRST_WAIT_S):
+                await self._polled.wait()
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        return self._snapshot
 
     def row(self, name: str) -> Row | None:
-        """As it was seen last, if that is not long ago; the next look will be soon."""
-        self._interest.want()
-        return self._look.rows.get(name) if self._is_fresh() else None
+        """Return the queue's last row, if it is fresh."""
+        self._interest.request()
+        return self._snapshot.rows.get(name) if self._is_fresh() else None
 
     def _is_fresh(self) -> bool:
-        return self._look.is_within(2 * self.refresh_s)
+        return self._snapshot.is_within(2 * self.refresh_s)
 
     def touch(self, name: str) -> None:
-        """We changed this queue, or what is in it."""
+        """Record that the console changed a queue or its messages."""
         self._touched.add(name)
 
-    # for who watches
+    # for live views
 
     def watching(self) -> AbstractContextManager[None]:
+        """Keep polling while the context is open."""
         return self._interest.watching()
 
     async def next(self) -> None:
-        """Returns with the next look, or when it failed."""
-        await self._told.wait()
+        """Wait for the next poll, also if it fails."""
+        await self._polled.wait()
 
     def since(self, version: int) -> tuple[list[Row], list[str], bool]:
-        """Rows that changed after this version, names of queues that went, and whether the rows are all there are."""
-        rows = self._look.rows
-        if version <= self._gone.forgotten:
+        """Return rows changed after a version, names of deleted queues, and whether the rows are all rows."""
+        rows = self._snapshot.rows
+        if version <= self._tombstones.forgotten:
             return list(rows.values()), [], True
         changed = [row for row in rows.values() if row.version > version]
-        return changed, self._gone.since(version, rows), False
+        return changed, self._tombstones.since(version, rows), False
 
     @property
     def version(self) -> int:
-        return self._look.version
+        """Return the version of the last snapshot; 0: none."""
+        return self._snapshot.version
 
     def overview(self) -> dict[str, Any]:
-        """After the first look."""
-        look = self._look
+        """Return the overview; needs a snapshot."""
+        snapshot = self._snapshot
         edges = {
             "connections": sum(process.connections for process in self.processes),
             "edges": len(self.processes),
         }
         return {
-            "store": self.state.told(self._queue_list.unreadable),
-            "totals": {"queues": len(look.rows), **look.totals, **edges},
-            "rates": look.rates,
-            "at": moment(look.at_ms),
+            "store": self.state.document(self._queue_list.unreadable),
+            "totals": {"queues": len(snapshot.rows), **snapshot.totals, **edges},
+            "rates": snapshot.rates,
+            "at": moment(snapshot.at_ms),
         }
 
-    # looking
+    # polling
 
     @contextlib.asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """One at a time. Who waited while another's look failed takes its error, and does not wait as long again."""
+    async def _exclusive(self) -> AsyncIterator[None]:
+        """Read one at a time. If a read fails, those waiting for it get its error at once."""
         failed = self._failed
         async with self._lock:
             if self._failed is not None and self._failed is not failed:
@@ -167,94 +171,99 @@ class Live:
                 self._failed = error
                 raise
 
-    async def _look_for_ever(self) -> None:
+    async def _poll_forever(self) -> None:
         while True:
             if self._interest.is_over:
-                self._is_rested = True
-                await self._interest.wait(REST_S if self._look.version else None)
+                self._is_idle = True
+                await self._interest.wait(IDLE_REFRESH_S if self._snapshot.version else None)
             began = time.monotonic()
             try:
-                async with self._turn():
-                    if began - self._look.taken >= self.refresh_s / 2:  # somebody who asked had just looked
-                        await self._renew()
+                async with self._exclusive():
+                    if began - self._snapshot.taken >= self.refresh_s / 2:  # unless a request has just polled
+                        await self._refresh()
             except StoreError as error:
                 self._fail(error)
-            except Exception as error:  # a fault of ours: who watches is told, and it is tried again
-                log.critical("a look failed: %r", error, exc_info=error, extra={"action": "live_fault"})
-                self._fail(StoreFault("a fault of our own: the log says more"))
-            self._tell()
+            except Exception as error:  # reported to live views; the next poll tries again
+                fields = {"action": "live_fault"}
+                log.critical("store poll failed: internal error: %r", error, exc_info=error, extra=fields)
+                self._fail(StoreFault("internal error: see the console's log"))
+            self._notify()
             await asyncio.sleep(max(self.refresh_s - (time.monotonic() - began), 0))
 
     def _fail(self, error: StoreError) -> None:
-        if self.trouble is None:
-            log.warning("no live view: %s", error, extra={"action": "live_failed", "reason": error.reason})
-        self.trouble = error
+        if self.error is None:
+            fields = {"action": "live_failed", "reason": error.reason}
+            log.warning("store poll failed; live views are out of date: %s", error, extra=fields)
+        self.error = error
 
-    def _tell(self) -> None:
-        told, self._told = self._told, asyncio.Event()
-        told.set()
+    def _notify(self) -> None:
+        polled, self._polled = self._polled, asyncio.Event()
+        polled.set()
 
-    async def _renew(self) -> None:
-        """Raises StoreError; then the last look stays, and what we changed is still to be looked at."""
-        self._settling, self._touched = self._touched, set()
+    async def _refresh(self) -> None:
+        """Poll all queues. On StoreError the last snapshot stays, and touched queues stay touched."""
+        self._pending, self._touched = self._touched, set()
         try:
-            await self._take()
+            await self._poll()
         except BaseException:
-            self._touched |= self._settling
+            self._touched |= self._pending
             raise
         finally:
-            self._settling = set()
+            self._pending = set()
 
-    async def _take(self) -> None:
+    async def _poll(self) -> None:
         began = time.monotonic()
         queues = await self._queue_list.refresh()
-        looked = await self._store.listing.stats_of(queues)
+        stats = await self._store.listing.stats_of(queues)
         self.processes = await self._store.processes.running()
-        await self.state.look()
-        for other in self._along:
-            await other()
-        before, look = self._look, Look(self._look.version + 1, began, at_ms=await self._store.now_ms())
-        self._look = await look.compared(before, queues, looked, self._queue_list.unreadable)
-        for name in before.rows.keys() - look.rows.keys():
-            self._gone.add(look.version, name)
-        self.trouble = None
-        self._is_rested = not self._interest.is_new
+        await self.state.poll()
+        for hook in self._hooks:
+            await hook()
+        before = self._snapshot
+        new = Snapshot(before.version + 1, began, at_ms=await self._store.now_ms())
+        await new.fill(before, queues, stats, self._queue_list.unreadable)
+        self._snapshot = new
+        for name in before.rows.keys() - new.rows.keys():
+            self._tombstones.add(new.version, name)
+        self.error = None
+        self._is_idle = not self._interest.is_new
 
-    async def _renew_each(self, names: set[str]) -> None:
-        """Raises StoreError; then what was not looked at is still to be."""
+    async def _refresh_each(self, names: set[str]) -> None:
+        """Read single queues. On StoreError those not read stay touched."""
         self._touched -= names
-        self._settling = names
+        self._pending = names
         try:
             for name in sorted(names):
-                await self._renew_one(name)
+                await self._refresh_one(name)
                 names.discard(name)
         except BaseException:
             self._touched |= names
             raise
         finally:
-            self._settling = set()
+            self._pending = set()
 
-    async def _renew_one(self, name: str) -> None:
-        look, old = self._look, self._look.rows.get(name)
-        look.version += 1
+    async def _refresh_one(self, name: str) -> None:
+        snapshot, old = self._snapshot, self._snapshot.rows.get(name)
+        snapshot.version += 1
         try:
             queue, unreadable = await self._store.catalogue.find_leniently(name)
             figures = await self._store.listing.stats(queue)
         except QueueUnknown:
             if old is not None:
-                look.drop(name)
-                self._gone.add(look.version, name)
+                snapshot.drop(name)
+                self._tombstones.add(snapshot.version, name)
             return
         except StoreFault as error:
-            if old is not None:  # it is damaged; one that nobody saw before is in the next look
+            if old is not None:  # damaged; a new queue is in the next poll
                 unreadable = self._queue_list.unreadable.get(name, "")
-                look.rows[name] = unread_row(old.queue, old, error, look.version, unreadable)
+                snapshot.rows[name] = unread_row(old.queue, old, error, snapshot.version, unreadable)
             return
         if old is not None and not (old.is_read and old.queue.qid == queue.qid):
             old = None
         rates = old.rates if old is not None else rates_of(RATES, figures, None, 0)
         base = old.base if old is not None else figures
         now = time.monotonic()
-        taken = taken_at(figures, old, now)
-        summary = summary_of(queue, figures, rates, unreadable, untaken_s=now - taken)
-        look.put(Row(queue, base, rates, summary, look.version, summary["oldestAgeMs"], taken))
+        delivered_at = last_delivery(figures, old, now)
+        summary = summary_of(queue, figures, rates, unreadable, idle_s=now - delivered_at)
+        age_ms = summary["oldestAgeMs"]
+        snapshot.put(Row(queue, base, rates, summary, snapshot.version, age_ms, delivered_at))

@@ -1,4 +1,4 @@
-"""Processes of edges, as the API tells of them."""
+"""Build the API's document of an edge process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from services.console.contract.moments import moment
 from services.store.processes import Process
 
 
-def edge_of(process: Process) -> dict[str, Any]:
+def edge_document(process: Process) -> dict[str, Any]:
+    """Return the document of a process."""
     return {
         "process": process.name,
         "edge": process.edge,

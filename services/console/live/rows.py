@@ -1,4 +1,4 @@
-"""A queue as the API tells of it: its document, its figures, and what changed between two looks."""
+"""Build a queue's row of the API from its document and figures, and compare it with the previous poll."""
 
 from __future__ import annotations
 
@@ -18,48 +18,51 @@ Figures = Mapping[str, Any]  # of `Store.stats`
 
 RATES = {"in": "added", "out": "delivered", "acked": "acked", "returned": "returned", "died": "dead"}
 OCTET_RATES = {"inOctets": "bytes_in", "outOctets": "bytes_out"}
-OLDER = 1.1  # by so much an age has to grow until it is worth telling
-UNTAKEN_S = 60.0  # messages that nobody takes for so long, and that wait for so long, want somebody to look
+AGE_GROWTH = 1.1  # an age that grew by less is not a change
+IDLE_S = 60.0  # without a delivery, and with a message older than this, a queue has no consumers
 Rates = dict[str, float | None]
 
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """One queue in one look. `base`: the figures from which the next rates are reckoned."""
+    """A queue in one poll."""
 
     queue: Queue
-    base: Figures
+    base: Figures  # from which the next rates are computed
     rates: Rates
     summary: dict[str, Any]
-    version: int  # of the look in which it last changed
-    told_age_ms: int = 0  # of the oldest message, as of then
-    taken_at: float = 0.0  # monotonic: when somebody took something out last, as far as we have seen
-    text: bytes | None = None
-    is_read: bool = True  # False: `base` is older, or nothing at all
+    version: int  # of the snapshot in which it last changed
+    sent_age_ms: int = 0  # of the oldest message, as of that version
+    delivered_at: float = 0.0  # monotonic time of the last delivery seen
+    json: bytes | None = None
+    is_read: bool = True  # False: `base` is older, or empty
 
     def encoded(self) -> bytes:
-        if self.text is None:
-            self.text = encode(self.summary)
-        return self.text
+        """Return the summary as JSON, computed once."""
+        if self.json is None:
+            self.json = encode(self.summary)
+        return self.json
 
 
 def rates_of(names: Mapping[str, str], now: Figures, before: Figures | None, seconds: float) -> Rates:
-    """Nothing is known without a look before."""
+    """Return rates per second since the previous figures; all None without them."""
     if before is None or seconds <= 0:
         return dict.fromkeys(names)
     return {rate: round(max(now[name] - before[name], 0) / seconds, 2) for rate, name in names.items()}
 
 
-def taken_at(figures: Figures, old: Row | None, now: float) -> float:
-    """Takers come now and then: one look in which nobody came says little. What was before the first look nobody
-    knows, so that it counts as if somebody had just come; and so it does where nothing was there to be taken, as the
-    oldest message may be one that somebody has had for long."""
+def last_delivery(figures: Figures, old: Row | None, now: float) -> float:
+    """Return the monotonic time of the last delivery.
+
+    It is `now` at the first poll, unless the queue never had a delivery, and while no message is ready, as the oldest
+    message may be one in flight.
+    """
     if old is not None and old.base["ready"] and old.base["delivered"] == figures["delivered"]:
-        return old.taken_at
+        return old.delivered_at
     return now if old is not None or figures["delivered"] else float("-inf")
 
 
-NOTHING: Figures = {
+NO_FIGURES: Figures = {
     **dict.fromkeys(
         ("ready", "in_flight", "dead_letters", "bytes", "oldest_age_ms", "reserved_for_ms", *COUNTERS), 0
     ),
@@ -68,14 +71,14 @@ NOTHING: Figures = {
 
 
 def unread_row(queue: Queue, old: Row | None, error: StoreError, version: int, unreadable: str = "") -> Row:
-    """Of a queue that is damaged, or whose shard is away: as it was seen last, and what is wrong with it."""
+    """Return the row of a queue that is damaged, or whose shard is down: the last known figures, and the error."""
     if old is not None and old.queue.qid != queue.qid:
         old = None
-    base = old.base if old is not None else NOTHING
+    base = old.base if old is not None else NO_FIGURES
     rates: Rates = dict.fromkeys(RATES)
     summary = {
-        **summary_of(queue, base, rates, unreadable, untaken_s=0.0),
-        "condition": f"how it stands cannot be read: {error}",
+        **summary_of(queue, base, rates, unreadable, idle_s=0.0),
+        "condition": f"the queue's state cannot be read: {error}",
     }
     if old is not None and not has_changed(summary, old):
         version = old.version
@@ -86,17 +89,17 @@ def unread_row(queue: Queue, old: Row | None, error: StoreError, version: int, u
         summary,
         version,
         summary["oldestAgeMs"],
-        old.taken_at if old is not None else time.monotonic(),
-        is_read=False,  # rates begin anew
+        old.delivered_at if old is not None else time.monotonic(),
+        is_read=False,  # the next rates start again
     )
 
 
 def summary_of(
-    queue: Queue, figures: Figures, rates: Rates, unreadable: str = "", *, untaken_s: float
+    queue: Queue, figures: Figures, rates: Rates, unreadable: str = "", *, idle_s: float
 ) -> dict[str, Any]:
-    """untaken_s: for so long nobody has taken anything out."""
+    """Return the queue's summary. idle_s: time since the last delivery."""
     spec = queue.spec
-    waits = figures["ready"] > 0 and figures["oldest_age_ms"] > UNTAKEN_S * 1000
+    is_waiting = figures["ready"] > 0 and figures["oldest_age_ms"] > IDLE_S * 1000
     return {
         "name": queue.name,
         "domain": queue.domain,
@@ -108,7 +111,7 @@ def summary_of(
         "dead": figures["dead_letters"],
         "bytes": figures["bytes"],
         "oldestAgeMs": figures["oldest_age_ms"],
-        "nobodyTakes": waits and not spec.paused and untaken_s > UNTAKEN_S,
+        "nobodyTakes": is_waiting and not spec.paused and idle_s > IDLE_S,
         "rates": rates,
         "ackLevel": spec.ack_level,
         "condition": unreadable or figures["condition"],
@@ -117,17 +120,18 @@ def summary_of(
 
 
 def has_changed(new: dict[str, Any], old: Row) -> bool:
-    """Since it was last told. A message that only grew older by less than a tenth is not worth a line."""
+    """Return whether a summary differs from a row, apart from an age that grew by less than a tenth."""
     if {**new, "oldestAgeMs": 0} != {**old.summary, "oldestAgeMs": 0}:
         return True
-    return bool(not old.told_age_ms <= new["oldestAgeMs"] <= old.told_age_ms * OLDER)
+    return bool(not old.sent_age_ms <= new["oldestAgeMs"] <= old.sent_age_ms * AGE_GROWTH)
 
 
 def detail_of(
-    queue: Queue, figures: Figures, rates: Rates, unreadable: str = "", *, untaken_s: float
+    queue: Queue, figures: Figures, rates: Rates, unreadable: str = "", *, idle_s: float
 ) -> dict[str, Any]:
+    """Return the queue's details."""
     return {
-        **summary_of(queue, figures, rates, unreadable, untaken_s=untaken_s),
+        **summary_of(queue, figures, rates, unreadable, idle_s=idle_s),
         "spec": to_document(queue.name, queue.spec)["spec"],
         "counters": {to_camel(name): figures[name] for name in COUNTERS},
         "reservedBy": figures["reserved_by"],
@@ -139,13 +143,14 @@ def detail_of(
 
 
 def protocols_of(queue: Queue) -> dict[str, Any]:
+    """Return the queue's protocol bindings."""
     bindings = queue.spec.bindings
     mca, cast, text = bindings.rqp_mca.queue_id, bindings.rqp_cast.key, bindings.text
-    is_of_text = bool(text.subscribe or text.publish)
+    has_text = bool(text.subscribe or text.publish)
     return {
         "tmq": {"name": queue.name},
         "ring": {"name": queue.name, "inbox": bindings.ring.inbox, "outbox": bindings.ring.outbox},
         "rqpMca": {"queueId": mca} if mca is not None else None,
         "rqpCast": {"key": cast} if cast is not None else None,
-        "text": {"subscribe": list(text.subscribe), "publish": text.publish} if is_of_text else None,
+        "text": {"subscribe": list(text.subscribe), "publish": text.publish} if has_text else None,
     }

@@ -1,127 +1,130 @@
-// Questions to the console. What it refuses comes as a Problem, in words that say what to do.
+// Send requests to the console's HTTP API. Refusals are thrown as Problem, with advice on what to do.
 
 import { encodeName } from "./names.js";
-import { forget, me, takeLinked, token } from "./session.js";
+import { forget, me, switchToLinkedToken, token } from "./session.js";
 
 const ROOT = "api/v1/"; // relative, so that it also works below a path of a proxy
-const SIGN_IN = "The console did not take this token. Perhaps it was withdrawn, or mistyped.";
+const INVALID_TOKEN = "The console rejected this token. It may have been revoked or mistyped.";
 
-/** What to do about it, by status; what the console itself says comes before that. */
+/** Advice by HTTP status. A problem document that has its own advice takes precedence. */
 const ADVICE = {
-  0: "The console does not answer. It may be starting again: the page comes back by itself when it does.",
-  400: "Change what is marked and try again.",
-  403: "Your role does not allow it. Ask whoever runs the console for a token with more rights.",
-  404: "It may have been removed meanwhile.",
-  409: "Look at how it stands now, and decide again.",
-  412: "Somebody changed it meanwhile, so nothing was done. Look at how it stands now, then try again.",
-  413: "It is too large for one request.",
-  422: "Change what is marked and try again.",
+  0: "The console does not answer. It may be restarting; the page reconnects automatically.",
+  400: "Correct the marked fields and try again.",
+  403: "Your role does not allow this. Ask the console's administrator for a token with a higher role.",
+  404: "It may have been deleted.",
+  409: "Check the current state and decide again.",
+  412: "Another user changed it, so nothing was done. Check the current state, then try again.",
+  413: "The request is too large.",
+  422: "Correct the marked fields and try again.",
   429: "Wait a moment and try again.",
-  500: "This is a fault of the console: its log tells more, under the number below.",
-  502: "The console, or a proxy before it, is not well. Try again in a moment.",
+  500: "This is an internal error of the console. Search its log for the request ID below.",
+  502: "The console, or a proxy in front of it, is failing. Try again in a moment.",
   503: "The store does not answer the console. Nothing was done; try again in a moment.",
-  504: "It took too long. It may or may not have been done: look before you try again.",
-  507: "The store has no room left. Let consumers take messages, or give it more memory.",
+  504: "The request timed out. It may have taken effect: check the current state before you try again.",
+  507: "The store is out of memory. Consume messages, or give it more memory.",
 };
 
-/** What to do about what the status alone does not tell, by the problem's label. */
-const ADVICE_FOR = {
-  queue_full: "Let consumers take messages out of the queue, or raise its bounds.",
+/** Advice by the problem's label, where the status alone says too little. */
+const ADVICE_BY_LABEL = {
+  queue_full: "Consume messages from the queue, or raise its limits.",
 };
 
+/** A refused or failed request. */
 export class Problem extends Error {
-  /** told: a problem+json document, or what we know ourselves. */
-  constructor(told) {
-    super(told.detail || told.title || "Something went wrong");
-    this.status = told.status ?? 0;
-    this.title = told.title || (this.status ? `Refused (${this.status})` : "No connection");
-    this.detail = told.detail ?? "";
-    this.label = told.label ?? "";
-    this.instance = this.status >= 500 ? (told.instance ?? "") : "";
-    this.errors = told.errors ?? []; // [{at, message}]
-    this.advice = told.advice ?? ADVICE_FOR[this.label] ?? ADVICE[this.status] ?? "";
+  /** body: a problem+json document, or the same fields set by this page. */
+  constructor(body) {
+    super(body.detail || body.title || "Something went wrong");
+    this.status = body.status ?? 0;
+    this.title = body.title || (this.status ? `Refused (${this.status})` : "No connection");
+    this.detail = body.detail ?? "";
+    this.label = body.label ?? "";
+    this.instance = this.status >= 500 ? (body.instance ?? "") : "";
+    this.errors = body.errors ?? []; // [{at, message}]
+    this.advice = body.advice ?? ADVICE_BY_LABEL[this.label] ?? ADVICE[this.status] ?? "";
   }
 }
 
-/** An address below the API: at`queues/${name}/dead`, each part encoded. */
-export const at = (texts, ...parts) => String.raw({ raw: texts }, ...parts.map(encodeName));
+/** Build a path below the API: at`queues/${name}/dead`, with each value percent-encoded. */
+export const at = (texts, ...values) => String.raw({ raw: texts }, ...values.map(encodeName));
 
+/** Add the Authorization header, if this tab has a token. */
 export function headers(more = {}) {
   return token.peek() ? { ...more, Authorization: `Bearer ${token.peek()}` } : more;
 }
 
 function address(path, query = {}) {
-  const said = Object.entries(query).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
-  const text = new URLSearchParams(said.filter(([, value]) => value !== "" && value != null)).toString();
+  const pairs = Object.entries(query).flatMap(([name, value]) => [value].flat().map((each) => [name, each]));
+  const text = new URLSearchParams(pairs.filter(([, value]) => value !== "" && value != null)).toString();
   return ROOT + path + (text && "?") + text;
 }
 
-/** The answer itself. Throws Problem; AbortError if `signal` says so. */
+/** Send a request and return the response. Throws Problem, or AbortError when `signal` aborts it. */
 export async function request(method, path, { query, body, etag, create, signal } = {}) {
-  refuseSteps(path);
+  refuseDotNames(path);
   const sent = { Accept: "application/json" };
   if (body !== undefined) sent["Content-Type"] = "application/json";
   if (etag) sent["If-Match"] = etag;
   if (create) sent["If-None-Match"] = "*";
-  const answer = await reached(address(path, query), {
+  const response = await fetchOrProblem(address(path, query), {
     method,
     headers: headers(sent),
     body: body === undefined ? undefined : JSON.stringify(body),
     cache: "no-store",
     signal,
   });
-  if (!answer.ok) throw await refusal(answer);
-  return answer;
+  if (!response.ok) throw await problemOf(response);
+  return response;
 }
 
-/** Browsers take a queue's name `..` for a step on the way, however it is written, and would ask for something else. */
-function refuseSteps(path) {
+/** Browsers resolve `.` and `..` in a path, even percent-encoded, so the request would go to another resource. */
+function refuseDotNames(path) {
   if (!path.split("/").some((part) => part === "." || part === "..")) return;
   throw new Problem({
     status: 400,
-    title: "No browser can ask for this name",
-    detail: "it would be taken for a step in an address",
-    advice: "The command line knows it by the same name.",
+    title: "Browsers cannot request this name",
+    detail: "it would be resolved as a relative path",
+    advice: "Use the command line instead.",
   });
 }
 
-async function reached(url, how) {
+async function fetchOrProblem(url, options) {
   try {
-    return await fetch(url, how);
+    return await fetch(url, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem({ status: 0 });
   }
 }
 
-export async function refusal(answer) {
-  if (answer.status === 401 && !takeLinked()) forget(token.peek() || me.peek() ? SIGN_IN : " ");
-  const text = await answer.text().catch(() => "");
+/** Turn an error response into a Problem; after a 401 the user has to sign in again. */
+export async function problemOf(response) {
+  if (response.status === 401 && !switchToLinkedToken()) forget(token.peek() || me.peek() ? INVALID_TOKEN : " ");
+  const text = await response.text().catch(() => "");
   try {
-    return new Problem({ status: answer.status, ...JSON.parse(text) });
+    return new Problem({ status: response.status, ...JSON.parse(text) });
   } catch {
-    return new Problem({ status: answer.status, title: answer.statusText }); // a proxy's page
+    return new Problem({ status: response.status, title: response.statusText }); // a proxy's error page
   }
 }
 
-/** {data, etag} of a document. */
+/** Read a document: {data, etag}. */
 export async function read(path, query, signal) {
-  const answer = await request("GET", path, { query, signal });
-  return { data: await answer.json(), etag: answer.headers.get("ETag") };
+  const response = await request("GET", path, { query, signal });
+  return { data: await response.json(), etag: response.headers.get("ETag") };
 }
 
-/** What a change answers; null for an answer without a body. */
-export async function change(method, path, how) {
-  const answer = await request(method, path, how);
-  const text = await answer.text();
+/** Send a change and return the response's JSON, or null for an empty response. */
+export async function change(method, path, options) {
+  const response = await request(method, path, options);
+  const text = await response.text();
   return text ? JSON.parse(text) : null;
 }
 
-/** A body into the folder of downloads: by fetch, as a link could not bring the token along. */
+/** Save a body as a file. A plain link could not send the token. */
 export async function download(path, name) {
-  const answer = await request("GET", path);
+  const response = await request("GET", path);
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(await answer.blob());
+  link.href = URL.createObjectURL(await response.blob());
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);

@@ -1,12 +1,12 @@
-// Bodies of messages: octets that anybody may have sent. They are looked at as text, JSON or hex, and become text
-// nodes and nothing else.
+// Format bodies of messages, which are untrusted octets, as text, JSON or hex. They become text nodes only.
 
-import { unturned } from "./html.js";
+import { escapeBidi } from "./html.js";
 
-const SHOWN = 64 * 1024; // octets; a browser takes long over more, and there is a download
+const MAX_SHOWN = 64 * 1024; // octets; more is slow to draw, and can be downloaded
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 
+/** Decode base64 to octets. */
 export function decode(base64) {
   const letters = atob(base64 ?? "");
   const octets = new Uint8Array(letters.length);
@@ -14,6 +14,7 @@ export function decode(base64) {
   return octets;
 }
 
+/** Encode octets as base64. */
 export function encode(octets) {
   let text = "";
   for (let i = 0; i < octets.length; i += 0x8000)
@@ -21,21 +22,22 @@ export function encode(octets) {
   return btoa(text);
 }
 
-export const shown = (octets) => octets.subarray(0, SHOWN);
+/** Return the octets that the page shows. */
+export const shown = (octets) => octets.subarray(0, MAX_SHOWN);
 
-/** The text, or null if it is not UTF-8; a character that the end cuts through is left out. */
+/** Decode UTF-8; null if it is invalid. isCut: leave out an incomplete last character. */
 export function utf8(octets, isCut = false) {
   for (let short = 0; short <= (isCut ? 3 : 0); short++) {
     try {
       return strict.decode(octets.subarray(0, octets.length - short));
     } catch {
-      // perhaps only the last character
+      // perhaps only the last character is incomplete
     }
   }
   return null;
 }
 
-/** 'json', 'text' or 'hex': how it is best looked at. */
+/** Return the best way to show a body: 'json', 'text' or 'hex'. */
 export function kind(octets, isCut) {
   const text = utf8(octets, isCut);
   if (text === null || isBinary(text)) return "hex";
@@ -45,7 +47,7 @@ export function kind(octets, isCut) {
 const isBinary = (text) => /[\0-\x08\x0e-\x1a\x1c-\x1f]/.test(text);
 
 export function isJson(text) {
-  if (!/^\s*[[{"]/.test(text)) return false; // a bare number is text to a person
+  if (!/^\s*[[{"]/.test(text)) return false; // a bare number reads better as text
   try {
     JSON.parse(text);
     return true;
@@ -54,13 +56,13 @@ export function isJson(text) {
   }
 }
 
-/** Text with its control characters to be seen: ␀ ␛ ⟨202E⟩; lines and tabs stay what they are. */
+/** Decode text and make control characters visible: ␀ ␛ ⟨202E⟩; line ends and tabs stay. */
 export const visible = (octets) =>
-  unturned(lenient.decode(octets)).replace(/[\0-\x08\x0b-\x1f\x7f]/g, (one) =>
+  escapeBidi(lenient.decode(octets)).replace(/[\0-\x08\x0b-\x1f\x7f]/g, (one) =>
     one === "\x7f" ? "␡" : String.fromCharCode(0x2400 + one.charCodeAt(0)),
   );
 
-/** One line for tables: the beginning, without line ends. */
+/** Return the beginning as one line, for tables. */
 export function preview(octets, length = 120) {
   const isText = kind(octets, true) === "text";
   if (!isText) return [...octets.subarray(0, 24)].map((one) => one.toString(16).padStart(2, "0")).join(" ");
@@ -69,7 +71,7 @@ export function preview(octets, length = 120) {
     .slice(0, length);
 }
 
-/** Rows of 16: [['00000000', '68 65 …', 'he…']]. */
+/** Return a hex dump: [['00000000', '68 65 …', 'he…']]. */
 export function hexRows(octets, width = 16) {
   const rows = [];
   for (let from = 0; from < octets.length; from += width) {
@@ -84,25 +86,25 @@ export function hexRows(octets, width = 16) {
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * JSON laid out over lines, as [[kind, text]]: kinds are key, string, other and plain. Numbers and strings stay letter
- * for letter what they were (a parser would round 12345678901234567890), and so do members that come twice.
+ * Indent JSON and return [[kind, text]], of kinds key, string, other and plain. Numbers, strings and duplicate members stay exactly as
+ * they were; a parser would round 12345678901234567890.
  */
-export function layOut(json) {
+export function indentJson(json) {
   const tokens = json.match(TOKENS) ?? [];
   const out = [];
   let depth = 0;
-  const line = () => out.push(["plain", `\n${"  ".repeat(depth)}`]);
+  const newLine = () => out.push(["plain", `\n${"  ".repeat(depth)}`]);
   tokens.forEach((token, i) => {
     if (isEnd(token)) {
       depth -= 1;
-      if (!isBegin(tokens[i - 1])) line();
+      if (!isBegin(tokens[i - 1])) newLine();
     }
     out.push([tokenKind(token, tokens[i + 1]), token === ":" ? ": " : token]);
     if (isBegin(token)) {
       depth += 1;
-      if (!isEnd(tokens[i + 1])) line();
+      if (!isEnd(tokens[i + 1])) newLine();
     }
-    if (token === ",") line();
+    if (token === ",") newLine();
   });
   return out;
 }

@@ -1,4 +1,4 @@
-// Numbers, sizes and times as people read them. Anything may be null, which is nothing known: a dash.
+// Format numbers, sizes and times. Null, for unknown, becomes a dash.
 
 import { signal } from "./html.js";
 
@@ -19,13 +19,13 @@ const STEPS = [
 
 const known = (write) => (value) => (value == null || Number.isNaN(value) ? DASH : write(value));
 
-/** 12,345; above ten million 12.3 M, so that columns keep their width. */
+/** Format a number: 12,345; from ten million on 12.3 M, so that columns keep their width. */
 export const count = known((n) => (Math.abs(n) < 1e7 ? whole.format(n) : `${tenths.format(n / 1e6)} M`));
 
-/** Per second: 0.4, 12, 1,234. */
+/** Format a rate per second: 0.4, 12, 1,234. */
 export const rate = known((n) => (Math.abs(n) < 10 ? tenths.format(n) : whole.format(Math.round(n))));
 
-/** Octets: 0 B, 1.5 KiB, 12 MiB. */
+/** Format octets: 0 B, 1.5 KiB, 12 MiB. */
 export const bytes = known((n) => {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   const step = n < 1024 ? 0 : Math.min(Math.floor(Math.log2(n) / 10), units.length - 1);
@@ -33,7 +33,7 @@ export const bytes = known((n) => {
   return `${scaled < 10 && step ? tenths.format(scaled) : whole.format(Math.round(scaled))} ${units[step]}`;
 });
 
-/** Milliseconds as an age: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min, 4 d 3 h. */
+/** Format milliseconds as an age: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min, 4 d 3 h. */
 export const age = known((ms) => {
   if (ms < 10_000) return `${tenths.format(ms / 1000)} s`;
   for (const [large, unit, small, part] of STEPS) {
@@ -45,39 +45,41 @@ export const age = known((ms) => {
   return `${Math.round(ms / 1000)} s`;
 });
 
-/** Milliseconds as a latency: 0.42 ms, 12 ms, 1.2 s. */
+/** Format milliseconds as a latency: 0.42 ms, 12 ms, 1.2 s. */
 export const latency = known((ms) => {
   if (ms >= 10_000) return age(ms);
   if (ms >= 1000) return `${tenths.format(ms / 1000)} s`;
   return `${ms < 1 ? Number(ms.toPrecision(2)) : ms < 10 ? tenths.format(ms) : Math.round(ms)} ms`;
 });
 
-/** An ISO time, here: 12:03:04 today, else 24 Nov 12:03:04. */
+/** Format an ISO time in the local time zone: 12:03:04 today, else 24 Nov 12:03:04. */
 export const time = known((text) => {
   const at = new Date(text);
   const isToday = at.toDateString() === new Date().toDateString();
   return isToday ? clock.format(at) : `${day.format(at)} ${clock.format(at)}`;
 });
 
-const APART_MS = 1000; // clocks that are nearer to each other are the same: nothing is drawn anew for less
-const ahead = signal(0); // so many ms the store's clock is ahead of this computer's, which may go wrong by minutes
+const TOLERANCE_MS = 1000; // smaller differences of clocks are ignored, to save redraws
+const ahead = signal(0); // ms by which the store's clock is ahead of this computer's, which may be minutes off
 
-let last = ""; // what was heard: until the console has looked again it tells the same, which is not just now any more
+let last = ""; // a repeated time is that of the console's last poll, so it is not current
 
-/** What the store's clock says just now, as an ISO time. */
-export function heard(text) {
+/** Set the clock by the store's current time, an ISO time. */
+export function syncClock(text) {
   if (text === last) return;
   last = text;
   const found = new Date(text) - Date.now();
-  if (Math.abs(found - ahead.peek()) > APART_MS) ahead.value = found;
+  if (Math.abs(found - ahead.peek()) > TOLERANCE_MS) ahead.value = found;
 }
 
-/** By the store's clock, as all times of the API are. */
+/** Return the store's time in ms, as all times of the API are by the store's clock. */
 export const now = () => Date.now() + ahead.value;
 
+/** Return the ms since an ISO time; null if there is none. */
 export const since = (text) => (text ? Math.max(now() - new Date(text), 0) : null);
 
+/** Format a fraction: 0.5 → 50 %. */
 export const share = known((part) => `${tenths.format(part * 100)} %`);
 
-/** '1 queue', '12 queues'. */
+/** Format a number with its noun: '1 queue', '12 queues'. */
 export const several = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;

@@ -1,11 +1,11 @@
-// The keyboard. Single keys work while nobody types; `g` and a letter go to a page.
+// Keyboard shortcuts. Single keys work outside input fields; `g` and a letter open a view.
 
 import { signal } from "./html.js";
 import { go } from "./routes.js";
 
-const PATIENCE_MS = 1500; // between `g` and the letter
+const SEQUENCE_MS = 1500; // at most between `g` and the letter
 
-export const PLACES = [
+export const SHORTCUTS = [
   ["o", "overview", "Overview"],
   ["q", "queues", "Queues"],
   ["d", "dead", "Dead letters"],
@@ -17,11 +17,11 @@ export const PLACES = [
   ["s", "subscriptions", "Subscriptions"],
   ["v", "reservations", "Reservations"],
   ["t", "report", "Report"],
-  ["a", "audit", "Audit"],
+  ["a", "audit", "Audit log"],
 ];
 
 export const helpIsOpen = signal(false);
-let pressedG = -Infinity; // ms, as events have it: those of the first second are near 0
+let pressedG = -Infinity; // event.timeStamp, in ms: near 0 right after the page has loaded
 
 const isTyping = (target) => target.closest?.("input, textarea, select, [contenteditable]");
 
@@ -32,18 +32,18 @@ function focusFilter() {
   return Boolean(field);
 }
 
-function pressed(event) {
+function onKeyDown(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (isTyping(event.target)) {
-    if (event.target.matches("[data-filter]") && left(event)) event.preventDefault();
+    if (event.target.matches("[data-filter]") && leaveFilter(event)) event.preventDefault();
     return;
   }
   if (document.querySelector("dialog[open]")) return;
-  if (acted(event)) event.preventDefault();
+  if (runShortcut(event)) event.preventDefault();
 }
 
-/** Out of the filter: to what it lets through, past all that stands between. */
-function left({ key, target }) {
+/** ↓ moves the focus from the filter to the first row, Escape only leaves the field. */
+function leaveFilter({ key, target }) {
   if (key === "Escape") target.blur();
   const row = document.querySelector("main table.rows tbody tr:not(.spacer)");
   const place = key === "ArrowDown" && (row?.querySelector("a") ?? row?.querySelector("button, input"));
@@ -51,16 +51,15 @@ function left({ key, target }) {
   return Boolean(place);
 }
 
-/** Whether this is the letter behind a `g`, which whoever has keys of his own is to leave alone. */
-export const leads = ({ key, timeStamp }) =>
-  timeStamp - pressedG < PATIENCE_MS && PLACES.some(([letter]) => letter === key);
+/** Return whether this key completes a `g` sequence; other handlers then ignore it. */
+export const completesSequence = ({ key, timeStamp }) =>
+  timeStamp - pressedG < SEQUENCE_MS && SHORTCUTS.some(([letter]) => letter === key);
 
-function acted(event) {
+function runShortcut(event) {
   const { key, timeStamp } = event;
-  const place = PLACES.find(([letter]) => letter === key);
-  if (leads(event)) {
+  if (completesSequence(event)) {
     pressedG = -Infinity;
-    go([place[1]]);
+    go([SHORTCUTS.find(([letter]) => letter === key)[1]]);
     return true;
   }
   pressedG = key === "g" ? timeStamp : -Infinity;
@@ -68,4 +67,4 @@ function acted(event) {
   return key === "/" && focusFilter();
 }
 
-export const listen = () => addEventListener("keydown", pressed);
+export const listen = () => addEventListener("keydown", onKeyDown);

@@ -1,17 +1,17 @@
-// The stream of server-sent events, read by fetch as EventSource sends no token. A stream that breaks, or falls
-// silent, is opened again, soon at first and then every few seconds.
+// Follow the console's server-sent events. Read with fetch, as EventSource cannot send a token. A stream that breaks or goes
+// silent is reopened, first at once and then every few seconds.
 
-import { headers, refusal } from "./api.js";
+import { headers, problemOf } from "./api.js";
 import { effect } from "./html.js";
-import { clear, happened, link } from "./state.js";
+import { clear, dispatch, link } from "./state.js";
 import { refused } from "./session.js";
 
 const URL = "api/v1/events";
-const WAITS_MS = [250, 500, 1000, 2000, 4000];
-const SILENCE_MS = 20_000; // the console sends a line every few seconds, if only a comment
+const BACKOFF_MS = [250, 500, 1000, 2000, 4000];
+const SILENCE_MS = 20_000; // the console sends at least a comment every 15 s
 
-/** Cuts text as it comes into events: feed('event: a\ndata: {}\n\n') → [['a', {}]]. */
-export function reader() {
+/** Return a parser that cuts chunks of text into events: feed('event: a\ndata: {}\n\n') → [['a', {}]]. */
+export function eventParser() {
   let rest = "";
   return (text) => {
     const blocks = (rest + text).split(/\r?\n\r?\n/);
@@ -32,21 +32,21 @@ function parsed(block) {
 
 let wake = () => {};
 let failures = 0;
-let running = null; // AbortController of the stream that is open
+let running = null; // AbortController of the open stream
 
-/** Opens the stream anew at once: somebody asked for it, or signed in. */
+/** Reopen the stream at once. */
 export function reconnect() {
   failures = 0;
   running?.abort();
   wake();
 }
 
-/** Keeps a stream open for as long as nobody has to sign in. */
+/** Keep a stream open, except while the user has to sign in. */
 export async function follow() {
   for (;;) {
-    if (!refused.peek()) await once();
-    const wait = refused.peek() ? 3_600_000 : WAITS_MS[Math.min(failures++, WAITS_MS.length - 1)];
-    tell("lost", Date.now() + wait);
+    if (!refused.peek()) await readStream();
+    const wait = refused.peek() ? 3_600_000 : BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)];
+    setLink("lost", Date.now() + wait);
     await new Promise((done) => {
       wake = done;
       setTimeout(done, wait);
@@ -54,43 +54,43 @@ export async function follow() {
   }
 }
 
-/** One stream, until it ends however that comes. */
-async function once() {
+/** Read one stream until it ends or fails. */
+async function readStream() {
   const early = globalThis.early; // early.js has opened the first one
   globalThis.early = null;
   const controller = (running = early?.controller ?? new AbortController());
-  let alarm = setTimeout(() => controller.abort(), SILENCE_MS);
+  let timeout = setTimeout(() => controller.abort(), SILENCE_MS);
   try {
-    const answer = await (early?.answer ??
+    const response = await (early?.answer ??
       fetch(URL, { headers: headers(), cache: "no-store", signal: controller.signal }));
-    if (!answer.ok) throw await refusal(answer);
-    const feed = reader();
-    for await (const text of chunks(answer.body.pipeThrough(new TextDecoderStream()))) {
-      clearTimeout(alarm);
-      alarm = setTimeout(() => controller.abort(), SILENCE_MS);
-      tell("live");
+    if (!response.ok) throw await problemOf(response);
+    const feed = eventParser();
+    for await (const text of chunks(response.body.pipeThrough(new TextDecoderStream()))) {
+      clearTimeout(timeout);
+      timeout = setTimeout(() => controller.abort(), SILENCE_MS);
+      setLink("live");
       failures = 0;
-      for (const [event, told] of feed(text)) happened(event, told);
+      for (const [event, data] of feed(text)) dispatch(event, data);
     }
   } catch {
-    // whatever it was, the way on is the same: say so, and try again
+    // follow() reports the lost connection and reconnects, whatever the reason
   } finally {
-    clearTimeout(alarm);
+    clearTimeout(timeout);
   }
 }
 
 async function* chunks(stream) {
-  const source = stream.getReader(); // not every browser iterates over streams
+  const source = stream.getReader(); // not every browser can iterate over streams
   for (let next = await source.read(); !next.done; next = await source.read()) yield next.value;
 }
 
-function tell(state, retryAt = 0) {
+function setLink(state, retryAt = 0) {
   const before = link.peek();
   const since = before.state === state ? before.since : Date.now();
   if (before.state !== state || before.retryAt !== retryAt) link.value = { state, since, retryAt };
 }
 
-// whoever signs out, or is asked to sign in again, is told nothing more
+// after signing out, or when the token is rejected, close the stream and drop what it sent
 effect(() => {
   if (!refused.value) return;
   running?.abort();

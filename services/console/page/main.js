@@ -1,19 +1,19 @@
-// The page begins: who we are, the stream of what goes on, and what is drawn of it.
+// Start the page: draw it, follow the event stream, and find out who is signed in.
 
 import { effect, html, render } from "./html.js";
 import { Page } from "./page.js";
 import { read } from "./api.js";
 import { listen } from "./keys.js";
 import { follow } from "./live.js";
-import { me, refused, usedToken } from "./session.js";
-import { say } from "./parts/notices.js";
+import { me, refused, takeTokenNotice } from "./session.js";
+import { notify } from "./components/notices.js";
 import { link } from "./state.js";
 
 const place = document.getElementById("page");
-place.replaceChildren(); // what stood there until now
+place.replaceChildren(); // "Penstock is loading…"
 render(html`<${Page} />`, place);
 listen();
-// the stream says it first of all; where there is none, it is asked for
+// the stream's first event says who is signed in; without a stream, ask
 effect(() => {
   const isLost = link.value.state === "lost";
   if (!isLost || me.peek() || refused.peek()) return;
@@ -22,12 +22,12 @@ effect(() => {
     () => {},
   );
 });
-const WHICH_TOKEN = {
-  kept: (who) => `You are still signed in as ${who}: the link's token was not used. Sign out, then open the link, to use it.`,
-  replaced: (who) => `You are signed in as ${who}, by the link's token: the one before it was refused.`,
+const TOKEN_NOTICES = {
+  kept: (user) => `You are still signed in as ${user}: the link's token was not used. To use it, sign out and open the link again.`,
+  replaced: (user) => `You are signed in as ${user} with the link's token, because the previous token was rejected.`,
 };
 effect(() => {
-  const used = me.value && usedToken();
-  if (used) say(WHICH_TOKEN[used](me.value.who));
+  const notice = me.value && takeTokenNotice();
+  if (notice) notify(TOKEN_NOTICES[notice](me.value.who));
 });
 follow();

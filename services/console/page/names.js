@@ -1,12 +1,12 @@
-// Names of queues: any octets. Those that are no UTF-8 stand in JSON as lone surrogates, "\udcff" for ff, and in
-// addresses as `%FF`, which encodeURIComponent and decodeURIComponent know nothing of.
+// Names of queues: any octets. Octets that are not UTF-8 are lone surrogates in JSON ("\udcff" for ff) and `%FF` in addresses,
+// which encodeURIComponent and decodeURIComponent do not support.
 
-const ESCAPED = /([\udc80-\udcff])/u; // with `u`, half of a pair is none
+const ESCAPED = /([\udc80-\udcff])/u; // with `u`, half of a surrogate pair does not match
 const HALVES = /\p{Surrogate}/gu;
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const utf8 = new TextEncoder();
 
-/** A name as a part of an address: 'a/b' → 'a%2Fb', '\udcff' → '%FF'. */
+/** Encode a name as one segment of a path: 'a/b' → 'a%2Fb', '\udcff' → '%FF'. */
 export const encodeName = (name) =>
   name
     .split(ESCAPED)
@@ -15,7 +15,7 @@ export const encodeName = (name) =>
 
 const percent = (escaped) => `%${(escaped.charCodeAt(0) & 0xff).toString(16).toUpperCase()}`;
 
-/** The other way round; a percent sign that somebody typed stays one. */
+/** Decode a segment of a path; a stray percent sign stays as it is. */
 export function decodeName(part) {
   try {
     return decodeURIComponent(part);
@@ -34,33 +34,33 @@ const octetsOf = (part) =>
 function decoded(octets) {
   let text = "";
   for (let at = 0; at < octets.length; ) {
-    const [one, length] = character(octets.subarray(at, at + 4));
-    text += one;
+    const [character, length] = firstCharacter(octets.subarray(at, at + 4));
+    text += character;
     at += length;
   }
   return text;
 }
 
-/** The first character, and of how many octets it is; an octet that begins none is escaped. */
-function character(octets) {
+/** Return the first character and its length in octets; an invalid first octet becomes a lone surrogate. */
+function firstCharacter(octets) {
   for (let length = 1; length <= octets.length; length++) {
     try {
       return [strict.decode(octets.subarray(0, length)), length];
     } catch {
-      // perhaps with one more
+      // perhaps with one more octet
     }
   }
   return [String.fromCharCode(0xdc00 + octets[0]), 1];
 }
 
-/** Whether somebody can type it as it is seen: no control characters, none that turn the direction of what follows. */
-export const isTypable = (name) => name !== "" && !/\p{C}|[^\S ]|^ | $| {2}/u.test(name);
+/** Return whether a user can type the name as displayed: no control, invisible or ambiguous white space characters. */
+export const isTypeable = (name) => name !== "" && !/\p{C}|[^\S ]|^ | $| {2}/u.test(name);
 
 /**
- * A name with the white space that browsers leave out or draw alike, and what they draw not at all: 'a  b' → 'a␣␣b',
- * 'a\u00a0b' → 'a⟨A0⟩b'. Octets that are no UTF-8 stay, as browsers draw them.
+ * Make white space and invisible characters of a name visible: 'a  b' → 'a␣␣b', 'a\u00a0b' → 'a⟨A0⟩b'.
+ * Octets that are not UTF-8 stay; browsers draw them as �.
  */
-export const seen = (name) =>
+export const visibleName = (name) =>
   name
     .replace(/^ +| +$| {2,}/g, (run) => "␣".repeat(run.length))
-    .replace(/[^\S ]|\p{Cc}|\p{Cf}/gu, (one) => `⟨${one.codePointAt(0).toString(16).toUpperCase()}⟩`);
+    .replace(/[^\S ]|\p{Cc}|\p{Cf}/gu, (each) => `⟨${each.codePointAt(0).toString(16).toUpperCase()}⟩`);

@@ -1,14 +1,14 @@
-// The frame around all views: where one can go, how things stand, and the view that the address names.
+// The frame around all views: sidebar, connection banner, and the view that the address names.
 
 import { html, useEffect } from "./html.js";
 import { helpIsOpen } from "./keys.js";
-import { Help } from "./parts/help.js";
-import { Lost } from "./parts/lost.js";
-import { Notices } from "./parts/notices.js";
-import { Rail } from "./parts/rail.js";
+import { Help } from "./components/help.js";
+import { ConnectionBanner } from "./components/connection.js";
+import { Notices } from "./components/notices.js";
+import { Sidebar } from "./components/sidebar.js";
 import { route } from "./routes.js";
 import { refused } from "./session.js";
-import { viewOf } from "./views/all.js";
+import { viewOf } from "./views/registry.js";
 import { SignIn } from "./views/signin.js";
 
 export function Page() {
@@ -16,11 +16,11 @@ export function Page() {
   const { parts } = route.value;
   const { title, View, key } = viewOf(parts);
   return html`
-    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
-    <${Rail} />
+    <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
+    <${Sidebar} />
     <main id="main" tabindex="-1">
-      <${Lost} />
-      <${Named} title=${title} parts=${parts} isThere=${View !== null} />
+      <${ConnectionBanner} />
+      <${PageTitle} title=${title} parts=${parts} isLoaded=${View !== null} />
       ${View ? html`<${View} key=${key} parts=${parts} />` : html`<p class="soft loading" aria-busy="true">Loading…</p>`}
     </main>
     <${Notices} />
@@ -28,7 +28,7 @@ export function Page() {
   `;
 }
 
-/** The address is a route: a link to a place in the page would leave the view. */
+/** The hash is the route: following the link would leave the view. */
 function skip(event) {
   event.preventDefault();
   document.getElementById("main").focus();
@@ -36,17 +36,17 @@ function skip(event) {
 
 let isFirst = true;
 
-/** Another view: the window's title says so, and the keyboard begins at its top. */
-function Named({ title, parts, isThere }) {
+/** Set the window's title and, when the view changes, scroll to the top and focus its heading. */
+function PageTitle({ title, parts, isLoaded }) {
   const where = parts.join("/");
   useEffect(() => {
-    if (!isThere) return;
+    if (!isLoaded) return;
     document.title = `${parts[1] ? `${parts[1]} – ` : ""}${title} – Penstock`;
     if (!isFirst) {
       scrollTo(0, 0);
       document.querySelector("main h1")?.focus({ preventScroll: true });
     }
     isFirst = false;
-  }, [where, isThere]);
+  }, [where, isLoaded]);
   return null;
 }

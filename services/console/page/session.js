@@ -1,23 +1,23 @@
-// Who we are: a token, if one is needed, is kept for as long as this tab is open, and nowhere else.
+// The signed-in user. A token is kept in this tab's session storage only, until the tab is closed.
 
 import { computed, signal } from "./html.js";
 
 const KEY = "penstock.token";
-const LINKED = "penstock.linked"; // the token of a link that was opened beside another token (early.js)
-const REPLACED = "penstock.replaced"; // the link's token is used, as the other one was refused
+const LINKED = "penstock.linked"; // token of a link opened in a tab that has another one (early.js)
+const REPLACED = "penstock.replaced"; // set when the link's token replaced a rejected one
 const RANKS = ["view", "operate", "admin"];
-/** Views that not every role may see. */
-export const NEEDS = { audit: "admin", config: "admin" };
+/** Roles that views require, where `view` is not enough. */
+export const REQUIRED_ROLE = { audit: "admin", config: "admin" };
 
 export const token = signal(sessionStorage.getItem(KEY) ?? "");
-/** {who, role, auth: token|proxy}; null as long as nobody knows. */
+/** {who, role, auth: token|proxy}; null until known. */
 export const me = signal(null);
-/** Why a token is asked for: '' as long as none is. */
+/** Why the user has to sign in; '' if not. */
 export const refused = signal("");
 
 export const role = computed(() => me.value?.role ?? "");
 
-/** Whether we may do what needs this role. The console checks it again; this is so that no button promises too much. */
+/** Return whether the user has this role or a higher one. The console enforces it; the page only hides buttons. */
 export const may = (needed) => RANKS.indexOf(role.value) >= RANKS.indexOf(needed);
 
 export function keep(given) {
@@ -25,14 +25,14 @@ export function keep(given) {
   token.value = given;
 }
 
-let isLeaving = false;
+let isReloading = false;
 
-/** Uses the token of a link in place of the one that was refused, by loading the page anew; false if there is none. */
-export function takeLinked() {
-  if (isLeaving) return true; // other requests with the old token may be answered meanwhile
+/** Replace a rejected token by that of a link and reload the page; return false if there is none. */
+export function switchToLinkedToken() {
+  if (isReloading) return true; // further responses to the old token
   const linked = sessionStorage.getItem(LINKED);
   if (!linked) return false;
-  isLeaving = true;
+  isReloading = true;
   sessionStorage.removeItem(LINKED);
   sessionStorage.setItem(REPLACED, "yes");
   sessionStorage.setItem(KEY, linked);
@@ -40,16 +40,17 @@ export function takeLinked() {
   return true;
 }
 
-/** Which of two tokens is used, once and only after a link brought the second one: "replaced", "kept" or "". */
-export function usedToken() {
-  const used = sessionStorage.getItem(REPLACED) ? "replaced" : sessionStorage.getItem(LINKED) ? "kept" : "";
+/** Return once, after a link brought a second token, which one is in use: "replaced" or "kept"; else "". */
+export function takeTokenNotice() {
+  const notice = sessionStorage.getItem(REPLACED) ? "replaced" : sessionStorage.getItem(LINKED) ? "kept" : "";
   sessionStorage.removeItem(REPLACED);
   sessionStorage.removeItem(LINKED);
-  return used;
+  return notice;
 }
 
+/** Sign out; why: shown above the sign-in form. */
 export function forget(why = "") {
-  usedToken();
+  takeTokenNotice();
   sessionStorage.removeItem(KEY);
   token.value = "";
   me.value = null;

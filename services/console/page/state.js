@@ -1,62 +1,59 @@
-// What the console tells by itself, as signals: whoever shows one of them is drawn again when it changes.
+// State that the console's event stream keeps up to date, as signals.
 
 import { batch, computed, signal } from "./html.js";
-import { followed } from "./flows.js";
-import { heard } from "./formats.js";
+import { withSample } from "./flows.js";
+import { syncClock } from "./formats.js";
 import { me } from "./session.js";
 
-/** How the stream of events is: {state: connecting|live|lost, since, retryAt}. */
+/** State of the event stream: {state: connecting|live|lost, since, retryAt}. */
 export const link = signal({ state: "connecting", since: Date.now(), retryAt: 0 });
 export const version = signal("");
-/** How often the stream tells how things stand. */
+/** Interval of overview events. */
 export const refreshMs = signal(2000);
-/** Why the console cannot see the store; '' = it does. */
-export const trouble = signal("");
+/** Why the console cannot read the store; '' if it can. */
+export const storeProblem = signal("");
 export const overview = signal(null);
 /** Name → QueueSummary. A new map for each change. */
 export const queues = signal(new Map());
 export const edges = signal(null);
 export const jobs = signal(null);
-/** Of all queues together, as far as this page has seen them: {at: [s], in: [], out: [], acked: []}. */
+/** Rates of all queues together since the page was opened: {at: [s], in: [], out: [], acked: []}. */
 export const rates = signal({ at: [], in: [], out: [], acked: [] });
 
 export const queueList = computed(() => [...queues.value.values()]);
 export const deadTotal = computed(() => queueList.value.reduce((sum, queue) => sum + queue.dead, 0));
-export const running = computed(() => (jobs.value ?? []).filter((job) => job.state === "running"));
+export const runningJobs = computed(() => (jobs.value ?? []).filter((job) => job.state === "running"));
 
 const handlers = {
-  hello(told) {
-    version.value = told.version ?? "";
-    refreshMs.value = told.refreshMs ?? refreshMs.peek();
-    if (told.role) me.value = { ...me.peek(), ...pick(told, ["who", "role", "auth"]) };
+  hello(data) {
+    version.value = data.version ?? "";
+    refreshMs.value = data.refreshMs ?? refreshMs.peek();
+    const { who, role, auth } = data;
+    if (role) me.value = { ...me.peek(), who, role, auth };
   },
-  overview(told) {
-    overview.value = told;
-    heard(told.at);
-    trouble.value = "";
-    rates.value = followed(rates.peek(), told);
+  overview(data) {
+    overview.value = data;
+    syncClock(data.at);
+    storeProblem.value = "";
+    rates.value = withSample(rates.peek(), data);
   },
-  queues(told) {
-    const next = told.whole ? new Map() : new Map(queues.peek());
-    for (const queue of told.rows ?? told.items) next.set(queue.name, queue);
-    for (const name of told.gone ?? []) next.delete(name);
+  queues(data) {
+    const next = data.whole ? new Map() : new Map(queues.peek());
+    for (const queue of data.rows) next.set(queue.name, queue);
+    for (const name of data.gone) next.delete(name);
     queues.value = next;
   },
-  edges: (told) => (edges.value = told.items),
-  jobs: (told) => (jobs.value = told.items),
-  trouble: (told) => (trouble.value = told.detail ?? "The store does not answer."),
+  edges: (data) => (edges.value = data.items),
+  jobs: (data) => (jobs.value = data.items),
+  trouble: (data) => (storeProblem.value = data.detail || "no details"),
 };
 
-function pick(told, wanted) {
-  return Object.fromEntries(wanted.filter((name) => name in told).map((name) => [name, told[name]]));
+/** Handle an event of the stream; events of newer consoles are ignored. */
+export function dispatch(event, data) {
+  batch(() => handlers[event]?.(data));
 }
 
-/** An event of the stream; those that this page does not know are for newer ones. */
-export function happened(event, told) {
-  batch(() => handlers[event]?.(told));
-}
-
-/** As before anything was told: somebody else signs in. */
+/** Drop everything that the stream sent: another user may sign in. */
 export function clear() {
   batch(() => {
     overview.value = edges.value = jobs.value = null;

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it; plots draw on canvas, so they ask for colours.
+// The theme: light, dark, or the system's. Plots draw on a canvas, so they read colours from here.
 
 import { effect, signal } from "./html.js";
 
@@ -7,8 +7,8 @@ export const THEMES = ["system", "light", "dark"];
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 export const theme = signal(localStorage.getItem(KEY) ?? "system");
-/** Counts changes of what is to be seen: whoever draws by himself draws anew. */
-export const drawn = signal(0);
+/** Counts changes of colours, so that canvases redraw. */
+export const colourVersion = signal(0);
 
 effect(() => {
   const root = document.documentElement;
@@ -19,13 +19,11 @@ effect(() => {
     root.dataset.theme = theme.value;
     localStorage.setItem(KEY, theme.value);
   }
-  drawn.value = drawn.peek() + 1;
+  colourVersion.value = colourVersion.peek() + 1;
 });
-system.addEventListener("change", () => (drawn.value += 1));
+system.addEventListener("change", () => (colourVersion.value += 1));
 
-export const isDark = () => (theme.peek() === "system" ? system.matches : theme.peek() === "dark");
-
-/** The colour that a name of the style sheet (`--in`) has now. */
+/** Return the current value of a colour of the style sheet (`--in`). */
 export function colour(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;

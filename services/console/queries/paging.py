@@ -1,4 +1,4 @@
-"""Lists in pages: what every list is asked, and how one goes on."""
+"""Paging of lists."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from pydantic import Field
 from services.console.contract.cursor import decode_cursor, encode_cursor
 from services.console.contract.shape import Shape
 
-MOST = 1000
+MAX_ITEMS = 1000
 ItemT = TypeVar("ItemT")
-CursorOf = Annotated[str, Field(description="`next` of the page before")]
+CursorOf = Annotated[str, Field(description="`next` of the previous page")]
 
 
 class Paged(Shape):
-    limit: Annotated[int, Field(ge=1, le=MOST, description="items of a page at most")] = 100
+    """The query of a list."""
+
+    limit: Annotated[int, Field(ge=1, le=MAX_ITEMS, description="maximum number of items")] = 100
     cursor: CursorOf = ""
 
 
@@ -25,12 +27,12 @@ def page_of(
     items: Sequence[ItemT],
     query: Paged,
     name: Callable[[ItemT], str],
-    tell: Callable[[ItemT], Any],
+    render: Callable[[ItemT], Any],
 ) -> dict[str, Any]:
-    """The page behind the cursor, of items in the order of their names. Raises Problem for a bad cursor."""
+    """Return the page after the cursor, of items sorted by name. Raises Problem for a bad cursor."""
     if query.cursor:
         (after,) = decode_cursor(query.cursor, kind, 1)
         items = [item for item in items if name(item) > after]
     page = items[: query.limit]
     more = encode_cursor(kind, name(page[-1])) if len(items) > len(page) else None
-    return {"items": [tell(item) for item in page], "next": more}
+    return {"items": [render(item) for item in page], "next": more}

@@ -1,4 +1,4 @@
-"""Where who comes by the trusted proxy is (docs/console.md, Who may do what)."""
+"""Test addresses of clients behind the trusted proxy (docs/console.md, Access control)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.console.live_console import LiveConsole
 from tests.servers import Server
 
 
-async def test_where_its_client_is(server: Server) -> None:
-    """The last hop: what stands before it the client may have made up."""
+async def test_last_hop_of_the_header(server: Server) -> None:
+    """Earlier hops may be forged by the client."""
     async with LiveConsole(server.url, proxy=PROXY) as console:
         for said, address in [
             (["10.1.2.3"], "10.1.2.3"),
@@ -36,8 +36,8 @@ async def test_where_its_client_is(server: Server) -> None:
             assert line["address"] == address, said
 
 
-async def test_where_who_has_a_token_is(server: Server) -> None:
-    """Also of one that nobody knows: in the process's log."""
+async def test_address_of_requests_with_a_token(server: Server) -> None:
+    """Unauthenticated requests have it in the process's log."""
     headers = {"X-Forwarded-For": "8.8.8.8, 10.1.2.3"}
     async with LiveConsole(server.url, proxy=PROXY, tokens=TOKENS) as console:
         body = {"ackLevel": "memory"}
@@ -48,7 +48,9 @@ async def test_where_who_has_a_token_is(server: Server) -> None:
 
 
 @pytest.mark.parametrize("proxy", [{"networks": ["10.0.0.0/8"]}, {**PROXY, "address_header": None}])
-async def test_where_nobody_says_it_the_connection_does(server: Server, proxy: dict[str, Any]) -> None:
+async def test_address_of_the_connection_without_a_trusted_header(
+    server: Server, proxy: dict[str, Any]
+) -> None:
     async with LiveConsole(server.url, proxy=proxy, tokens=TOKENS) as console:
         headers = {"X-Forwarded-For": "8.8.8.8"}
         assert (await console.ask("PUT", "/queues/a", {}, headers=headers, token="do")).status == 403

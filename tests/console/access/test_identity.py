@@ -1,4 +1,4 @@
-"""Who may do what: tokens, a trusted proxy, nobody at all."""
+"""Test authentication by tokens and a trusted proxy, and roles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from multidict import CIMultiDict
 
-from services.console.access.unauthenticated_log import MOST, Strangers
+from services.console.access.unauthenticated_log import MAX_ADDRESSES, UnauthenticatedLog
 from services.console.contract.roles import Role
 from services.console.routes import ROUTES
 from services.console.settings import ConsoleSettings
@@ -43,11 +43,11 @@ async def guarded(server: Server) -> AsyncIterator[LiveConsole]:
 
 
 class TestTokens:
-    async def test_who_one_is(self, guarded: LiveConsole) -> None:
+    async def test_identity_of_a_token(self, guarded: LiveConsole) -> None:
         assert await guarded.found("/me", token="see") == {"who": "eye", "role": "view", "auth": "token"}
         assert await guarded.found("/me", token="rule") == {"who": "head", "role": "admin", "auth": "token"}
 
-    async def test_nobody(self, guarded: LiveConsole) -> None:
+    async def test_invalid_credentials(self, guarded: LiveConsole) -> None:
         for authorization in [
             "",
             "Bearer",
@@ -65,15 +65,15 @@ class TestTokens:
             assert (reply.status, reply.label) == (401, "unauthorized")
             assert reply.headers["WWW-Authenticate"].startswith("Bearer")
 
-    async def test_the_page_and_the_document_need_none(self, guarded: LiveConsole) -> None:
-        """The page asks for the token."""
+    async def test_page_and_document_need_no_token(self, guarded: LiveConsole) -> None:
+        """The page has a sign-in form."""
         for path in ("/", "/openapi.json", "/healthz"):
             async with guarded.session.get(guarded.base + path) as response:
                 assert response.status == 200
 
 
-async def test_every_route_keeps_out_who_may_less(guarded: LiveConsole) -> None:
-    """And lets in who may more: whatever it says to them, it is not 403."""
+async def test_routes_check_the_role(guarded: LiveConsole) -> None:
+    """A sufficient role never gets 403."""
     for route in ROUTES:
         path = route.path.replace("{name}", "orders").replace("{id}", "1-1")
         for role, token in TOKEN_OF.items():
@@ -97,14 +97,14 @@ class TestProxy:
         async with LiveConsole(server.url, proxy={**PROXY, **proxy}) as console:
             return await console.get("/me", headers=headers)
 
-    async def test_says_who_it_is(self, server: Server) -> None:
+    async def test_user_and_groups(self, server: Server) -> None:
         reply = await self._ask(
             server, {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "staff, ops,others"}
         )
         assert reply.document == {"who": "ann", "role": "operate", "auth": "proxy"}
 
-    async def test_groups_that_may_nothing(self, server: Server) -> None:
-        """Who that was is known, so the audit log has it, in the store as well."""
+    async def test_groups_without_access(self, server: Server) -> None:
+        """The user is known, so the store's audit log has the denials."""
         headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "others"}
         async with LiveConsole(server.url, proxy=PROXY) as console:
             for method, path in (("GET", "/me"), ("GET", "/queues"), ("PUT", "/queues/orders")):
@@ -131,25 +131,25 @@ class TestProxy:
         assert (await self._ask(server, {"X-Forwarded-Groups": "root"})).status == 401
 
     @pytest.mark.parametrize("twice", ["X-Forwarded-User", "X-Forwarded-Groups"])
-    async def test_what_its_client_said_as_well(self, server: Server, twice: str) -> None:
+    async def test_duplicate_headers(self, server: Server, twice: str) -> None:
         headers = CIMultiDict({"X-Forwarded-User": "ann", "X-Forwarded-Groups": "staff"})
         headers.add(twice, "root")
         reply = await self._ask(server, headers)
         assert (reply.status, reply.label) == (401, "unauthorized")
         assert twice in reply.document["detail"]
 
-    async def test_from_elsewhere_its_headers_say_nothing(self, server: Server) -> None:
+    async def test_headers_from_other_networks_are_ignored(self, server: Server) -> None:
         headers = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "root"}
         assert (await self._ask(server, headers, networks=["10.0.0.0/8"])).status == 401
 
-    async def test_headers_of_other_names(self, server: Server) -> None:
+    async def test_configured_header_names(self, server: Server) -> None:
         headers = {"Remote-User": "ann", "Remote-Groups": "root"}
         reply = await self._ask(server, headers, user_header="Remote-User", role_header="Remote-Groups")
         assert reply.document["role"] == "admin"
 
     @pytest.mark.parametrize("user", [b"\xff", b"a\xc2\x85b", b"ann\xe2\x80\xae", b"\xed\xa0\x80"])
-    async def test_a_name_that_cannot_be_written_down(self, server: Server, user: bytes) -> None:
-        """It would stand in logs, in the audit log and beside every message; others go on."""
+    async def test_unprintable_user_names(self, server: Server, user: bytes) -> None:
+        """They would be in logs, in the audit log and in origins of messages."""
         async with LiveConsole(server.url, proxy=PROXY) as console:
             await console.declare("orders")
             assert (await _put_as(console, user)).startswith(b"HTTP/1.1 400")
@@ -164,7 +164,7 @@ class TestProxy:
 
 
 async def _put_as(console: LiveConsole, user: bytes) -> bytes:
-    """The head of what is answered to a message of this user, octet for octet."""
+    """Publish as this user; return the head of the response."""
     body = b'{"body": "a"}'
     head = b"POST /api/v1/queues/orders/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     said = b"X-Forwarded-User: %s\r\nX-Forwarded-Groups: root\r\nContent-Length: %d\r\n\r\n" % (
@@ -181,17 +181,17 @@ async def _put_as(console: LiveConsole, user: bytes) -> bytes:
 
 
 class TestSettings:
-    def test_without_tokens_only_this_machine_is_let_in(self) -> None:
+    def test_without_tokens_only_loopback_is_allowed(self) -> None:
         for host in ["0.0.0.0", "::", "10.1.2.3"]:
             with pytest.raises(ValueError, match=r"console\.tokens or console\.proxy"):
                 ConsoleSettings(host=host)
             assert ConsoleSettings.model_validate({"host": host, "tokens": TOKENS}).host == host
 
-    def test_which_it_is(self) -> None:
+    def test_loopback_hosts_are_local(self) -> None:
         for host in ["127.0.0.1", "127.1.2.3", "::1", "localhost"]:
             assert ConsoleSettings(host=host).is_local
 
-    def test_a_token_that_is_none(self) -> None:
+    def test_invalid_tokens(self) -> None:
         for token in [
             {"name": "a", "role": "view"},
             {"name": "a", "role": "view", "sha256": "12"},
@@ -204,7 +204,7 @@ class TestSettings:
             with pytest.raises(ValueError):
                 ConsoleSettings.model_validate({"tokens": [token]})
 
-    def test_two_that_nobody_could_tell_apart(self) -> None:
+    def test_duplicate_tokens(self) -> None:
         for other in [
             {"name": "eye", "role": "admin", "sha256": "a" * 64},
             {"name": "other", "role": "admin", "sha256": hashlib.sha256(b"see").hexdigest().upper()},
@@ -212,12 +212,12 @@ class TestSettings:
             with pytest.raises(ValueError, match="two tokens have the same"):
                 ConsoleSettings.model_validate({"tokens": [*TOKENS, other]})
 
-    def test_digests_are_not_shown(self) -> None:
+    def test_digests_are_masked(self) -> None:
         settings = ConsoleSettings.model_validate({"tokens": TOKENS})
         assert {token["sha256"] for token in settings.model_dump(mode="json")["tokens"]} == {"***"}
 
 
-async def test_the_settings_that_are_shown(guarded: LiveConsole) -> None:
+async def test_settings_are_shown_without_digests(guarded: LiveConsole) -> None:
     told = await guarded.found("/config", token="rule")
     assert told["settings"]["console"]["refresh_s"] == 0.1
     text = (await guarded.get("/config", token="rule")).body
@@ -225,8 +225,8 @@ async def test_the_settings_that_are_shown(guarded: LiveConsole) -> None:
         assert token["sha256"].encode() not in text
 
 
-async def test_strangers_have_a_line_for_each_address(guarded: LiveConsole) -> None:
-    """However often they come, and whatever they want."""
+async def test_unauthenticated_requests_are_logged_once_per_address(guarded: LiveConsole) -> None:
+    """Regardless of their number and paths."""
     for _ in range(20):
         assert (await guarded.get("/queues")).status == 401
         assert (await guarded.ask("PUT", "/queues/orders", {})).status == 401
@@ -238,18 +238,18 @@ async def test_strangers_have_a_line_for_each_address(guarded: LiveConsole) -> N
     assert guarded.audited() == []
 
 
-def test_how_many_more_came_is_told_a_minute_later(caplog: pytest.LogCaptureFixture) -> None:
+def test_repetitions_are_logged_after_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
-    strangers = Strangers(lambda: now)
-    for number in range(3 * MOST):
-        strangers.came(f"10.{number}", "GET", "/")
-    strangers.came("10.7", "GET", "/")
-    assert len(caplog.records) == MOST + 1
+    requests = UnauthenticatedLog(lambda: now)
+    for number in range(3 * MAX_ADDRESSES):
+        requests.add(f"10.{number}", "GET", "/")
+    requests.add("10.7", "GET", "/")
+    assert len(caplog.records) == MAX_ADDRESSES + 1
     now = 60.0
-    strangers.came("10.7", "GET", "/")
-    told = [record.getMessage() for record in caplog.records[MOST + 1 :]]
+    requests.add("10.7", "GET", "/")
+    told = [record.getMessage() for record in caplog.records[MAX_ADDRESSES + 1 :]]
     assert told == [
-        "10.7 did not say who it is 1 more times",
-        f"others did not say who it is {2 * MOST - 1} more times",
-        "10.7 did not say who it is",
+        "rejected 1 more unauthenticated requests from 10.7",
+        f"rejected {2 * MAX_ADDRESSES - 1} more unauthenticated requests from others",
+        "rejected unauthenticated request from 10.7",
     ]

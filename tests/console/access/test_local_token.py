@@ -1,4 +1,4 @@
-"""A console without set-up: nobody is an administrator without the token that it made."""
+"""Test the local token of a console without configured tokens or proxy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.servers import Server
 
 
 async def _through_a_proxy(console: LiveConsole, method: str, *, more: bytes = b"") -> int:
-    """Ask as nginx does for `proxy_pass http://127.0.0.1:9180` alone; return the status."""
+    """Send a request as nginx does with `proxy_pass http://127.0.0.1:9180` alone; return the status."""
     body = b'{"ackLevel": "memory"}' if method == "PUT" else b""
     head = (
         b"%s /api/v1/queues/orders HTTP/1.0\r\nHost: 127.0.0.1:9180\r\nConnection: close\r\n"
@@ -41,9 +41,7 @@ async def _through_a_proxy(console: LiveConsole, method: str, *, more: bytes = b
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT"])
-async def test_a_plain_reverse_proxy_lets_in_nobody_without_the_token(
-    console: LiveConsole, method: str
-) -> None:
+async def test_plain_reverse_proxy_does_not_bypass_the_token(console: LiveConsole, method: str) -> None:
     assert await _through_a_proxy(console, method) == 401
     assert (
         await _through_a_proxy(console, method, more=b"Authorization: Bearer %s0\r\n" % TOKEN.encode()) == 401
@@ -56,7 +54,7 @@ async def test_a_plain_reverse_proxy_lets_in_nobody_without_the_token(
     assert await _through_a_proxy(console, method, more=LINE) == (201 if method == "PUT" else 404)
 
 
-async def test_the_token_is_an_administrators_and_stands_in_no_log(console: LiveConsole) -> None:
+async def test_token_has_the_admin_role_and_is_not_logged(console: LiveConsole) -> None:
     assert await console.found("/me") == {"who": "local", "role": "admin", "auth": "token"}
     assert (await console.ask("PUT", "/queues/orders", {"ackLevel": "memory"})).status == 201
     assert (await console.get("/me", headers={"Authorization": "Bearer wrong"})).status == 401
@@ -66,12 +64,12 @@ async def test_the_token_is_an_administrators_and_stands_in_no_log(console: Live
     assert not any(TOKEN in str(vars(line)) for line in console.log.lines)
 
 
-async def test_tokens_that_are_set_up_replace_it(server: Server) -> None:
+async def test_configured_tokens_replace_it(server: Server) -> None:
     async with LiveConsole(server.url, proxy={"networks": ["10.0.0.0/8"]}) as console:
         assert (await console.get("/me", headers=HEADERS)).status == 401
 
 
-def test_it_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
+def test_file_is_private_and_shared_by_consoles(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with ThreadPoolExecutor(8) as pool:  # consoles that start at the same moment agree
         files = set(pool.map(lambda _: local_token.keep(folder), range(8)))
@@ -86,7 +84,7 @@ def test_it_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_that_cannot_keep_it_is_named(tmp_path: Path) -> None:
+def test_unwritable_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match=r"file/console\.token: .*set store\.data_dir .*console\.tokens"):
         local_token.keep(tmp_path / "file")
@@ -111,20 +109,20 @@ UNSAFE = {
 
 
 @pytest.mark.parametrize("problem", UNSAFE)
-def test_a_token_that_another_user_could_know_is_refused(tmp_path: Path, problem: str) -> None:
+def test_unsafe_file_is_rejected(tmp_path: Path, problem: str) -> None:
     file = local_token.keep(tmp_path)
     identities = Identities(ConsoleSettings(), file)
     headers = CIMultiDict(Authorization=f"Bearer {file.read_text().strip()}")
-    assert identities.of(headers, "127.0.0.1").role is Role.ADMIN
+    assert identities.identify(headers, "127.0.0.1").role is Role.ADMIN
     UNSAFE[problem](file)
-    wanted = rf"console\.token is not used: {problem}.*; remove it .*store\.data_dir"
+    wanted = rf"console\.token is rejected: {problem}.*; delete the file .*store\.data_dir"
     for use in (lambda: local_token.keep(tmp_path), lambda: local_token.link("http://[::1]:9180/", file)):
         with pytest.raises(SettingsError, match=wanted):
             use()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
-def test_a_token_of_another_user_is_for_root_alone() -> None:
+def test_file_of_another_user() -> None:
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         file = local_token.keep(Path(name))
@@ -140,8 +138,8 @@ def test_a_token_of_another_user_is_for_root_alone() -> None:
         assert local_token.keep(Path(name)) == file
 
 
-def test_a_file_system_without_permissions_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of WSL's drvfs and CIFS, where each file has one mode."""
+def test_file_system_without_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As WSL's drvfs and CIFS, where all files have the same mode."""
 
     def made(**where: Any) -> tuple[int, str]:
         number, name = mkstemp(**where)
@@ -150,17 +148,17 @@ def test_a_file_system_without_permissions_is_named(tmp_path: Path, monkeypatch:
 
     mkstemp = tempfile.mkstemp
     monkeypatch.setattr(tempfile, "mkstemp", made)
-    with pytest.raises(SettingsError, match=r"mode 0777.*console\.tokens .*console\.enabled: false"):
+    with pytest.raises(SettingsError, match=r"mode 0600 has 0777.*console\.tokens .*console\.enabled: false"):
         local_token.keep(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_running_console_does_not_take_an_unsafe_token(tmp_path: Path) -> None:
+def test_running_console_rejects_an_unsafe_file(tmp_path: Path) -> None:
     file = local_token.keep(tmp_path)
     identities = Identities(ConsoleSettings(), file)
     planted = tmp_path / "planted"
     planted.write_text(TOKEN)
     file.unlink()
     file.symlink_to(planted)
-    with pytest.raises(Problem, match="a token is needed"):
-        identities.of(CIMultiDict(Authorization=f"Bearer {TOKEN}"), "127.0.0.1")
+    with pytest.raises(Problem, match="authentication required"):
+        identities.identify(CIMultiDict(Authorization=f"Bearer {TOKEN}"), "127.0.0.1")

@@ -1,4 +1,4 @@
-"""Files of tokens: at the start, and when they change."""
+"""Test files of tokens, at the start and when they change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.console.access.tokens import SHORTEST, Tokens, digest
-from services.console.settings import KNOWN_TO_ALL, Token
+from services.console.settings import WELL_KNOWN, Token
 from services.kit.config.layers import SettingsError
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
@@ -17,7 +17,7 @@ FIRST, SECOND = "the first token of all", "the second one of two"
 
 
 def of_file(file: Path, name: str = "a", text: str = "") -> Token:
-    """That holds this."""
+    """Return a token whose file has this text."""
     if text:
         file.write_text(text)
     return Token.model_validate({"name": name, "role": "view", "file": str(file)})
@@ -29,11 +29,11 @@ def of_digest(text: str, name: str) -> Token:
 
 
 def who(tokens: Tokens, said: str) -> str | None:
-    found = tokens.of(said.encode())
+    found = tokens.find(said.encode())
     return found.name if found is not None else None
 
 
-async def test_from_a_file_that_changes(server: Server, tmp_path: Path) -> None:
+async def test_token_file_is_read_again(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(FIRST + "\n")
     tokens = [{"name": "a", "role": "view", "file": str(file)}]
@@ -48,19 +48,19 @@ async def test_from_a_file_that_changes(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [" \n", "test", "x" * (SHORTEST - 1), "x" * 4097])
-def test_a_token_that_is_none(tmp_path: Path, text: str) -> None:
+def test_invalid_token_file(tmp_path: Path, text: str) -> None:
     with pytest.raises(SettingsError, match="16 to 4096 octets; `openssl rand -hex 32` makes one"):
         Tokens([of_file(tmp_path / "token", text=text)])
 
 
-def test_what_is_known_to_all_is_too_short_for_a_file() -> None:
-    """So nothing else has to keep it out of there."""
+def test_well_known_tokens_are_too_short_for_a_file() -> None:
+    """So no further check is needed."""
     short = [b"", b"test"]
-    assert {digest(each).hex() for each in short} == KNOWN_TO_ALL
+    assert {digest(each).hex() for each in short} == WELL_KNOWN
     assert all(len(each) < SHORTEST for each in short)
 
 
-def test_two_of_one_token(tmp_path: Path) -> None:
+def test_duplicate_tokens(tmp_path: Path) -> None:
     one = of_file(tmp_path / "one", "ann", FIRST)
     for other in (of_file(tmp_path / "other", "bob", f" {FIRST}\n"), of_digest(FIRST, "bob")):
         with pytest.raises(SettingsError, match="ann, bob have the same token"):
@@ -68,7 +68,7 @@ def test_two_of_one_token(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "test", "x" * (SHORTEST - 1)])
-def test_one_that_is_not_whole_yet_changes_nothing(
+def test_incomplete_file_keeps_the_previous_token(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     tokens = Tokens([of_file(tmp_path / "token", text=FIRST)])
@@ -81,7 +81,7 @@ def test_one_that_is_not_whole_yet_changes_nothing(
 
 
 @pytest.mark.parametrize("in_a_file", [True, False], ids=["file", "digest"])
-def test_two_that_come_to_the_same_let_nobody_in(
+def test_files_that_become_equal_are_rejected(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, in_a_file: bool
 ) -> None:
     file = tmp_path / "one"
@@ -95,7 +95,7 @@ def test_two_that_come_to_the_same_let_nobody_in(
     assert (who(tokens, FIRST), who(tokens, SECOND)) == ("ann", "bob")
 
 
-def test_two_that_change_places(tmp_path: Path) -> None:
+def test_swapped_files(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     tokens = Tokens([of_file(one, "ann", FIRST), of_file(other, "bob", SECOND)])
     one.write_text(SECOND)

@@ -1,4 +1,4 @@
-"""What somebody else changes between a look and the change that goes by it (docs/console.md, Changes)."""
+"""Test changes by others between the check of an ETag and the change (docs/console.md, Changes)."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ async def proxy(server: Server) -> AsyncIterator[Proxy]:
 
 @pytest.fixture
 async def slow(proxy: Proxy) -> AsyncIterator[LiveConsole]:
-    """Its way to the store is the proxy's; `orders` has a message."""
+    """A console whose connection to the store is proxied; `orders` has a message."""
     async with LiveConsole(proxy.url) as console:
         await console.fill(await console.declare("orders"), b"a")
         yield console
 
 
 async def _held(console: LiveConsole, proxy: Proxy, headers: dict[str, str]) -> asyncio.Task[Reply]:
-    """A deletion that has looked, and whose change is still on its way."""
+    """Start a deletion, and hold it back after the check of the ETag."""
     proxy.keep(DELETE)
     deleting = asyncio.create_task(console.ask("DELETE", "/queues/orders", headers=headers))
     await until(lambda: proxy.held)
     return deleting
 
 
-async def test_a_queue_that_was_changed_is_not_deleted(slow: LiveConsole, proxy: Proxy) -> None:
+async def test_changed_queue_is_not_deleted(slow: LiveConsole, proxy: Proxy) -> None:
     deleting = await _held(slow, proxy, await slow.etag("/queues/orders"))
     await slow.declare("orders", replace=True, paused=True)
     proxy.let_go()
@@ -45,7 +45,7 @@ async def test_a_queue_that_was_changed_is_not_deleted(slow: LiveConsole, proxy:
     assert (await slow.stats("orders"))["ready"] == 1
 
 
-async def test_a_queue_that_was_declared_as_it_was_is_deleted(slow: LiveConsole, proxy: Proxy) -> None:
+async def test_queue_declared_again_unchanged_is_deleted(slow: LiveConsole, proxy: Proxy) -> None:
     deleting = await _held(slow, proxy, await slow.etag("/queues/orders"))
     await slow.declare("orders", replace=True)
     proxy.let_go()
@@ -53,8 +53,8 @@ async def test_a_queue_that_was_declared_as_it_was_is_deleted(slow: LiveConsole,
     assert (await slow.get("/queues/orders")).status == 404
 
 
-async def test_an_answer_that_is_lost_leaves_no_name_behind(slow: LiveConsole, proxy: Proxy) -> None:
-    """Nobody could delete it any more: it is in no list, and its number would stay taken."""
+async def test_lost_response_to_a_deletion_leaves_no_name(slow: LiveConsole, proxy: Proxy) -> None:
+    """Otherwise its ID would stay taken by a queue that is in no list."""
     await slow.declare("orders", replace=True, bindings={"rqpMca": {"queueId": 77}})
     proxy.lose_replies_to = DELETE
     reply = await slow.ask("DELETE", "/queues/orders", headers=await slow.etag("/queues/orders"))
@@ -64,7 +64,7 @@ async def test_an_answer_that_is_lost_leaves_no_name_behind(slow: LiveConsole, p
     await slow.declare("others", bindings={"rqpMca": {"queueId": 77}})
 
 
-async def test_whatever_there_is(slow: LiveConsole, proxy: Proxy) -> None:
+async def test_any_etag(slow: LiveConsole, proxy: Proxy) -> None:
     deleting = await _held(slow, proxy, {"If-Match": "*"})
     await slow.declare("orders", replace=True, paused=True)
     proxy.let_go()

@@ -1,4 +1,4 @@
-"""Dead letters over HTTP: looking at them."""
+"""Test reading dead letters over HTTP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.console.live_console import LiveConsole
 DEAD = "/queues/orders/dead"
 
 
-async def test_all_that_is_known_of_one(console: LiveConsole) -> None:
+async def test_fields_of_a_dead_letter(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     (identifier,) = await console.bury(queue, b"<script>alert(1)</script>")
     letter = await console.found(f"{DEAD}/{identifier}")
@@ -24,7 +24,7 @@ async def test_all_that_is_known_of_one(console: LiveConsole) -> None:
     assert listed == letter
 
 
-async def test_a_body_is_a_file_that_no_browser_shows(console: LiveConsole) -> None:
+async def test_body_is_a_download(console: LiveConsole) -> None:
     queue = await console.declare('a"b')
     (identifier,) = await console.bury(queue, b"<script>alert(1)</script>")
     reply = await console.get(f"/queues/a%22b/dead/{identifier}/body")
@@ -34,7 +34,7 @@ async def test_a_body_is_a_file_that_no_browser_shows(console: LiveConsole) -> N
     assert "sandbox" in reply.headers["Content-Security-Policy"]
 
 
-async def test_a_large_one(console: LiveConsole) -> None:
+async def test_large_body(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     body = bytes(range(256)) * (1 << 15)  # 8 MiB
     (identifier,) = await console.bury(queue, body)
@@ -45,7 +45,7 @@ async def test_a_large_one(console: LiveConsole) -> None:
     assert (listed["bytes"], base64.b64decode(listed["bodyBase64"])) == (len(body), body[:3])
 
 
-async def test_one_that_is_not_there(console: LiveConsole) -> None:
+async def test_unknown_dead_letter(console: LiveConsole) -> None:
     await console.declare("orders")
     for identifier in ["1-1", "nonsense", "0-0", "%2D", "99999999999999999999-99999999999999999999"]:
         for path in (f"{DEAD}/{identifier}", f"{DEAD}/{identifier}/body"):
@@ -74,19 +74,19 @@ class TestFilters:
         assert await bodies("&body=%5Ep.%2Bm") == [b"plum"]  # ^p.+m
         assert await bodies("&body=e&reason=poison&octets=1") == [b"a", b"p"]
 
-    async def test_a_pattern_that_is_none(self, console: LiveConsole) -> None:
+    async def test_invalid_pattern(self, console: LiveConsole) -> None:
         await console.declare("orders")
         for pattern in ["(", "(?=x)", "(x)%5C1", "x" * 1001, "((a{1,100}){1,100}){1,100}"]:
             reply = await console.get(f"{DEAD}?body={pattern}")
             assert reply.status == 400
 
-    async def test_a_pattern_that_would_take_for_ever(self, console: LiveConsole) -> None:
-        """The standard library's `re` would take longer than the universe is old."""
+    async def test_pattern_with_exponential_backtracking(self, console: LiveConsole) -> None:
+        """The standard library's `re` would never finish."""
         queue = await console.declare("orders")
         await console.bury(queue, b"a" * 100_000 + b"b")
         assert await console.letters("orders", "&body=(a%2B)%2B%24") == []
 
-    async def test_a_query_that_is_none(self, console: LiveConsole) -> None:
+    async def test_invalid_queries(self, console: LiveConsole) -> None:
         await console.declare("orders")
         for query in [
             "olderThan=5",
@@ -107,8 +107,8 @@ class TestFilters:
     ("field", "value"),
     [("attributes", b"\xc1"), ("attributes", b"\x01\x02"), ("died", b"x"), ("reason", b"\xff")],
 )
-async def test_one_that_cannot_be_read_is_named(console: LiveConsole, field: str, value: bytes) -> None:
-    """Nobody's cursor is at fault, nor anything else that was asked."""
+async def test_damaged_dead_letter_is_named(console: LiveConsole, field: str, value: bytes) -> None:
+    """The error is not attributed to the cursor."""
     queue = await console.declare("orders")
     (identifier,) = await console.bury(queue, b"1")
     link, key = console.tools.registry.link, queue.keys[6]
@@ -123,7 +123,7 @@ async def test_one_that_cannot_be_read_is_named(console: LiveConsole, field: str
 
 
 class TestPages:
-    async def test_all_of_them_once(self, console: LiveConsole) -> None:
+    async def test_each_item_once(self, console: LiveConsole) -> None:
         queue = await console.declare("orders")
         ids = await console.bury(queue, *(b"%d" % number for number in range(25)))
         seen = [letter["id"] for letter in await console.every(f"{DEAD}?limit=4")]
@@ -145,7 +145,7 @@ class TestPages:
         second = await console.found(f"{DEAD}?limit=2&cursor={first['next']}") if first["next"] else first
         assert second["next"] is None
 
-    async def test_what_goes_meanwhile(self, console: LiveConsole) -> None:
+    async def test_purge_between_pages(self, console: LiveConsole) -> None:
         queue = await console.declare("orders")
         ids = await console.bury(queue, b"1", b"2", b"3")
         page = await console.found(f"{DEAD}?limit=1")
@@ -153,7 +153,7 @@ class TestPages:
         rest = await console.letters("orders", f"&cursor={page['next']}")
         assert [letter["id"] for letter in rest][-1:] == ids[2:]
 
-    async def test_of_a_queue_that_was_made_anew(self, console: LiveConsole) -> None:
+    async def test_cursor_of_a_deleted_queue(self, console: LiveConsole) -> None:
         queue = await console.declare("orders")
         await console.bury(queue, b"1", b"2")
         page = await console.found(f"{DEAD}?limit=1")
@@ -161,7 +161,7 @@ class TestPages:
         await console.declare("orders")
         assert (await console.get(f"{DEAD}?cursor={page['next']}")).label == "bad_cursor"
 
-    async def test_a_cursor_that_is_none(self, console: LiveConsole) -> None:
+    async def test_invalid_cursors(self, console: LiveConsole) -> None:
         await console.declare("orders")
         for cursor in ["x", "WyJkZWFkIl0", "%00", "A" * 3000, "WyJkZWFkIiwieCIsInkiXQ", "W1tbW1s", "%C3%BC"]:
             for path in (DEAD, "/queues", "/peers", "/reservations", "/jobs", "/edges"):

@@ -1,4 +1,4 @@
-"""Messages over HTTP."""
+"""Test messages over HTTP."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_put_and_peek(console: LiveConsole) -> None:
     assert (await console.get("/queues")).items[0]["ready"] == 2
 
 
-async def test_only_the_first_octets(console: LiveConsole) -> None:
+async def test_bodies_are_truncated(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.fill(queue, b"x" * 5000, b"y" * 10)
     long, short = (await console.get(f"{PUT}?octets=10")).items
@@ -43,7 +43,7 @@ async def test_only_the_first_octets(console: LiveConsole) -> None:
     assert len((await console.get(f"{PUT}?limit=1")).items) == 1
 
 
-async def test_others_are_answered_while_a_large_one_is_read(
+async def test_large_body_does_not_block_other_requests(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await console.declare("orders")
@@ -73,7 +73,7 @@ async def test_the_next_page(console: LiveConsole) -> None:
     assert (await console.stats("orders"))["ready"] == 45
 
 
-async def test_a_page_ends_behind_four_mebibytes(console: LiveConsole) -> None:
+async def test_page_ends_after_four_mebibytes(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     for number in range(3):
         await console.fill(queue, b"%d" % number * (3 << 20))
@@ -84,8 +84,8 @@ async def test_a_page_ends_behind_four_mebibytes(console: LiveConsole) -> None:
     assert second["next"] is None
 
 
-async def test_a_cursor_is_of_one_queue(console: LiveConsole) -> None:
-    """Positions of another, or of one that is made anew with its name, say nothing of it."""
+async def test_cursor_belongs_to_one_queue(console: LiveConsole) -> None:
+    """It is invalid for another queue, also of the same name."""
     queue = await console.declare("orders")
     await console.fill(queue, b"one", b"two")
     cursor = (await console.found(f"{PUT}?limit=1"))["next"]
@@ -98,7 +98,7 @@ async def test_a_cursor_is_of_one_queue(console: LiveConsole) -> None:
     assert (reply.status, reply.label) == (400, "bad_cursor")
 
 
-async def test_a_cursor_of_nothing(console: LiveConsole) -> None:
+async def test_invalid_cursors(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     for place in [
         ["messages", "QID", "x"],
@@ -112,8 +112,8 @@ async def test_a_cursor_of_nothing(console: LiveConsole) -> None:
         assert (reply.status, reply.label) == (400, "bad_cursor")
 
 
-async def test_attributes_of_any_kind(console: LiveConsole) -> None:
-    """What other protocols put there need not be what JSON knows."""
+async def test_attributes_that_json_does_not_support(console: LiveConsole) -> None:
+    """Other protocols can set them."""
     queue = await console.declare("orders")
     odd = {"octets": b"\xff", "nan": float("nan"), "inner": {"list": [b"a", 1]}}
     await console.fill(queue, b"body", attributes=odd)
@@ -139,7 +139,7 @@ async def test_what_the_queue_refuses(
     assert (reply.status, reply.label) == (status, label)
 
 
-async def test_a_store_that_is_full(console: LiveConsole) -> None:
+async def test_store_full(console: LiveConsole) -> None:
     await console.declare("orders")
     used = int(
         (await console.tools.registry.link.call("INFO", "memory")).split(b"used_memory:")[1].split()[0]
@@ -152,7 +152,7 @@ async def test_a_store_that_is_full(console: LiveConsole) -> None:
         await console.tools.registry.link.call("CONFIG", "SET", "maxmemory", 512 << 20)
 
 
-async def test_what_is_no_message(console: LiveConsole) -> None:
+async def test_invalid_messages(console: LiveConsole) -> None:
     await console.declare("orders")
     for body, status in [
         ({}, 422),
@@ -168,7 +168,7 @@ async def test_what_is_no_message(console: LiveConsole) -> None:
         assert (await console.stats("orders"))["ready"] == 0
 
 
-async def test_the_largest_message_there_is(console: LiveConsole) -> None:
+async def test_largest_message(console: LiveConsole) -> None:
     await console.declare("orders")
     largest = (1 << 24) - 1
     reply = await console.ask("POST", PUT, {"bodyBase64": base64.b64encode(b"x" * largest).decode()})
@@ -179,6 +179,6 @@ async def test_the_largest_message_there_is(console: LiveConsole) -> None:
     assert (reply.status, reply.label) == (413, "too_large")
 
 
-async def test_no_such_queue(console: LiveConsole) -> None:
+async def test_unknown_queue(console: LiveConsole) -> None:
     assert (await console.ask("POST", PUT, {"body": "a"})).label == "queue_unknown"
     assert (await console.get(PUT)).label == "queue_unknown"

@@ -1,4 +1,4 @@
-"""Peers over HTTP."""
+"""Test peers over HTTP."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.console.live_console import LiveConsole
 SPEC = {"protocol": "rqp-mca", "addresses": ["10.0.0.7", "mq.example.org:11311"], "window": 10}
 
 
-async def test_make_look_change_delete(console: LiveConsole) -> None:
+async def test_create_read_change_delete(console: LiveConsole) -> None:
     made = await console.ask("PUT", "/peers/warehouse", SPEC)
     assert (made.status, made.headers["Location"]) == (201, "/api/v1/peers/warehouse")
     shown = await console.get("/peers/warehouse")
@@ -37,8 +37,8 @@ async def test_make_look_change_delete(console: LiveConsole) -> None:
     ]
 
 
-async def test_of_many_who_saw_the_same_one_changes_it(console: LiveConsole) -> None:
-    """However little time there is between a look and a change."""
+async def test_only_one_of_concurrent_requests_changes(console: LiveConsole) -> None:
+    """The ETag is compared atomically with the change."""
     await console.ask("PUT", "/peers/west", SPEC)
     seen = await console.etag("/peers/west")
     changes = [
@@ -57,7 +57,7 @@ async def test_of_many_who_saw_the_same_one_changes_it(console: LiveConsole) -> 
     assert (changed, gone) in ((200, 412), (412, 204))
 
 
-async def test_a_document_that_is_none(console: LiveConsole) -> None:
+async def test_invalid_documents(console: LiveConsole) -> None:
     reply = await console.ask("PUT", "/peers/warehouse", {"protocol": "ring", "addresses": ["a b"], "x": 1})
     assert reply.status == 422
     assert {fault["at"] for fault in reply.document["errors"]} == {"addresses.0", "x"}
@@ -65,7 +65,7 @@ async def test_a_document_that_is_none(console: LiveConsole) -> None:
     assert (await console.ask("PUT", "/peers/warehouse", SPEC, headers={"If-Match": "*"})).status == 412
 
 
-async def test_pages_and_one_that_cannot_be_read(console: LiveConsole) -> None:
+async def test_pages_and_an_unreadable_peer(console: LiveConsole) -> None:
     for name in ("a", "b"):
         await console.ask("PUT", f"/peers/{name}", SPEC)
     tools = console.tools

@@ -1,4 +1,4 @@
-"""Edges and their connections, as the console sees them."""
+"""Test edges, their connections and subscriptions, rings and the report."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ async def edge(server: Server) -> AsyncIterator[Live]:  # type: ignore[type-arg]
         await edge.close()
 
 
-async def test_a_link_says_which_store_is_at_its_other_end(
+async def test_link_has_the_id_of_the_other_store(
     console: LiveConsole, server: Server, new_server: NewServer
 ) -> None:
-    """However many clients there are beside it."""
+    """Other clients are filtered out."""
     other = await new_server()
     async with linked(server.url, other.url) as ours:
         clients = [await asyncio.open_connection(*ours.places["text"]) for _ in range(3)]
@@ -64,22 +64,22 @@ async def test_a_link_says_which_store_is_at_its_other_end(
 
 @pytest.fixture
 def of_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Edges that begin from now on know nothing of names."""
+    """Make new edges behave like older ones, without names of connections."""
     answer = ConnectionInspector.connections
 
-    def connections(census: ConnectionInspector, args: Mapping[str, Any]) -> Iterator[Item]:
-        for item in answer(census, {name: value for name, value in args.items() if name != "named"}):
+    def connections(inspector: ConnectionInspector, args: Mapping[str, Any]) -> Iterator[Item]:
+        for item in answer(inspector, {name: value for name, value in args.items() if name != "named"}):
             yield {name: value for name, value in item.items() if name != "name"}
 
     monkeypatch.setattr(ConnectionInspector, "connections", connections)
 
 
-async def test_an_edge_of_before_knows_no_names(
+async def test_older_edge_ignores_the_filter_by_name(
     console: LiveConsole,
     of_before: None,
     edge: Live,  # type: ignore[type-arg]
 ) -> None:
-    """It leaves nobody out, whatever it is asked: its clients are no links for that."""
+    """It returns all connections, and the console filters them."""
     await _one_edge(console)
     clients = [await asyncio.open_connection(*edge.places["text"]) for _ in range(3)]
 
@@ -97,7 +97,7 @@ async def test_an_edge_of_before_knows_no_names(
 
 @asynccontextmanager
 async def linked(url: str, other: str) -> AsyncIterator[Live]:  # type: ignore[type-arg]
-    """The first store's edge, which that of the other one dials; its listeners have names of their own."""
+    """Run an edge of each store; the second dials the first."""
     listeners = {"text": {"port": 0}, "link": "off", "links": {"port": 0, "serves": "links"}}
     ours = Live(EDGE, url, {"listeners": listeners})
     try:
@@ -177,8 +177,8 @@ async def test_its_subscriptions(console: LiveConsole, edge: Live) -> None:  # t
     writer.close()
 
 
-async def test_only_so_many_ask_everybody_at_a_time(console: LiveConsole, edge: Live) -> None:  # type: ignore[type-arg]
-    """Each has a connection of its own to the store."""
+async def test_limit_of_concurrent_queries(console: LiveConsole, edge: Live) -> None:  # type: ignore[type-arg]
+    """Each query has a connection of its own to the store."""
     await _one_edge(console)
     replies = await asyncio.gather(*(console.get("/connections") for _ in range(40)))
     assert {reply.status for reply in replies} == {200, 429}
@@ -188,7 +188,7 @@ async def test_only_so_many_ask_everybody_at_a_time(console: LiveConsole, edge: 
     assert {reply.status for reply in replies} == {200, 429}
 
 
-async def test_only_so_many_count_at_a_time(console: LiveConsole) -> None:
+async def test_limit_of_concurrent_dry_runs(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.bury(queue, *(b"%d" % number for number in range(2000)))
     path, body = "/queues/orders/dead/purge", {"filter": {"body": "nothing"}, "dryRun": True}
@@ -197,7 +197,7 @@ async def test_only_so_many_count_at_a_time(console: LiveConsole) -> None:
     assert (await console.ask("POST", path, body)).status == 200
 
 
-async def test_a_connection_that_is_not_there(console: LiveConsole) -> None:
+async def test_unknown_connection(console: LiveConsole) -> None:
     for identifier in ["x", "x@", "@x", "1.1@nobody", "%FF@%FF", "@"]:
         assert (await console.ask("DELETE", f"/connections/{identifier}")).label == "connection_unknown"
 
@@ -236,7 +236,7 @@ async def test_without_edges(console: LiveConsole) -> None:
     assert (await console.get("/report")).label == "no_report"
 
 
-async def test_the_console_tells_what_the_store_has(server: Server) -> None:
+async def test_report_metrics(server: Server) -> None:
     async with LiveConsole(server.url) as before:
         assert (await before.get("/report")).label == "no_report"
         registry = before.metrics.registry

@@ -1,4 +1,4 @@
-"""Queues over HTTP."""
+"""Test queues over HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.live import until
 SPEC = {"ackLevel": "memory", "maxLength": 5, "visibilityTimeout": "10s"}
 
 
-async def test_make_look_change_delete(console: LiveConsole) -> None:
+async def test_create_read_change_delete(console: LiveConsole) -> None:
     made = await console.ask("PUT", "/queues/orders", SPEC)
     assert made.status == 201
     assert made.headers["Location"] == "/api/v1/queues/orders"
@@ -34,7 +34,7 @@ async def test_make_look_change_delete(console: LiveConsole) -> None:
     assert (await console.found("/queues"))["items"] == []
 
 
-async def test_an_internal_queue_is_neither_made_nor_changed_nor_emptied(console: LiveConsole) -> None:
+async def test_internal_queue_is_protected(console: LiveConsole) -> None:
     refused = await console.ask("PUT", "/queues/ring%2F1%2Fa:8085", SPEC)
     assert (refused.status, refused.label) == (403, "reserved_name")
     queue, _ = await console.tools.catalogue.declare(
@@ -53,7 +53,7 @@ async def test_an_internal_queue_is_neither_made_nor_changed_nor_emptied(console
         assert (kept.status, kept.label) == (403, "reserved_name"), path
 
 
-async def test_what_is_in_it_does_not_change_its_etag(console: LiveConsole) -> None:
+async def test_messages_do_not_change_the_etag(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     before = await console.etag("/queues/orders")
     await console.fill(queue, b"one")
@@ -62,11 +62,9 @@ async def test_what_is_in_it_does_not_change_its_etag(console: LiveConsole) -> N
 
 
 class TestConditions:
-    """RFC 9110, 13.1."""
+    """Preconditions (RFC 9110, 13.1)."""
 
-    async def test_a_change_says_what_it_saw_and_is_refused_if_that_is_gone(
-        self, console: LiveConsole
-    ) -> None:
+    async def test_if_match_is_required_and_checked(self, console: LiveConsole) -> None:
         queue = await console.declare("orders")
         assert (await console.ask("PUT", "/queues/orders", SPEC)).status == 428
         assert (await console.ask("DELETE", "/queues/orders")).label == "precondition_required"
@@ -81,7 +79,7 @@ class TestConditions:
         await console.declare("orders")  # another one
         assert (await console.ask("DELETE", "/queues/orders", headers=old)).status == 412
 
-    async def test_any_one_of_several_and_one_that_a_proxy_made_weak(self, console: LiveConsole) -> None:
+    async def test_lists_of_tags_and_weak_tags(self, console: LiveConsole) -> None:
         replace = {"If-Match": "*"}
         assert (await console.ask("PUT", "/queues/orders", SPEC, headers=replace)).status == 412
         await console.declare("orders")
@@ -97,18 +95,18 @@ class TestConditions:
             reply = await console.ask("DELETE", "/queues/orders", headers={"If-Match": none})
             assert reply.status == 400, none
 
-    async def test_only_a_new_one(self, console: LiveConsole) -> None:
+    async def test_if_none_match(self, console: LiveConsole) -> None:
         for tag, status in (("*", 201), ("*", 412), ('"a"', 400)):
             headers = {"If-None-Match": tag}
             assert (await console.ask("PUT", "/queues/orders", SPEC, headers=headers)).status == status
 
-    async def test_of_many_at_once_one_makes_it(self, console: LiveConsole) -> None:
+    async def test_only_one_of_concurrent_requests_creates(self, console: LiveConsole) -> None:
         new = {"If-None-Match": "*"}
         asked = [console.ask("PUT", "/queues/orders", SPEC, headers=new) for _ in range(8)]
         found = sorted(reply.status for reply in await asyncio.gather(*asked))
         assert found == [201, *[412] * 7]
 
-    async def test_of_many_at_once_one_replaces_it(self, console: LiveConsole) -> None:
+    async def test_only_one_of_concurrent_requests_replaces(self, console: LiveConsole) -> None:
         await console.declare("orders")
         seen = await console.etag("/queues/orders")
         asked = [
@@ -120,7 +118,7 @@ class TestConditions:
 
 
 class TestRefusals:
-    async def test_a_queue_that_is_not_empty(self, console: LiveConsole) -> None:
+    async def test_queue_not_empty(self, console: LiveConsole) -> None:
         queue = await console.declare("orders")
         await console.fill(queue, b"one")
         reply = await console.ask("DELETE", "/queues/orders?ifEmpty=true", headers={"If-Match": "*"})
@@ -128,7 +126,7 @@ class TestRefusals:
         reply = await console.ask("DELETE", "/queues/orders", headers={"If-Match": "*"})
         assert reply.document == {"messages": 1}
 
-    async def test_a_document_that_is_none(self, console: LiveConsole) -> None:
+    async def test_invalid_documents(self, console: LiveConsole) -> None:
         for spec, at in (
             ({"maxLength": -1}, "maxLength"),
             ({"nonsense": 1}, "nonsense"),
@@ -158,7 +156,7 @@ class TestRefusals:
         )
         assert (reply.status, reply.label) == (409, "domain_mismatch")
 
-    async def test_a_name_that_is_too_long(self, console: LiveConsole) -> None:
+    async def test_name_too_long(self, console: LiveConsole) -> None:
         assert (await console.ask("PUT", f"/queues/{'x' * 256}", SPEC)).status == 400
         assert (await console.get(f"/queues/{'x' * 256}")).status == 404
 
@@ -177,7 +175,7 @@ async def test_any_name(console: LiveConsole, name: str) -> None:
     assert seen == ["!", name, "\U0010ffff"]
 
 
-async def test_pages_and_beginnings(console: LiveConsole) -> None:
+async def test_pages_and_prefix(console: LiveConsole) -> None:
     for number in range(5):
         await console.declare(f"a{number}")
         await console.declare(f"b{number}")
@@ -205,7 +203,7 @@ async def test_protocols(console: LiveConsole) -> None:
     }
 
 
-async def test_rates_and_the_oldest(console: LiveConsole) -> None:
+async def test_rates_and_oldest_age(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.fill(queue, b"one", b"two")
 
@@ -237,7 +235,7 @@ async def test_reservations(console: LiveConsole) -> None:
     assert (await console.found("/queues/orders"))["reservedForMs"] > 0
 
 
-async def test_names_that_are_no_utf8_begin_so(console: LiveConsole) -> None:
+async def test_prefix_that_is_not_utf8(console: LiveConsole) -> None:
     await console.declare("\udcffa")
     await console.declare("\u00e9 b")
     assert [row["name"] for row in (await console.get("/queues?name=%FF")).items] == ["\udcffa"]

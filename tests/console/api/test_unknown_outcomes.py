@@ -1,4 +1,4 @@
-"""A change that was made is never told, or written down, as one that was not (docs/console.md, Changes)."""
+"""Test that a change which was made is never reported or audited as failed (docs/console.md, Errors)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ANY = {"If-Match": "*"}
 
 
 def silence(server: Server) -> None:
-    """From now on it tells nobody of changes, which is what comes last."""
+    """Make notifications, the last step of a change, fail from now on."""
     server.call("ACL", "SETUSER", "default", "-publish")
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-async def test_a_queue_of_which_nobody_could_be_told(own_server: Server, is_new: bool) -> None:
+async def test_queue_change_without_notification(own_server: Server, is_new: bool) -> None:
     async with LiveConsole(own_server.url) as console:
         if not is_new:
             await console.declare("orders")
@@ -41,7 +41,7 @@ async def test_a_queue_of_which_nobody_could_be_told(own_server: Server, is_new:
         assert (line["what"], line["outcome"]) == ("queue.put", "outcome_unknown")
 
 
-async def test_a_queue_that_is_gone_and_nobody_could_be_told(own_server: Server) -> None:
+async def test_queue_deletion_without_notification(own_server: Server) -> None:
     async with LiveConsole(own_server.url) as console:
         await console.declare("orders")
         silence(own_server)
@@ -50,8 +50,8 @@ async def test_a_queue_that_is_gone_and_nobody_could_be_told(own_server: Server)
         assert (await console.get("/queues/orders")).status == 404
 
 
-async def test_a_queue_that_is_gone_while_the_catalogue_is(own_server: Server) -> None:
-    """Its domain had it removed before anybody could see that the rest of the store is empty."""
+async def test_queue_deletion_with_a_lost_catalogue(own_server: Server) -> None:
+    """The domain deleted it before the loss of the catalogue was noticed."""
     async with LiveConsole(own_server.url) as console:
         queue = await console.declare("orders")
         own_server.call("DEL", RegistryKeys().epoch)
@@ -61,7 +61,7 @@ async def test_a_queue_that_is_gone_while_the_catalogue_is(own_server: Server) -
         assert own_server.call("HGET", queue.keys[1], "deleted") == b"1"
 
 
-async def test_a_queue_that_is_named_in_a_domain_that_lost_its_data(own_server: Server) -> None:
+async def test_queue_in_a_domain_that_lost_its_data(own_server: Server) -> None:
     async with LiveConsole(own_server.url) as console:
         await console.declare("far", domain="other")
         own_server.call("DEL", DomainKeys("other").epoch)
@@ -70,7 +70,7 @@ async def test_a_queue_that_is_named_in_a_domain_that_lost_its_data(own_server: 
         assert await console.tools.registry.document("late") is not None
 
 
-async def test_a_peer_of_which_nobody_could_be_told(own_server: Server) -> None:
+async def test_peer_change_without_notification(own_server: Server) -> None:
     async with LiveConsole(own_server.url) as console:
         await console.tools.initialise()
         silence(own_server)
@@ -82,8 +82,8 @@ async def test_a_peer_of_which_nobody_could_be_told(own_server: Server) -> None:
         assert (await console.get("/peers/west")).status == 404
 
 
-async def test_a_peer_for_which_there_is_no_room(own_server: Server) -> None:
-    """Nothing was done, and that is what is said."""
+async def test_peer_without_memory(own_server: Server) -> None:
+    """Nothing was done, and the response says so."""
     async with LiveConsole(own_server.url) as console:
         await console.tools.initialise()
         own_server.call("CONFIG", "SET", "maxmemory", "1")
@@ -92,7 +92,7 @@ async def test_a_peer_for_which_there_is_no_room(own_server: Server) -> None:
         assert (await console.get("/peers/west")).status == 404
 
 
-async def test_a_store_that_goes_away_before_it_says_how_the_queue_is_now(server: Server) -> None:
+async def test_store_outage_after_the_change(server: Server) -> None:
     async with Proxy(server.port) as proxy, LiveConsole(proxy.url, refresh_s=60) as console:
         await console.declare("orders")
         proxy.lose_replies_to = b"\r\nps1_stats\r\n"
@@ -104,11 +104,9 @@ async def test_a_store_that_goes_away_before_it_says_how_the_queue_is_now(server
         assert (await console.tools.catalogue.find("orders")).spec.paused
 
 
-async def test_a_request_that_is_cut_off_has_its_line(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The process ends while no answer comes: nobody there knows what becomes of the message."""
-    monkeypatch.setattr(process, "LAST_ANSWERS_S", 0.2)
+async def test_interrupted_request_is_audited(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process stops while it waits for the store: the outcome is unknown."""
+    monkeypatch.setattr(process, "SHUTDOWN_S", 0.2)
     async with Proxy(server.port) as proxy, LiveConsole(proxy.url) as console:
         await console.declare("orders")
         proxy.lose_replies_to = b"ps1_work"

@@ -1,4 +1,4 @@
-"""A queue whose document this version cannot read (docs/console.md, Use it)."""
+"""Test queues whose document this version cannot read (docs/console.md, Quick start)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPLACED = "/queues/orders?replaceUnreadable=true"
 
 @pytest.fixture
 async def newer(server: Server) -> AsyncIterator[LiveConsole]:
-    """`orders`, with a message and three dead letters, has been changed by a newer version; `others` has not."""
+    """`orders`, with a message and three dead letters, was changed by a newer version; `others` was not."""
     async with LiveConsole(server.url) as console:
         queue = await console.declare("orders")
         await console.bury(queue, b"x", b"y", b"z")
@@ -31,7 +31,7 @@ async def newer(server: Server) -> AsyncIterator[LiveConsole]:
         yield console
 
 
-async def test_it_is_seen(newer: LiveConsole) -> None:
+async def test_row_and_alarm(newer: LiveConsole) -> None:
     rows = (await newer.get("/queues")).items
     assert [(row["name"], row["ready"]) for row in rows] == [("orders", 1), ("others", 0)]
     assert "colour" in rows[0]["unreadable"]
@@ -47,7 +47,7 @@ async def test_it_is_seen(newer: LiveConsole) -> None:
     )
 
 
-async def test_it_is_replaced_by_those_who_say_so(newer: LiveConsole, server: Server) -> None:
+async def test_replacing_requires_replace_unreadable(newer: LiveConsole, server: Server) -> None:
     seen = await newer.etag("/queues/orders")
     assert (await newer.ask("PUT", "/queues/orders", SPEC)).status == 428
     assert (await newer.ask("PUT", REPLACED, SPEC, headers={"If-Match": '"x"'})).status == 412
@@ -71,7 +71,7 @@ async def test_it_is_replaced_by_those_who_say_so(newer: LiveConsole, server: Se
     await until(is_well)
 
 
-async def test_one_in_another_domain_stays_there(newer: LiveConsole, server: Server) -> None:
+async def test_replacing_keeps_the_domain(newer: LiveConsole, server: Server) -> None:
     await newer.declare("far", domain="other")
     kept = json.loads(server.call("HGET", KEY, "far"))
     server.call("HSET", KEY, "far", json.dumps({**kept, "spec": '{"colour": 1}'}))
@@ -83,14 +83,14 @@ async def test_one_in_another_domain_stays_there(newer: LiveConsole, server: Ser
     assert reply.status == 200
 
 
-async def test_it_can_be_deleted(newer: LiveConsole) -> None:
+async def test_delete(newer: LiveConsole) -> None:
     assert (await newer.ask("DELETE", "/queues/orders", headers={"If-Match": '"x"'})).status == 412
     reply = await newer.ask("DELETE", "/queues/orders", headers=await newer.etag("/queues/orders"))
     assert reply.document == {"messages": 1}
     assert [row["name"] for row in (await newer.get("/queues")).items] == ["others"]
 
 
-async def test_what_is_in_it_can_be_reached(newer: LiveConsole) -> None:
+async def test_messages_and_dead_letters_are_accessible(newer: LiveConsole) -> None:
     assert [each["bodyBase64"] for each in (await newer.get("/queues/orders/messages")).items] == ["YQ=="]
     letters = await newer.letters("orders")
     assert (await newer.found(f"/queues/orders/dead/{letters[0]['id']}"))["bodyBase64"] == "eA=="
@@ -107,7 +107,7 @@ async def test_what_is_in_it_can_be_reached(newer: LiveConsole) -> None:
     assert [letter["id"] for letter in await newer.letters("orders")] == [letters[2]["id"]]
 
 
-async def test_what_cannot_be_done_says_what_to_do(newer: LiveConsole) -> None:
+async def test_errors_say_what_to_do(newer: LiveConsole) -> None:
     reply = await newer.ask("POST", "/queues/orders/messages", {"body": "b"})
     assert (reply.status, reply.label) == (409, "queue_unreadable")
     assert "colour: Extra inputs" in reply.document["detail"]
@@ -120,8 +120,8 @@ async def test_what_cannot_be_done_says_what_to_do(newer: LiveConsole) -> None:
 SOUND = {"qid": "q77", "domain": "main", "owner": "cli", "spec": "{}"}
 
 
-async def test_one_of_which_not_even_the_id_is_known(newer: LiveConsole, server: Server) -> None:
-    """It hides no other, and is an alarm."""
+async def test_queue_without_a_readable_id(newer: LiveConsole, server: Server) -> None:
+    """It raises an alarm and does not affect others."""
     for number, document in enumerate(
         [
             "{",
@@ -147,7 +147,7 @@ async def test_one_of_which_not_even_the_id_is_known(newer: LiveConsole, server:
         for path in ("", "/messages", "/dead", "/dead/1-1", "/history"):
             reply = await newer.get(f"/queues/{name}{path}")
             assert (reply.status, reply.label) == (409, "queue_unreadable")
-            assert "take its field out of the store's hash ps:{registry}:queues" in reply.document["detail"]
+            assert "delete its field in the store's hash ps:{registry}:queues" in reply.document["detail"]
         for method, path in (("PUT", ""), ("DELETE", ""), ("POST", "/messages")):
             body = {"PUT": SPEC, "POST": {"body": "b"}}.get(method)
             headers = {} if method == "POST" else {"If-Match": "*"}
@@ -155,8 +155,8 @@ async def test_one_of_which_not_even_the_id_is_known(newer: LiveConsole, server:
             assert (reply.status, reply.label) == (409, "queue_unreadable")
 
 
-async def test_one_in_the_domain_of_the_catalogue_is_seen(newer: LiveConsole, server: Server) -> None:
-    """As versions before could make it, and with a spec of which this one knows nothing."""
+async def test_queue_in_the_domain_of_the_catalogue(newer: LiveConsole, server: Server) -> None:
+    """Older versions could create it."""
     kept = json.loads(server.call("HGET", KEY, "orders"))
     server.call("HSET", KEY, "orders", json.dumps({**kept, "domain": "registry"}))
     assert [row["name"] for row in (await newer.get("/queues")).items] == [
@@ -166,8 +166,8 @@ async def test_one_in_the_domain_of_the_catalogue_is_seen(newer: LiveConsole, se
     assert (reply.status, reply.label) == (404, "queue_unknown")
 
 
-async def test_a_damaged_one_hides_no_other(server: Server) -> None:
-    """Neither in the list nor in the overview, with and without a look at it before."""
+async def test_damaged_queue_does_not_affect_others(server: Server) -> None:
+    """Neither in the list nor in the overview, whether or not it was read before."""
     async with LiveConsole(server.url) as console:
         queues = [await console.declare(name) for name in ("good", "late", "spoilt")]
         await console.fill(queues[0], b"a")

@@ -1,4 +1,4 @@
-"""The audit log over HTTP."""
+"""Test the audit log over HTTP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.stores import NewServer
 SPEC = {"ackLevel": "memory"}
 
 
-async def test_every_change_is_in_it(console: LiveConsole) -> None:
+async def test_every_change_is_logged(console: LiveConsole) -> None:
     await console.ask("PUT", "/queues/orders", SPEC)
     await console.ask("PUT", "/queues/orders", SPEC)
     await console.ask("POST", "/queues/orders/messages", {"body": "secret"})
@@ -59,7 +59,7 @@ async def test_names_of_any_octets(console: LiveConsole) -> None:
     assert (await console.get("/audit")).items[0]["target"] == "\udcff/"
 
 
-async def test_a_store_that_takes_no_line_keeps_no_answer_back(new_server: NewServer) -> None:
+async def test_response_does_not_wait_for_an_unavailable_store(new_server: NewServer) -> None:
     server = await new_server()
     async with LiveConsole(server.url) as console:
         await console.declare("orders")
@@ -72,12 +72,12 @@ async def test_a_store_that_takes_no_line_keeps_no_answer_back(new_server: NewSe
         assert (line["what"], line["outcome"]) == ("queue.delete", "store_unavailable")
 
 
-async def test_a_line_that_the_end_of_the_process_cuts_off_is_counted(
+async def test_line_interrupted_by_process_stop_is_counted(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The change was made, its line is on its way, and nobody waits for it any longer."""
+    """The change was made, and writing its line is interrupted."""
     monkeypatch.setattr(audit, "WRITE_S", 600.0)
-    monkeypatch.setattr(process, "LAST_ANSWERS_S", 0.2)
+    monkeypatch.setattr(process, "SHUTDOWN_S", 0.2)
     async with Proxy(server.port) as proxy, LiveConsole(proxy.url) as console:
         await console.tools.initialise()
         proxy.keep(RegistryKeys().audit.encode())
@@ -93,8 +93,8 @@ async def test_a_line_that_the_end_of_the_process_cuts_off_is_counted(
         assert (await console.tools.catalogue.find("orders")).spec.max_length == 0
 
 
-async def test_who_may_do_little_wipes_nothing_out(server: Server) -> None:
-    """Refusals, dry runs and messages are kept beside the changes, and bounded on their own."""
+async def test_refusals_do_not_push_out_changes(server: Server) -> None:
+    """Refusals, dry runs and messages are kept apart from changes, with a limit of their own."""
     async with LiveConsole(server.url, audit_lines=100) as console:
         await console.ask("PUT", "/queues/orders", SPEC)
         for _ in range(150):

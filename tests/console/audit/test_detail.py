@@ -1,4 +1,4 @@
-"""What the audit log says of a change (docs/console.md, The audit log)."""
+"""Test the details in the audit log (docs/console.md, Audit log)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Any
 
-from services.console.audit.detail import written
+from services.console.audit.detail import to_json
 from services.store.model.keys import RegistryKeys
 from tests.console.live_console import LiveConsole
 from tests.servers import Server
@@ -15,7 +15,7 @@ ANY = {"If-Match": "*"}
 
 
 async def last(console: LiveConsole) -> Any:
-    """The details of the newest line."""
+    """Return the details of the newest line."""
     return json.loads((await console.get("/audit?limit=1")).items[0]["detail"])
 
 
@@ -26,7 +26,7 @@ async def test_a_queue(console: LiveConsole) -> None:
     assert await last(console) == {"changed": {"maxLength": [3, 0], "paused": [False, True]}}
 
 
-async def test_a_queue_of_somebody_else(console: LiveConsole) -> None:
+async def test_change_of_owner(console: LiveConsole) -> None:
     await console.declare("orders")
     await console.ask("PUT", "/queues/orders", {"ackLevel": "memory"}, headers=ANY)
     assert await last(console) == {"changed": {}, "owner": ["test", "console"]}
@@ -41,7 +41,7 @@ async def test_a_peer(console: LiveConsole) -> None:
     assert await last(console) == {"changed": {"addresses": [["127.0.0.1"], ["127.0.0.2"]]}}
 
 
-async def test_what_replaced_a_document_that_cannot_be_read(console: LiveConsole, server: Server) -> None:
+async def test_replaced_unreadable_document(console: LiveConsole, server: Server) -> None:
     await console.declare("orders")
     kept = json.loads(server.call("HGET", RegistryKeys().queues, "orders"))
     server.call("HSET", RegistryKeys().queues, "orders", json.dumps({**kept, "spec": '{"colour": 1}'}))
@@ -56,7 +56,7 @@ async def test_what_replaced_a_document_that_cannot_be_read(console: LiveConsole
     assert await last(console) == {"replaced": peer}
 
 
-async def test_dead_letters_that_were_chosen(console: LiveConsole) -> None:
+async def test_selected_dead_letters(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     ids = await console.bury(queue, *(b"%d" % number for number in range(7)))
     await console.job(await console.ask("POST", "/queues/orders/dead/purge", {"ids": ids}, headers=ANY))
@@ -64,8 +64,8 @@ async def test_dead_letters_that_were_chosen(console: LiveConsole) -> None:
     assert {"number": 7, "first": ids[:5]} in [line.get("selection", {}).get("ids") for line in lines]
 
 
-async def test_whether_he_came_by_a_token_or_a_proxy(server: Server) -> None:
-    """Both may call somebody ann."""
+async def test_authentication_by_token_and_proxy(server: Server) -> None:
+    """Both can name a user ann."""
     token = {"name": "ann", "role": "admin", "sha256": hashlib.sha256(b"rule").hexdigest()}
     proxy = {"networks": ["127.0.0.0/8"], "roles": {"root": "admin"}}
     async with LiveConsole(server.url, tokens=[token], proxy=proxy) as console:
@@ -77,7 +77,7 @@ async def test_whether_he_came_by_a_token_or_a_proxy(server: Server) -> None:
         assert [line["auth"] for line in console.audited()] == ["token", "proxy"]
 
 
-def test_what_is_long_stays_json() -> None:
+def test_long_details_are_shortened_json() -> None:
     for detail in [
         {"a": "x" * 5000},
         {"a": "\udcff" * 5000, "b": 1},
@@ -86,11 +86,11 @@ def test_what_is_long_stays_json() -> None:
         {"a" * 3000: 1},
         {"list": list(range(5000)), "behind": True},
     ]:
-        text = written(detail, 1000)
+        text = to_json(detail, 1000)
         assert len(text.encode()) <= 1000
         assert json.loads(text).keys() <= {*detail, "..."}
         assert "..." in text
 
 
-def test_what_is_short_is_whole() -> None:
-    assert json.loads(written({"a": "é", "b": [1, None]}, 1000)) == {"a": "é", "b": [1, None]}
+def test_short_details_are_complete() -> None:
+    assert json.loads(to_json({"a": "é", "b": [1, None]}, 1000)) == {"a": "é", "b": [1, None]}

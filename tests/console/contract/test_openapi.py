@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the application does, as both are made of one table."""
+"""Test the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.console.routes import ROUTES
 from tests.console.live_console import LiveConsole
 
 
-def test_every_route_is_in_it() -> None:
+def test_all_routes_are_documented() -> None:
     told = document(ROUTES)
     found = {(method.upper(), path) for path, item in told["paths"].items() for method in item}
     assert found == {(route.method, f"/api/v1{route.path}") for route in ROUTES}
@@ -19,7 +19,7 @@ def test_every_route_is_in_it() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_references_resolve() -> None:
     told = document(ROUTES)
     parts = json.dumps(told).split('"$ref": "')[1:]
     led_to = [part.partition('"')[0].partition("#/components/schemas/") for part in parts]
@@ -29,7 +29,7 @@ def test_every_reference_leads_somewhere() -> None:
         assert name in told["components"]["schemas"]
 
 
-def test_what_may_be_one_of_a_few_is_told() -> None:
+def test_enums_are_documented() -> None:
     parameters = document(ROUTES)["paths"]["/api/v1/queues"]["get"]["parameters"]
     (only,) = (each for each in parameters if each["name"] == "only")
     assert only["schema"] == {
@@ -37,11 +37,11 @@ def test_what_may_be_one_of_a_few_is_told() -> None:
         "enum": ["all", "paused", "remote", "dead", "trouble"],
         "default": "all",
     }
-    assert only["description"].startswith("remote: lead elsewhere")
+    assert only["description"].startswith("remote: forwarded")
 
 
-def test_changes_ask_what_was_seen() -> None:
-    """Whatever takes something away, or puts something else in its place, has a condition."""
+def test_changes_have_preconditions() -> None:
+    """Routes that replace or delete have a condition."""
     for route in ROUTES:
         if route.method in ("PUT", "DELETE") and route.path.startswith(("/queues", "/peers")):
             assert route.condition is not Condition.NONE, route.action
@@ -55,8 +55,8 @@ async def test_it_is_served(console: LiveConsole) -> None:
             assert SAFE.keys() <= set(response.headers)
 
 
-def test_headers_that_are_promised() -> None:
-    """Every answer in these tests is held to it (`live_console.check`)."""
+def test_required_headers() -> None:
+    """`live_console.check` checks all responses of these tests."""
     for method, path, status, names in [
         ("get", "/queues/{name}", "200", {"ETag"}),
         ("put", "/queues/{name}", "201", {"ETag", "Location"}),

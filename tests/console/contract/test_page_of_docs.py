@@ -1,4 +1,4 @@
-"""docs/console.md: every route and label is in it, and its commands show what it shows."""
+"""Test docs/console.md: routes, labels, and the output of commands."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ DIFFERS = (  # from run to run
 )
 
 
-def test_every_route() -> None:
+def test_routes_are_documented() -> None:
     for route in ROUTES:
         row = f"| `{route.method} {route.path}` | {route.role or 'any'} | {route.text} |"  # type: ignore[attr-defined]
         assert row in TEXT
 
 
-def test_every_label_that_has_a_status_of_its_own() -> None:
+def test_labels_are_documented() -> None:
     for kind, status in STATUSES[:-1]:
         assert re.search(rf"^\|[^|]*\b{status}\b[^|]*\|[^|]*`{kind.reason}`", TEXT, re.M), kind
 
 
-def test_every_role() -> None:
+def test_roles_are_documented() -> None:
     for role in Role:
         assert f"| `{role}` |" in TEXT
 
 
 def samples() -> list[tuple[str, dict[str, Any]]]:
-    """All settings of a console that stand anywhere in the docs."""
+    """Return all settings of a console in the documentation."""
     found = []
     for page in sorted(
         [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "charts").rglob("*.md")]
@@ -57,8 +57,8 @@ def samples() -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def test_samples_let_nobody_in_who_read_them() -> None:
-    """A digest that stands in a page is of a token that somebody knows: there is a placeholder, which is refused."""
+def test_samples_contain_no_known_token() -> None:
+    """Samples have a placeholder instead of a digest, and the console refuses it."""
     found = samples()
     assert "console.md" in [page for page, _ in found]
     for page, sample in found:
@@ -85,7 +85,7 @@ def alike(text: str) -> str:
 
 def test_its_commands(up: Up, tmp_path: Path) -> None:
     place = up.told["console"]["url"].rstrip("/").replace("127.0.0.1", "localhost")
-    found = list(commands(PAGE, "## Use it"))
+    found = list(commands(PAGE, "## Quick start"))
     assert len(found) > 4
     for command in found:
         line = command.line.replace("http://localhost:9180", place)

@@ -1,4 +1,4 @@
-"""Whatever the OpenAPI document lets in is answered as the document says, and never by a fault of ours.
+"""Test that responses to all requests which the OpenAPI document allows conform to it, without internal errors.
 
 Examples are made of the document, also ones that it does not let in: `PENSTOCK_SCHEMATHESIS` says how many of a route.
 They are sent with the role that may do everything; what other roles are refused is in access/test_identity.py.
@@ -50,10 +50,8 @@ TEXT = {"listeners": {"text": {"port": 0}, "link": "off"}}
 
 # the edge is in this process, and uses `random` while examples are made in another thread
 @pytest.mark.filterwarnings("ignore:Do not use the .random. module inside strategies")
-async def test_nothing_is_answered_that_the_document_does_not_say(
-    console: LiveConsole, server: Server
-) -> None:
-    """Of a queue, a dead letter, a job, a peer and a connection that there are, and of none."""
+async def test_responses_conform_to_the_document(console: LiveConsole, server: Server) -> None:
+    """Use existing and unknown queues, dead letters, jobs, peers and connections."""
     edge = Live(EDGE, server.url, TEXT)
     await edge.open()
     _, client = await asyncio.open_connection(*edge.places["text"])
@@ -67,7 +65,7 @@ async def test_nothing_is_answered_that_the_document_does_not_say(
 
 
 async def _known(console: LiveConsole) -> dict[str, str]:
-    """By the beginning of a path: the name or id of what is there."""
+    """Create resources; return their names or IDs by the beginning of the path."""
     queue = await console.declare("orders")
     peer = {"protocol": "ring", "addresses": ["127.0.0.1"]}
     assert (await console.ask("PUT", "/peers/west", peer)).status == 201
@@ -103,7 +101,7 @@ def _try_all(base: str, known: dict[str, str]) -> set[str]:
 
 
 def _there(path: str, known: dict[str, str]) -> dict[str, str]:
-    """What stands in this path, of what there is."""
+    """Return path parameters of existing resources."""
     path = path.removeprefix(PREFIX)
     if path.startswith("/queues/"):
         return {"name": known["/queues/{name}"], "id": known["{id}"]}

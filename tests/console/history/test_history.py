@@ -1,4 +1,4 @@
-"""Plots out of samples."""
+"""Test time series built from samples."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from services.console.history.followed import MOST_KEPT
-from services.console.history.history import TOLD_LATE_MS
+from services.console.history.history import DELAY_MS
+from services.console.history.sample_reader import MAX_KEPT
 from services.console.history.series import DEPTH_LASTS_MS, Depth, Flow, Series, parse, quantile_ms
 from services.console.history.totals import Totals
 from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
@@ -19,7 +19,7 @@ NONE = ",".join(["0"] * CLASSES)
 
 
 def classes(**counts: int) -> str:
-    """By index, as c3=5."""
+    """Return counts by class, given as c3=5."""
     return ",".join(str(counts.get(f"c{index}", 0)) for index in range(CLASSES))
 
 
@@ -31,14 +31,14 @@ def flow(at_ms: int, ms: int = 10_000, *, put: str = NONE, wait: str = NONE, **n
 def series(*kept: Any, count: int = 3, known_ms: int = 0) -> dict[str, Any]:
     found = Series(100_000, 10_000, count, known_ms)
     found.add(kept)
-    return found.told()
+    return found.values()
 
 
 class TestFlows:
     def test_of_one_step(self) -> None:
         assert series(flow(110_000, in_=50, out=20, acked=10, refused=1))["in"] == [5.0, 0.0, 0.0]
 
-    def test_are_spread_over_the_steps_that_they_tell_of(self) -> None:
+    def test_are_spread_over_the_steps_they_cover(self) -> None:
         assert series(flow(115_000, in_=100))["in"] == [5.0, 5.0, 0.0]
         assert series(flow(130_000, 30_000, in_=300))["in"] == [10.0, 10.0, 10.0]
 
@@ -52,20 +52,20 @@ class TestFlows:
     def test_of_several_processes_are_added(self) -> None:
         assert series(flow(110_000, in_=50), flow(110_000, in_=50))["in"] == [10.0, 0.0, 0.0]
 
-    def test_of_the_time_before_nothing_is_known(self) -> None:
+    def test_are_unknown_before_the_first_sample(self) -> None:
         assert series(flow(130_000, in_=50), known_ms=110_000)["in"] == [None, 0.0, 5.0]
 
 
 class TestSizes:
-    def test_stay_until_others_are_told(self) -> None:
+    def test_last_until_the_next_sample(self) -> None:
         found = series(Depth(125_000, 7, 2, 1, 400), Depth(101_000, 5, 0, 0, 0))
         assert found["depth"] == [5, 5, 7]
         assert (found["inFlight"], found["dead"], found["oldestAgeMs"]) == ([0, 0, 2], [0, 0, 1], [0, 0, 400])
 
-    def test_of_before_the_first_nothing_is_known(self) -> None:
+    def test_are_unknown_before_the_first_sample(self) -> None:
         assert series(Depth(115_000, 7, 0, 0, 0))["depth"] == [None, 7, 7]
 
-    def test_but_not_for_ever(self) -> None:
+    def test_expire(self) -> None:
         assert series(Depth(121_000 - DEPTH_LASTS_MS, 7, 0, 0, 0))["depth"] == [7, 7, None]
 
 
@@ -97,7 +97,7 @@ class TestQuantiles:
         assert found["waitP99Ms"][0] == pytest.approx(4.96)
 
 
-def test_samples_of_something_else() -> None:
+def test_other_samples_are_ignored() -> None:
     for fields in [
         {},
         {"kind": "edge", "v": "1"},
@@ -109,7 +109,7 @@ def test_samples_of_something_else() -> None:
 
 
 async def history(console: LiveConsole, path: str) -> dict[str, Any]:
-    """Once all is read."""
+    """Return a history once it is complete."""
 
     async def complete() -> Any:
         found = await console.found(path)
@@ -120,7 +120,7 @@ async def history(console: LiveConsole, path: str) -> dict[str, Any]:
 
 
 async def _told(console: LiveConsole, at_ms: int, **fields: Any) -> None:
-    """A sample in the store, of that time."""
+    """Write a sample of that time to the store."""
     link = console.tools.registry.link
     plain = [str(part) for name, value in fields.items() for part in (name, value)]
     await link.call("XADD", "ps:{main}:samples", f"{at_ms}-*", *plain)
@@ -156,7 +156,7 @@ async def test_a_queue(console: LiveConsole) -> None:
 
 
 async def test_all_queues_together(console: LiveConsole) -> None:
-    """Also of queues that are gone; of the time before the first sample nothing is known."""
+    """Deleted queues count; the time before the first sample is unknown."""
     found = await history(console, "/history?minutes=5")
     now_ms = await console.tools.now_ms()
     await _told(console, now_ms - 120_000, **_queue_sample("others", 1, in_=50))
@@ -185,35 +185,35 @@ class TestTotals:
         totals.known_ms = 100_000
         for each in (flow(115_000, in_=100), flow(120_000, in_=50, out=20), flow(110_000, 5_000, acked=30)):
             totals.add(each)
-        told = Totals.told([totals], 100_000, 10_000, 3)
+        told = Totals.rates([totals], 100_000, 10_000, 3)
         assert told == {
             "in": [5.0, 10.0, 0.0],
             "out": [0.0, 2.0, 0.0],
             "acked": [3.0, 0.0, 0.0],
             "refused": [0.0, 0.0, 0.0],
         }
-        assert Totals.told([totals], 90_000, 30_000, 2)["in"] == [None, 0.0]
-        assert Totals.told([totals], 100_000, 30_000, 1)["in"] == [5.0]
+        assert Totals.rates([totals], 90_000, 30_000, 2)["in"] == [None, 0.0]
+        assert Totals.rates([totals], 100_000, 30_000, 1)["in"] == [5.0]
 
     def test_of_several_domains(self) -> None:
         one, other, silent = Totals(60_000), Totals(60_000), Totals(60_000)
         one.known_ms, other.known_ms = 100_000, 110_000
         one.add(flow(120_000, in_=50))
         other.add(flow(120_000, in_=20))
-        assert Totals.told([one, other, silent], 100_000, 10_000, 2)["in"] == [None, 7.0]
-        assert Totals.told([silent], 100_000, 10_000, 2)["in"] == [None, None]
+        assert Totals.rates([one, other, silent], 100_000, 10_000, 2)["in"] == [None, 7.0]
+        assert Totals.rates([silent], 100_000, 10_000, 2)["in"] == [None, None]
 
-    def test_are_not_kept_for_ever(self) -> None:
+    def test_old_steps_are_dropped(self) -> None:
         totals = Totals(60_000)
         totals.known_ms = 1
         for at in range(1, 1001):
             totals.add(flow(at * 10_000, in_=1))
-        told = Totals.told([totals], 20_000, 10_000, 998)["in"]
+        told = Totals.rates([totals], 20_000, 10_000, 998)["in"]
         assert told[-6:] == [0.1] * 6
         assert sum(number or 0 for number in told) < 1, "what is older is forgotten"
 
 
-async def test_how_far_back(console: LiveConsole) -> None:
+async def test_periods_and_steps(console: LiveConsole) -> None:
     await console.declare("orders")
     for minutes, step_ms, count in (
         *((1, 10_000, 6), (60, 10_000, 360), (61, 30_000, 122), (180, 30_000, 360)),
@@ -227,16 +227,14 @@ async def test_how_far_back(console: LiveConsole) -> None:
     assert (await console.get("/queues/nope/history")).status == 404
 
 
-async def test_no_more_than_so_many_are_kept(console: LiveConsole, monkeypatch: Any) -> None:
-    monkeypatch.setattr("services.console.history.followed.MOST_KEPT", 10)
-    monkeypatch.setattr("services.console.history.history.MOST_KEPT", 10)
-    assert MOST_KEPT > 1000
+async def test_limit_of_samples(console: LiveConsole, monkeypatch: Any) -> None:
+    monkeypatch.setattr("services.console.history.sample_reader.MAX_KEPT", 10)
+    monkeypatch.setattr("services.console.history.history.MAX_KEPT", 10)
+    assert MAX_KEPT > 1000
     await console.declare("orders")
     now_ms = await console.tools.now_ms()
     for number in range(30):
         at_ms = now_ms - 60_000 + number * 1000
         await _told(console, at_ms, **_queue_sample("orders", number + 1, in_=1))
     found = await history(console, "/queues/orders/history?minutes=2")
-    assert (
-        sum(number is not None for number in found["series"]["in"]) <= (40_000 - TOLD_LATE_MS) // 10_000 + 1
-    )
+    assert sum(number is not None for number in found["series"]["in"]) <= (40_000 - DELAY_MS) // 10_000 + 1

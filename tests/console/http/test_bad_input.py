@@ -1,4 +1,4 @@
-"""What comes from outside and is not what it should be: refused, bounded, and never a fault of ours."""
+"""Test invalid requests: they are refused, within limits, without an internal error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE_S = 30.0
 
 
 async def _raw(console: LiveConsole, *pieces: bytes) -> bytes:
-    """What is answered until the connection ends, or the first answer is whole."""
+    """Send octets, and return the first response."""
     reader, writer = await asyncio.open_connection(*console.place)
     try:
         for piece in pieces:
@@ -45,7 +45,7 @@ class TestHugeBodies:
         assert reply.startswith(b"HTTP/1.1 413")
         assert b'"label":"too_large"' in reply
 
-    async def test_also_for_who_asks_first(self, console: LiveConsole) -> None:
+    async def test_are_refused_with_expect_100_continue(self, console: LiveConsole) -> None:
         reply = await _raw(console, _head(Content_Length="100000000", Expect="100-continue"))
         assert reply.startswith(b"HTTP/1.1 413")
         reply = await _raw(console, _head(Content_Length="2", Expect="100-continue"))
@@ -53,18 +53,18 @@ class TestHugeBodies:
         reply = await _raw(console, _head(Content_Length="2", Expect="miracles"))
         assert reply.startswith(b"HTTP/1.1 417")
 
-    async def test_also_where_nobody_said_how_long_it_is(self, console: LiveConsole) -> None:
+    async def test_are_refused_when_chunked(self, console: LiveConsole) -> None:
         chunk = b"%x\r\n%s\r\n" % (1 << 16, b"x" * (1 << 16))
         head = _head("PUT", "/api/v1/queues/orders", Transfer_Encoding="chunked")
         reply = await _raw(console, head, *[chunk] * 20)
         assert reply.startswith(b"HTTP/1.1 413")
 
-    async def test_each_route_has_a_bound_of_its_own(self, console: LiveConsole) -> None:
+    async def test_limit_depends_on_the_route(self, console: LiveConsole) -> None:
         reply = await console.ask("PUT", "/queues/orders", data=b" " * ((1 << 20) + 1))
         assert (reply.status, reply.label) == (413, "too_large")
 
 
-async def test_a_body_that_is_none(console: LiveConsole) -> None:
+async def test_invalid_bodies(console: LiveConsole) -> None:
     for data, status in [
         (b"", 400),
         (b"{", 400),
@@ -86,14 +86,14 @@ async def test_a_body_that_is_none(console: LiveConsole) -> None:
         assert (await console.ask("PUT", "/queues/orders", data=data)).status == status
 
 
-async def test_a_body_that_a_form_can_send(console: LiveConsole) -> None:
-    """What a page of somebody else can send without asking is never taken."""
+async def test_form_content_types_are_rejected(console: LiveConsole) -> None:
+    """Pages of other origins can send these without a CORS preflight."""
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "x"]:
         reply = await console.ask("PUT", "/queues/orders", data=b"{}", headers={"Content-Type": kind})
         assert (reply.status, reply.label) == (415, "unsupported_media_type")
 
 
-async def test_what_is_nowhere(console: LiveConsole) -> None:
+async def test_unknown_paths_and_methods(console: LiveConsole) -> None:
     for path in ("/nope", "/queues/a/b/c", "/queues//dead", "/..", "/%00"):
         assert (await console.get(path)).status == 404
     reply = await console.ask("POST", "/queues", {})
@@ -115,7 +115,7 @@ async def test_a_head_has_no_body(console: LiveConsole) -> None:
     assert (reply.status, reply.body) == (200, b"")
 
 
-async def test_a_query_that_is_none(console: LiveConsole) -> None:
+async def test_invalid_queries(console: LiveConsole) -> None:
     await console.declare("orders")
     for query in ["ifEmpty=maybe", "ifEmpty=", "if_empty=true", "x=1"]:
         reply = await console.ask("DELETE", f"/queues/orders?{query}", headers={"If-Match": "*"})
@@ -123,7 +123,7 @@ async def test_a_query_that_is_none(console: LiveConsole) -> None:
 
 
 def _is_a_plain_problem(reply: bytes) -> bool:
-    """A problem of status 400 that names no version of anything, and the end of the connection."""
+    """Return whether it is a problem of status 400 that reveals no versions."""
     head, _, body = reply.partition(b"\r\n\r\n")
     lines = {line.partition(b":")[0].lower(): line.partition(b": ")[2] for line in head.split(b"\r\n")[1:]}
     return (
@@ -136,7 +136,7 @@ def _is_a_plain_problem(reply: bytes) -> bool:
     )
 
 
-async def test_what_is_no_http(console: LiveConsole) -> None:
+async def test_invalid_http(console: LiveConsole) -> None:
     for text in [
         b"nonsense\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
@@ -147,8 +147,8 @@ async def test_what_is_no_http(console: LiveConsole) -> None:
         assert (await console.get("/me")).status == 200
 
 
-async def test_a_line_that_is_too_long(console: LiveConsole) -> None:
-    """It is refused before it is known what it asks for."""
+async def test_request_line_too_long(console: LiveConsole) -> None:
+    """It is refused before routing."""
     reply = await _raw(console, _head("GET", "/api/v1/queues?q=" + "x" * 9000))
     assert _is_a_plain_problem(reply)
     assert b"too long" in reply
@@ -157,8 +157,8 @@ async def test_a_line_that_is_too_long(console: LiveConsole) -> None:
 PACKED = gzip.compress(b'{"ackLevel": "memory"}')
 
 
-async def test_a_body_that_is_packed(console: LiveConsole) -> None:
-    """It is not unpacked: what is small on its way may be huge when it has come, and what is cut looks whole."""
+async def test_compressed_bodies_are_rejected(console: LiveConsole) -> None:
+    """They could expand without bound, and truncated ones could look complete."""
     for data in [PACKED, PACKED[:-6], b"garbage"]:
         for coding in ["gzip", "deflate", "br", "rot13", "gzip, identity", "\u00e9"]:
             headers = {"Content-Encoding": coding, "If-Match": "*"}
@@ -175,8 +175,8 @@ async def test_a_body_that_is_packed(console: LiveConsole) -> None:
     "tokens", [[], [{"name": "a", "role": "view", "sha256": "a" * 64}]], ids=["open", "tokens"]
 )
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-async def test_chunks_that_are_none(server: Server, method: str, tokens: list[Any]) -> None:
-    """Also of somebody whom nobody knows: it is no fault of ours, and none is logged."""
+async def test_invalid_chunks(server: Server, method: str, tokens: list[Any]) -> None:
+    """No internal error is logged, with or without authentication."""
     async with LiveConsole(server.url, tokens=tokens) as console:
         head = _head(method, "/api/v1/queues/orders", Transfer_Encoding="chunked", If_Match="*")
         reply = await _raw(console, head, b"5\r\n{}   \r\n", b"zz\r\n\r\n")

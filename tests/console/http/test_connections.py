@@ -1,4 +1,4 @@
-"""Who holds connections to the console, and says nothing (docs/console.md, Bounds)."""
+"""Test limits and timeouts of connections (docs/console.md, Limits)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def _answer(line: Line, octets: bytes = HEAD + b"\r\n") -> bytes:
     return (await line[0].readline()).rstrip()
 
 
-async def test_more_connections_than_may_be_are_closed_at_once(server: Server) -> None:
+async def test_connections_over_the_limit_are_closed(server: Server) -> None:
     async with LiveConsole(server.url, max_connections=3) as console:
         async with _connected(console, 3) as lines:
             for line in lines:
@@ -70,7 +70,7 @@ async def test_more_connections_than_may_be_are_closed_at_once(server: Server) -
 
 
 async def _lets_in(console: LiveConsole, tls: ssl.SSLContext | None = None) -> bool:
-    """Who went has made room."""
+    """Return whether the console accepts a connection again."""
     try:
         async with _connected(console, tls=tls) as (line,):
             return await _answer(line) == b"HTTP/1.1 200 OK"
@@ -78,7 +78,7 @@ async def _lets_in(console: LiveConsole, tls: ssl.SSLContext | None = None) -> b
         return False
 
 
-async def test_of_one_address(server: Server) -> None:
+async def test_limit_per_address(server: Server) -> None:
     async with (
         LiveConsole(server.url, max_connections_per_address=2) as console,
         _connected(console, 2),
@@ -88,15 +88,15 @@ async def test_of_one_address(server: Server) -> None:
         assert console.value(REFUSED, reason="address_limit") == 1
 
 
-async def test_one_address_does_not_take_all_connections_by_default(server: Server) -> None:
+async def test_default_limit_per_address(server: Server) -> None:
     async with LiveConsole(server.url) as console, _connected(console, 250), _connected(console) as (line,):
         assert await _is_closed(line)
         assert console.value(REFUSED, reason="address_limit") == 1
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /", HEAD])
-async def test_who_says_no_whole_head_is_let_go(server: Server, said: bytes) -> None:
-    """However often he says a little more."""
+async def test_incomplete_request_header_times_out(server: Server, said: bytes) -> None:
+    """Sending a little more does not extend the timeout."""
     async with LiveConsole(server.url, idle_timeout_s=0.5) as console, _connected(console) as (line,):
         line[1].write(said)
 
@@ -110,16 +110,14 @@ async def test_who_says_no_whole_head_is_let_go(server: Server, said: bytes) -> 
         dribbling.cancel()
 
 
-async def test_who_rests_between_requests_is_let_go(server: Server) -> None:
+async def test_idle_connection_times_out(server: Server) -> None:
     async with LiveConsole(server.url, idle_timeout_s=0.5) as console, _connected(console) as (line,):
         assert await _answer(line) == b"HTTP/1.1 200 OK"
         assert (await line[0].read()).endswith(b"ok\n")
 
 
-async def test_who_does_not_go_on_with_a_body_is_told(
-    console: LiveConsole, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bodies, "SILENT_S", 0.3)
+async def test_stalled_request_body_times_out(console: LiveConsole, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "BODY_TIMEOUT_S", 0.3)
     await console.declare("orders")
     async with _connected(console) as (line,):
         assert (
@@ -129,7 +127,7 @@ async def test_who_does_not_go_on_with_a_body_is_told(
 
 
 def _asks(place: tuple[str, int], tls: ssl.SSLContext | None, octets: bytes) -> socket.socket:
-    """Somebody who reads nothing. With small segments the kernel keeps little for him, and the console the rest."""
+    """Connect, send, and read nothing. With small segments the kernel buffers little, and the console the rest."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
@@ -156,7 +154,7 @@ BRIEF = {"stream_timeout_s": 0.5}
         ),
     ],
 )
-async def test_who_takes_nothing_is_let_go(
+async def test_client_that_reads_nothing_is_disconnected(
     server: Server, tmp_path: Path, asked: bytes, is_secret: bool, timeouts: dict[str, float]
 ) -> None:
     """Of a file that everybody may have. With TLS what he does not take waits below it; once nothing was asked for long
@@ -171,7 +169,7 @@ async def test_who_takes_nothing_is_let_go(
         (await asking).close()
 
 
-async def test_who_speaks_no_tls_is_counted_until_he_goes(server: Server, tmp_path: Path) -> None:
+async def test_failed_tls_handshakes_count_as_connections(server: Server, tmp_path: Path) -> None:
     files = Authority.create(tmp_path, "127.0.0.1").listener()
     async with LiveConsole(server.url, tls=files, max_connections=1) as console:
         async with _connected(console) as (first,), _connected(console) as (second,):
@@ -186,7 +184,7 @@ async def test_who_speaks_no_tls_is_counted_until_he_goes(server: Server, tmp_pa
         await until(lambda: console.value(REFUSED, reason="tls_handshake") == 2)
 
 
-async def test_a_proxy_header_is_refused_by_its_name(console: LiveConsole) -> None:
+async def test_proxy_protocol_header_is_refused(console: LiveConsole) -> None:
     async with _connected(console) as (line,):
         line[1].write(b"PROXY TCP4 192.0.2.7 127.0.0.1 40000 9180\r\n" + HEAD + b"\r\n")
         assert await _is_closed(line)

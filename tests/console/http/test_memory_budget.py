@@ -1,4 +1,4 @@
-"""How much memory and time requests may cost, whatever is in them."""
+"""Test limits of memory and time of requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from services.console.api import dead, messages
 from services.console.api.messages import LONGEST_BODY, LONGEST_REQUEST
-from services.console.http.bodies import MOST_PARTS, has_more_parts
+from services.console.http.bodies import MAX_VALUES, has_more_values
 from services.console.http.memory_budget import OCTETS, OPEN_OCTETS
 from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.console.local import LINE
@@ -25,7 +25,7 @@ PUT = (
 MESSAGE = {"body": "a"}
 
 
-def test_what_stands_in_a_text_is_no_part() -> None:
+def test_values_are_not_counted_in_strings() -> None:
     for text, parts in [
         (b"{}", 1),
         (b'{"a":[1,2,[]],"b":""}', 6),
@@ -35,39 +35,39 @@ def test_what_stands_in_a_text_is_no_part() -> None:
         (rb'["\n\\","x\\",[]]', 4),
         (b'[["', 2),
     ]:
-        assert has_more_parts(text, parts - 1)
-        assert not has_more_parts(text, parts)
+        assert has_more_values(text, parts - 1)
+        assert not has_more_values(text, parts)
 
 
-def test_nothing_but_texts() -> None:
-    """No more pieces are made than there may be parts."""
-    assert has_more_parts(b"[" * 11 + b'"' * 1000, 10)
+def test_many_quotes_count_as_many_values() -> None:
+    """The text is not split into more pieces than allowed values."""
+    assert has_more_values(b"[" * 11 + b'"' * 1000, 10)
 
 
-async def test_a_document_of_too_many_parts(console: LiveConsole) -> None:
+async def test_document_with_too_many_values(console: LiveConsole) -> None:
     await console.declare("orders")
     many = b'{"x":[' + b"[]," * (LONGEST_REQUEST // 3 - 100) + b"[]]}"
     reply = await console.ask("POST", "/queues/orders/messages", data=many)
     assert (reply.status, reply.label) == (400, "bad_request")
-    assert f"{MOST_PARTS:,}" in reply.document["detail"]
+    assert f"{MAX_VALUES:,}" in reply.document["detail"]
 
 
-async def test_a_text_may_be_full_of_them(console: LiveConsole) -> None:
+async def test_string_with_many_brackets(console: LiveConsole) -> None:
     queue = await console.declare("orders")
-    body = '[{"a": "\\"}]' * MOST_PARTS
+    body = '[{"a": "\\"}]' * MAX_VALUES
     assert (await console.ask("POST", "/queues/orders/messages", {"body": body})).status == 201
     (delivery,) = await console.tools.get_domain(queue.domain).peek(queue, 1)
     assert delivery.body_bytes == len(body)
 
 
-async def test_many_faults_are_not_all_told(console: LiveConsole) -> None:
+async def test_number_of_reported_errors_is_limited(console: LiveConsole) -> None:
     data = json.dumps({f"x{number}": 0 for number in range(5000)}).encode()
     reply = await console.ask("PUT", "/queues/orders", data=data)
     assert (reply.status, len(reply.document["errors"])) == (422, 100)
 
 
-async def test_bodies_that_are_on_their_way(console: LiveConsole) -> None:
-    """Each is within its bound, and not all have room at a time; who comes when they have gone has."""
+async def test_concurrent_request_bodies(console: LiveConsole) -> None:
+    """Each is within its limit, but not all together; once they are gone, requests succeed again."""
     await console.declare("orders")
     head = PUT + b"Content-Length: %d\r\n\r\n" % LONGEST_REQUEST
     asking = [await asyncio.open_connection(*console.place) for _ in range(3)]
@@ -91,7 +91,7 @@ async def test_bodies_that_are_on_their_way(console: LiveConsole) -> None:
 
 @asynccontextmanager
 async def unread(console: LiveConsole, path: str, number: int) -> AsyncIterator[None]:
-    """So many clients have begun to get it, and read no further."""
+    """Let clients receive the headers, and read no further."""
     asking = [await asyncio.open_connection(*console.place) for _ in range(number)]
     try:
         for reader, writer in asking:
@@ -103,7 +103,7 @@ async def unread(console: LiveConsole, path: str, number: int) -> AsyncIterator[
             writer.transport.abort()
 
 
-async def test_dead_letters_that_nobody_reads(console: LiveConsole) -> None:
+async def test_unread_bodies_of_dead_letters(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     body = b"x" * (LONGEST_BODY - 100)
     (letter,) = await console.bury(queue, body)
@@ -120,10 +120,10 @@ async def test_dead_letters_that_nobody_reads(console: LiveConsole) -> None:
 
 
 @pytest.mark.parametrize("what", ["dead", "messages"])
-async def test_lists_of_whole_bodies_that_nobody_reads(
+async def test_unread_lists_of_bodies(
     console: LiveConsole, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """As base64 two of the largest have room."""
+    """In base64, two of the largest fit."""
     queue = await console.declare("orders")
     body = b"x" * (LONGEST_BODY - 100)
     await (console.bury(queue, body) if what == "dead" else console.fill(queue, body))
@@ -134,7 +134,7 @@ async def test_lists_of_whole_bodies_that_nobody_reads(
         with (
             monkeypatch.context() as patch
         ):  # nothing is made of what has no room: it would be in memory by then
-            patch.setattr(dead if what == "dead" else messages, "_told", lambda *_: 1 // 0)
+            patch.setattr(dead if what == "dead" else messages, "_document", lambda *_: 1 // 0)
             reply = await console.get(path)
         assert (reply.status, reply.label) == (503, "busy")
         assert (await console.get(f"/queues/orders/{what}")).status == 200
@@ -145,17 +145,17 @@ async def test_lists_of_whole_bodies_that_nobody_reads(
     await until(is_told)
 
 
-async def test_large_attributes_count_as_well(console: LiveConsole) -> None:
-    """How large an answer is shows when it is written."""
+async def test_attributes_count(console: LiveConsole) -> None:
+    """The size of a response is known when it is encoded."""
     queue = await console.declare("orders")
     await console.fill(queue, *[b""] * 300, attributes={"a": "x" * 60_000})
-    room = console.inside.room
+    budget = console.inside.budget
     path = "/queues/orders/messages?limit=300"
     assert len((await console.get(path)).body) > 4_000_000
-    room.take(OCTETS - 4_000_000)
+    budget.take(OCTETS - 4_000_000)
     reply = await console.get(path)
     assert (reply.status, reply.label) == (503, "busy")
-    with room.share() as share:
+    with budget.share() as share:
         share.take(4_000_000)  # the refused answer holds nothing
     assert (await console.get("/queues/orders/messages?limit=3")).status == 200
 
@@ -164,17 +164,15 @@ MESSAGES, OPENAPI = "/queues/orders/messages?limit=100&octets=7000", "/openapi.j
 
 
 @pytest.mark.parametrize(("path", "other"), [(MESSAGES, OPENAPI), (OPENAPI, MESSAGES)])
-async def test_answers_of_less_than_a_mib_that_nobody_reads(
-    console: LiveConsole, path: str, other: str
-) -> None:
-    """A thousand connections could have one each. Strangers, who may read the document, take nobody else's room."""
+async def test_many_unread_small_responses(console: LiveConsole, path: str, other: str) -> None:
+    """A thousand connections could have one each. The OpenAPI document has a budget of its own."""
     queue = await console.declare("orders")
     await console.fill(queue, *[b"y" * 7000] * 100)
     size = len((await console.get(path)).body)
     assert 100_000 < size < 1 << 20
     inside = console.inside
-    room, octets = (inside.open_room, OPEN_OCTETS) if path == OPENAPI else (inside.room, OCTETS)
-    room.take(octets - size * 3 // 2)  # what is left is enough for one, and not for two
+    budget, octets = (inside.open_budget, OPEN_OCTETS) if path == OPENAPI else (inside.budget, OCTETS)
+    budget.take(octets - size * 3 // 2)  # what is left is enough for one, and not for two
 
     async def is_busy() -> bool:
         return (await console.get(path)).status == 503
@@ -195,7 +193,7 @@ async def test_answers_of_less_than_a_mib_that_nobody_reads(
     await until(is_free)
 
 
-async def test_a_page_of_dead_letters_ends_behind_4_mib_of_bodies(console: LiveConsole) -> None:
+async def test_page_of_dead_letters_ends_after_4_mib(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.bury(queue, *[b"x" * 1_000_000] * 12)
     pages = await console.pages("/queues/orders/dead?octets=1000000")

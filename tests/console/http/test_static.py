@@ -1,4 +1,4 @@
-"""The files of the page."""
+"""Test serving the page's files."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ async def test_the_page(console: LiveConsole) -> None:
         assert response.headers["Vary"] == "Accept-Encoding"
 
 
-async def test_what_is_no_document_has_no_headers_of_one(console: LiveConsole) -> None:
-    """There are many of them, and to a script or a style these would do nothing."""
+async def test_resources_have_few_headers(console: LiveConsole) -> None:
+    """Security headers of documents have no effect on scripts and styles."""
     for path in ["/main.js", "/style/base.css", "/vendor/plex-sans-400.woff2", "/early.js"]:
         async with console.session.get(console.base + path) as response:
             assert (response.status, response.headers["X-Content-Type-Options"]) == (200, "nosniff")
@@ -49,7 +49,7 @@ async def test_what_is_no_document_has_no_headers_of_one(console: LiveConsole) -
             assert (response.status, "Content-Security-Policy" in response.headers) == (304, False)
 
 
-async def test_what_a_browser_can_be_led_to_has_all_of_them(console: LiveConsole) -> None:
+async def test_documents_have_all_security_headers(console: LiveConsole) -> None:
     for path in ["/", "/icon.svg", "/nope.js", "/openapi.json"]:
         async with console.session.get(console.base + path) as response:
             assert SAFE.items() <= dict(response.headers).items()

@@ -1,4 +1,4 @@
-"""Bringing dead letters back, and removing them: jobs."""
+"""Test jobs that redrive and purge dead letters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from services.console.contract.moments import moment
-from services.console.jobs.jobs import MOST_RUNNING
+from services.console.jobs.jobs import MAX_RUNNING
 from services.console.queries import selection
 from services.store import QueueSpec
 from services.store.deadletters.dead_letters import PAGE
@@ -42,7 +42,7 @@ class TestRedrive:
         assert (stats["ready"], stats["dead_letters"]) == (450, 0)
         assert (await console.get("/queues")).items[0]["ready"] == 450
 
-    async def test_chosen_ones(self, console: LiveConsole) -> None:
+    async def test_by_ids(self, console: LiveConsole) -> None:
         ids = await _buried(console)
         job = await console.job(await console.ask("POST", REDRIVE, {"ids": [ids[1], ids[5], "1-1"]}))
         assert (job["state"], job["matched"], job["moved"]) == ("done", 2, 2)
@@ -68,7 +68,7 @@ class TestRedrive:
             "others": 10,
         }
 
-    async def test_a_target_that_cannot_be(self, console: LiveConsole) -> None:
+    async def test_invalid_targets(self, console: LiveConsole) -> None:
         await _buried(console)
         await console.declare("elsewhere", domain="other")
         await console.declare("resting", paused=True)
@@ -93,7 +93,7 @@ class TestRedrive:
         assert (await console.get("/jobs")).items == []
         assert len(await console.letters("orders")) == 10
 
-    async def test_the_queue_itself_is_tried_as_well(self, console: LiveConsole) -> None:
+    async def test_queue_itself_is_validated_as_target(self, console: LiveConsole) -> None:
         await _buried(console)
         await console.tools.catalogue.declare(
             "orders", QueueSpec.model_validate({"ackLevel": "memory", "paused": True}), "test", replace=True
@@ -101,7 +101,7 @@ class TestRedrive:
         reply = await console.ask("POST", REDRIVE, {"all": True, "dryRun": True})
         assert (reply.status, reply.label) == (409, "queue_paused")
 
-    async def test_a_target_that_is_full(self, console: LiveConsole) -> None:
+    async def test_target_that_becomes_full(self, console: LiveConsole) -> None:
         await _buried(console)
         await console.declare("small", maxLength=3)
         job = await console.job(await console.ask("POST", REDRIVE, {"all": True, "target": "small"}))
@@ -117,7 +117,7 @@ class TestRedrive:
         assert counted == {"matched": 10, "looked": 10, "reasons": {"poison": 10}, "complete": True}
         assert len(await console.letters("orders")) == 10
 
-    async def test_no_faster_than_it_says(self, console: LiveConsole) -> None:
+    async def test_rate_limit(self, console: LiveConsole) -> None:
         await _buried(console, 30)
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -125,7 +125,7 @@ class TestRedrive:
         assert job["moved"] == 30
         assert loop.time() - began >= 0.5  # all but the first ten wait
 
-    async def test_how_many_there_are_is_known_without_a_look_at_each(
+    async def test_total_is_known_without_reading_each(
         self, console: LiveConsole, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await _buried(console, 450)
@@ -139,7 +139,7 @@ class TestRedrive:
         dry = (await console.ask("POST", REDRIVE, some)).document
         assert (dry["complete"], dry["matched"] < 450, dry["looked"] == dry["matched"]) == (False, True, True)
 
-    async def test_what_dies_meanwhile_is_not_taken_again(self, console: LiveConsole) -> None:
+    async def test_dead_letters_during_the_job_stay(self, console: LiveConsole) -> None:
         await _buried(console, 20)
         reply = await console.ask("POST", REDRIVE, {"all": True, "rate": 40})
         await until(lambda: _moved(console, reply, 1))
@@ -149,7 +149,7 @@ class TestRedrive:
         assert job["moved"] == 20
         assert len(await console.letters("orders")) == 5
 
-    async def test_no_choice_is_no_way_to_say_all(self, console: LiveConsole) -> None:
+    async def test_selection_is_required(self, console: LiveConsole) -> None:
         await _buried(console, 1)
         for body in [
             {},
@@ -181,7 +181,7 @@ class TestPurge:
         assert (job["state"], job["moved"], job["target"]) == ("done", 450, None)
         assert (await console.stats("orders"))["purged"] == 450
 
-    async def test_says_which_queue_it_saw(self, console: LiveConsole) -> None:
+    async def test_purge_requires_a_matching_etag(self, console: LiveConsole) -> None:
         await _buried(console, 1)
         assert (await console.ask("POST", PURGE, {"all": True})).status == 428
         assert (await console.ask("POST", PURGE, {"all": True}, headers={"If-Match": '"a"'})).status == 412
@@ -202,7 +202,7 @@ class TestJobs:
         assert (await console.ask("DELETE", path)).document == job
         assert await console.found(path) == job
 
-    async def test_listed_the_newest_first(self, console: LiveConsole) -> None:
+    async def test_newest_are_listed_first(self, console: LiveConsole) -> None:
         await _buried(console)
         ids = []
         for _ in range(3):
@@ -213,25 +213,25 @@ class TestJobs:
         assert [job["id"] for job in page["items"] + rest["items"]] == ids
         assert rest["next"] is None
 
-    async def test_no_such_job(self, console: LiveConsole) -> None:
+    async def test_unknown_job(self, console: LiveConsole) -> None:
         assert (await console.get("/jobs/x")).label == "job_unknown"
         assert (await console.ask("DELETE", "/jobs/x")).label == "job_unknown"
 
     async def test_too_many(self, console: LiveConsole) -> None:
         await _buried(console, 400)
-        for _ in range(MOST_RUNNING):
+        for _ in range(MAX_RUNNING):
             assert (await console.ask("POST", REDRIVE, {"all": True, "rate": 1})).status == 202
         assert (await console.ask("POST", REDRIVE, {"all": True})).label == "too_many_jobs"
 
-    async def test_too_many_at_once(self, console: LiveConsole) -> None:
-        """Those whose letters are still being counted are under way, too."""
+    async def test_limit_of_concurrent_requests(self, console: LiveConsole) -> None:
+        """Jobs that are still counting count as running."""
         await _buried(console, 400)
         slow = {"all": True, "rate": 1}
-        asked = (console.ask("POST", REDRIVE, slow) for _ in range(2 * MOST_RUNNING))
+        asked = (console.ask("POST", REDRIVE, slow) for _ in range(2 * MAX_RUNNING))
         replies = await asyncio.gather(*asked)
-        assert sorted(reply.status for reply in replies) == [202] * MOST_RUNNING + [429] * MOST_RUNNING
+        assert sorted(reply.status for reply in replies) == [202] * MAX_RUNNING + [429] * MAX_RUNNING
 
-    async def test_a_queue_that_is_deleted_on_the_way(self, console: LiveConsole) -> None:
+    async def test_queue_is_deleted_during_a_job(self, console: LiveConsole) -> None:
         await _buried(console, 20)
         reply = await console.ask("POST", REDRIVE, {"all": True, "rate": 8})
         await until(lambda: _moved(console, reply, 1))
@@ -239,7 +239,7 @@ class TestJobs:
         job = await console.job(reply)
         assert job["state"] == "failed"
 
-    async def test_both_ends_are_in_the_audit_log(self, console: LiveConsole) -> None:
+    async def test_start_and_end_are_in_the_audit_log(self, console: LiveConsole) -> None:
         await _buried(console)
         job = await console.job(await console.ask("POST", REDRIVE, {"all": True}))
         await until(lambda: console.audited(what="dead.redrive.ended"))
@@ -249,7 +249,7 @@ class TestJobs:
         assert ended["detail"] == {"job": job["id"], "moved": 10, "missing": 0, "matched": 10}
 
 
-async def test_a_job_outlives_an_outage_of_the_store(new_server: NewServer) -> None:
+async def test_job_waits_for_the_store(new_server: NewServer) -> None:
     server = await new_server()
     async with LiveConsole(server.url) as console:
         await _buried(console, 60)
@@ -270,7 +270,7 @@ async def test_a_job_outlives_an_outage_of_the_store(new_server: NewServer) -> N
         assert (stats["ready"], stats["dead_letters"]) == (60, 0)
 
 
-async def test_the_end_of_the_process_cancels_jobs(console: LiveConsole) -> None:
+async def test_process_stop_cancels_jobs(console: LiveConsole) -> None:
     await _buried(console, 40)
     reply = await console.ask("POST", REDRIVE, {"all": True, "rate": 8})
     await until(lambda: _moved(console, reply, 1))

@@ -1,4 +1,4 @@
-"""The live view."""
+"""Test the live view."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_the_first_event_is_whole(console: LiveConsole) -> None:
         assert await events.next("jobs") == {"items": []}
 
 
-async def test_a_token_that_was_revoked_watches_no_longer(server: Server, tmp_path: Path) -> None:
+async def test_revoked_token_ends_the_stream(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(FIRST)
     tokens = [{"name": "a", "role": "view", "file": str(file)}]
@@ -67,7 +67,7 @@ async def test_a_token_that_was_revoked_watches_no_longer(server: Server, tmp_pa
 
 
 async def _row(events: Events, name: str, **wanted: Any) -> dict[str, Any]:
-    """Of this queue, once it is so; every event before told only of changes."""
+    """Return the queue's row once it has these values; all events have only changes."""
     while True:
         found = await events.next("queues")
         assert not found["whole"]
@@ -76,8 +76,8 @@ async def _row(events: Events, name: str, **wanted: Any) -> dict[str, Any]:
                 return dict(row)
 
 
-async def test_watching_makes_no_answer_slow(console: LiveConsole) -> None:
-    """The metric has how long the view took to begin, not how long somebody watched."""
+async def test_latency_metric_excludes_the_duration_of_streams(console: LiveConsole) -> None:
+    """The metric has the time to the start of the stream."""
     seconds = "penstock_console_request_seconds"
     began = time.monotonic()
     async with watching(console) as events:
@@ -88,7 +88,7 @@ async def test_watching_makes_no_answer_slow(console: LiveConsole) -> None:
     assert 0 < console.value(f"{seconds}_sum", method="GET") <= took
 
 
-async def test_only_what_changed(console: LiveConsole) -> None:
+async def test_only_changes_are_sent(console: LiveConsole) -> None:
     orders = await console.declare("orders")
     await console.declare("others")
     async with watching(console) as events:
@@ -127,7 +127,7 @@ async def test_jobs(console: LiveConsole) -> None:
         assert job["moved"] == 1
 
 
-async def test_a_job_under_way_is_told_of_however_many_came_after_it(console: LiveConsole) -> None:
+async def test_running_job_is_sent_before_newer_ended_ones(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.bury(queue, *(b"%d" % each for each in range(200)))
     slow = (await console.ask("POST", "/queues/orders/dead/redrive", {"all": True, "rate": 1})).document["id"]
@@ -141,8 +141,8 @@ async def test_a_job_under_way_is_told_of_however_many_came_after_it(console: Li
     assert told[1:] == newest
 
 
-async def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
-    """It gets, late, how things are then: what was overtaken is left out."""
+async def test_slow_reader_does_not_block_others(server: Server) -> None:
+    """Slow readers skip superseded updates."""
     async with LiveConsole(server.url, stream_timeout_s=60) as console:
         for number in range(300):
             await console.declare(f"q{number:03}")
@@ -159,7 +159,7 @@ async def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
         slow.close()
 
 
-async def test_who_reads_nothing_is_closed(server: Server) -> None:
+async def test_client_that_reads_nothing_is_disconnected(server: Server) -> None:
     async with LiveConsole(server.url, stream_timeout_s=0.3) as console:
         queues = [await console.declare(f"q{number:03}") for number in range(300)]
         inner = console.inside
@@ -178,13 +178,13 @@ async def test_who_reads_nothing_is_closed(server: Server) -> None:
         slow.close()
 
 
-async def test_too_many(server: Server) -> None:
+async def test_limit_of_streams(server: Server) -> None:
     async with LiveConsole(server.url, max_streams=1) as console, watching(console):
         reply = await console.get("/events")
         assert (reply.status, reply.label) == (503, "too_many_streams")
 
 
-async def test_the_last_live_views_are_for_who_may_do_something(server: Server) -> None:
+async def test_last_streams_are_reserved_for_operators(server: Server) -> None:
     tokens = [
         {"name": role, "role": role, "sha256": hashlib.sha256(role.encode()).hexdigest()}
         for role in ("view", "operate", "admin")
@@ -204,7 +204,7 @@ async def test_the_last_live_views_are_for_who_may_do_something(server: Server) 
         assert [await watch("operate"), await watch("admin")] == [200, 503]
 
 
-async def test_who_goes_is_forgotten(console: LiveConsole) -> None:
+async def test_disconnected_client_frees_its_stream(console: LiveConsole) -> None:
     inner = console.inside
     async with watching(console) as events:
         await events.next("hello")
@@ -212,14 +212,14 @@ async def test_who_goes_is_forgotten(console: LiveConsole) -> None:
     await until(lambda: inner.streams == 0)
 
 
-async def test_the_end_of_the_process_lets_go_who_watches(console: LiveConsole) -> None:
+async def test_process_stop_ends_streams(console: LiveConsole) -> None:
     async with watching(console) as events:
         await events.next("hello")
         await console.stop_taking()
         assert b"hello" not in await events.rest()
 
 
-async def test_a_store_that_is_away(new_server: NewServer) -> None:
+async def test_store_outage(new_server: NewServer) -> None:
     server = await new_server()
     async with LiveConsole(server.url) as console:
         await console.declare("orders")
@@ -239,7 +239,7 @@ MANY = 400
 
 
 async def test_hundreds_of_queues(server: Server) -> None:
-    """All of them are told once, then only what changes; and everybody gets the same."""
+    """All rows are sent once, then only changes; all clients get the same."""
     async with LiveConsole(server.url, refresh_s=0.5) as console:
         names = [f"q{number:03}" for number in range(MANY)]
         queues = [await console.declare(name) for name in names]

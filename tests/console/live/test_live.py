@@ -1,4 +1,4 @@
-"""What is looked at for one question (what the look finds is in test_queues.py and test_events.py)."""
+"""Test which queues a request reads (the results are tested in test_queues.py and test_events.py)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.console.live_console import PATIENCE_S, LiveConsole
 from tests.servers import Server
 
 
-async def test_a_question_looks_only_at_what_was_touched_before_it(server: Server) -> None:
-    """Jobs touch their queues with every step: there is always something that was just touched."""
+async def test_request_reads_only_queues_touched_before_it(server: Server) -> None:
+    """Jobs touch their queues with every step, so there are always new ones."""
     async with LiveConsole(server.url) as console:
         for name in ("from", "to"):
             await console.declare(name)
         live = Live(console.tools, refresh_s=60)
-        assert set((await live.look()).rows) == {"from", "to"}
+        assert set((await live.snapshot()).rows) == {"from", "to"}
 
         async def work() -> None:
             while True:
@@ -31,14 +31,14 @@ async def test_a_question_looks_only_at_what_was_touched_before_it(server: Serve
             for _ in range(5):
                 before = live.version
                 async with asyncio.timeout(PATIENCE_S):
-                    await live.look()
+                    await live.snapshot()
                 assert live.version - before == 2  # of each queue once
         finally:
             working.cancel()
 
 
-async def test_totals_have_what_was_changed_before(server: Server) -> None:
-    """Without another look at all queues."""
+async def test_totals_include_own_changes(server: Server) -> None:
+    """Without a poll of all queues."""
     names = ("queues", "ready", "inFlight", "dead", "bytes")
     async with LiveConsole(server.url, refresh_s=60) as console:
         await console.bury(await console.declare("others"), b"abc")
@@ -61,23 +61,23 @@ async def test_totals_have_what_was_changed_before(server: Server) -> None:
 
 
 @pytest.mark.parametrize("is_touched", [False, True])
-async def test_rates_begin_anew_after_a_look_that_could_not_read_it(server: Server, is_touched: bool) -> None:
-    """What came since it was read last did not come since the last look."""
+async def test_rates_start_again_after_a_failed_read(server: Server, is_touched: bool) -> None:
+    """Messages since the last successful read are not those since the last poll."""
     async with LiveConsole(server.url) as console:
         queue = await console.declare("orders")
         live = Live(console.tools, refresh_s=0)  # each question is a look
-        rates = [(await live.look()).rows["orders"].rates["in"] for _ in range(2)]
+        rates = [(await live.snapshot()).rows["orders"].rates["in"] for _ in range(2)]
         assert rates == [None, 0.0]
         server.call("SET", queue.keys[6], "damage")
-        row = (await live.look()).rows["orders"]
+        row = (await live.snapshot()).rows["orders"]
         assert (row.is_read, row.rates["in"]) == (False, None)
         server.call("DEL", queue.keys[6])
         await console.fill(queue, *[b"x"] * 1000)
         if is_touched:
             live.refresh_s = 60  # only what was touched is looked at
             live.touch("orders")
-        row = (await live.look()).rows["orders"]
+        row = (await live.snapshot()).rows["orders"]
         live.refresh_s = 0
         assert is_touched or live.overview()["rates"]["in"] == 0
         assert (row.is_read, row.rates["in"], row.summary["ready"]) == (True, None, 1000)
-        assert (await live.look()).rows["orders"].rates["in"] == 0.0
+        assert (await live.snapshot()).rows["orders"].rates["in"] == 0.0

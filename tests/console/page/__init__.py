@@ -1,1 +1,1 @@
-"""The page in a real browser. It is a package so that pytest ends scene and browser behind the last of these tests."""
+"""Tests of the page in a browser. It is a package so that pytest ends the scene and the browser after its last test."""

@@ -11,7 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from tests.console.local import HEADERS
-from tests.console.page.looking import PATIENCE_MS, show, watched
+from tests.console.page.browsing import PATIENCE_MS, show, watched
 from tests.console.page.scene import Console, Scene, scene
 
 SHARED = {"scope": "package", "loop_scope": "session"}
@@ -26,14 +26,14 @@ async def started(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sce
 
 @pytest_asyncio.fixture(**MODULE)
 async def place(started: Scene) -> Scene:
-    """The scene, without what tests of other modules left in it."""
+    """The scene, reset for this module."""
     await started.reset()
     return started
 
 
 @pytest_asyncio.fixture(**MODULE)
 async def guarded(place: Scene) -> AsyncIterator[Console]:
-    """A second console on the scene, which asks for a token."""
+    """A second console on the scene, which requires a token."""
     async with place.guarded() as console:
         yield console
 
@@ -50,7 +50,7 @@ async def chromium() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(**SHARED)
 async def signed_in(chromium: Browser) -> AsyncIterator[BrowserContext]:
-    """Sends the local token; all its pages share the browser's cache."""
+    """A context that sends the local token; its pages share the browser's cache."""
     async with await _context(chromium, HEADERS) as context:
         yield context
 
@@ -70,13 +70,13 @@ async def _context(chromium: Browser, headers: dict[str, str]) -> BrowserContext
 
 @pytest.fixture
 def complaints() -> list[str]:
-    """What the page complained of, in its test."""
+    """Errors of the page during a test."""
     return []
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(signed_in: BrowserContext, complaints: list[str]) -> AsyncIterator[Page]:
-    """A new tab, 1280 px wide, with the local token; whatever it complains of fails the test."""
+    """A new tab, 1280 px wide, with the local token; errors of the page fail the test."""
     page = await signed_in.new_page()
     watched(page, complaints)
     yield page
@@ -86,7 +86,7 @@ async def page(signed_in: BrowserContext, complaints: list[str]) -> AsyncIterato
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def stranger(signed_out: BrowserContext, complaints: list[str]) -> AsyncIterator[Page]:
-    """The same without a token."""
+    """A new tab without a token."""
     page = await signed_out.new_page()
     watched(page, complaints)
     yield page
@@ -96,7 +96,7 @@ async def stranger(signed_out: BrowserContext, complaints: list[str]) -> AsyncIt
 
 @pytest_asyncio.fixture(**MODULE)
 async def ready(place: Scene, signed_in: BrowserContext) -> AsyncIterator[Page]:
-    """For tests of modules: one tab for all, as modules keep nothing of a call."""
+    """One tab for all tests of modules, which keep no state between calls."""
     page = await signed_in.new_page()
     await show(page, place.address, "config")
     yield page

@@ -1,4 +1,4 @@
-"""python -m tests.console.page.pictures FOLDER: pictures of the page, of a `penstock up` with traffic of all protocols.
+"""python -m tests.console.page.pictures FOLDER: take pictures of the page, with traffic of all protocols.
 
 For whoever changes the page: each view at 1280 and 400 px, light and dark. With `--docs` those that the documentation
 shows (`make pictures`): it lets the traffic go on for a quarter of an hour, so that plots have something to show, and
@@ -23,15 +23,15 @@ from pathlib import Path
 from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from tests.console.page import bustle
-from tests.console.page.everything import Everything, everything
-from tests.console.page.looking import PATIENCE_MS, VIEWS, show
-from tests.console.page.pictured import CHANGES, PICTURES, Picture
+from tests.console.page import demo_traffic
+from tests.console.page.browsing import PATIENCE_MS, VIEWS, show
+from tests.console.page.demo_stack import DemoStack, demo_stack
+from tests.console.page.picture_list import CHANGES, PICTURES, Picture
 from tests.console.page.scene import ring_node, ring_settings
 from tests.ring.links.live import free_udp_port
 
 WIDTHS, SCHEMES = (1280, 400), ("light", "dark")
-GROWN_S = {
+TRAFFIC_S = {
     False: 60.0,
     True: 900.0,
 }  # until pictures are taken; for the documentation: as far back as plots go
@@ -40,49 +40,49 @@ COLOURS = 256  # of a picture: a third of the octets, and nobody sees it
 SIGN_IN = "sessionStorage.setItem('penstock.token', '{}')"
 
 
-async def main(folder: Path, wanted: list[Picture], grown_s: float) -> None:
+async def main(folder: Path, wanted: list[Picture], traffic_s: float) -> None:
     ended = asyncio.current_task()
     assert ended is not None
     asyncio.get_running_loop().add_signal_handler(
         signal.SIGTERM, ended.cancel
     )  # what it started goes, as by Ctrl-C
     with tempfile.TemporaryDirectory() as data:
-        async with place_of(Path(data)) as place, async_playwright() as playwright:
+        async with running_stack(Path(data)) as place, async_playwright() as playwright:
             browser = await playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
-            await asyncio.sleep(max(0.0, grown_s - REPORT_S))
-            await bustle.paperwork(place)
+            await asyncio.sleep(max(0.0, traffic_s - REPORT_S))
+            await demo_traffic.send_user_requests(place)
             async with asyncio.TaskGroup() as group:
                 group.create_task(report(place, Path(data)))
-                group.create_task(asyncio.sleep(min(grown_s, REPORT_S)))
-            await bustle.redrive_slowly(place)
-            await bustle.until_the_past_is_read(place)
+                group.create_task(asyncio.sleep(min(traffic_s, REPORT_S)))
+            await demo_traffic.redrive_slowly(place)
+            await demo_traffic.wait_for_history(place)
             for picture in wanted:
                 await take(browser, place, folder, picture)
             await browser.close()
 
 
 @asynccontextmanager
-async def place_of(folder: Path) -> AsyncIterator[Everything]:
-    """Its ring has two nodes more, of processes of their own."""
+async def running_stack(folder: Path) -> AsyncIterator[DemoStack]:
+    """Run a `penstock up` whose ring has two more nodes in processes of their own."""
     beacons = free_udp_port()
     node = ring_settings("north", beacons).items()
     ring = {
         f"PENSTOCK_EDGES__RING__NODE__{name.replace('.', '__').upper()}": str(value) for name, value in node
     }
     async with AsyncExitStack() as stack:
-        place = await stack.enter_async_context(everything(folder, {**ring, **bustle.settings()}))
+        place = await stack.enter_async_context(demo_stack(folder, {**ring, **demo_traffic.settings()}))
         for name in ("east", "south"):
             await stack.enter_async_context(ring_node(place.url, folder, name, beacons))
-        await place.declare(bustle.QUEUES, "cli")
-        await stack.enter_async_context(bustle.bustle(place))
+        await place.declare(demo_traffic.QUEUES, "cli")
+        await stack.enter_async_context(demo_traffic.run_traffic(place))
         await place.put_by_cast()
         yield place
 
 
-async def report(place: Everything, folder: Path) -> None:
-    """By the job itself."""
+async def report(place: DemoStack, folder: Path) -> None:
+    """Run the analytics job."""
     words = ["--store", place.url, "--output", str(folder / "analytics"), "--driver-memory", "512m"]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "services.analytics", *words, "--master", "local[1]"),
@@ -93,12 +93,12 @@ async def report(place: Everything, folder: Path) -> None:
     assert process.returncode == 0, said.decode()[-2000:]
 
 
-async def take(browser: Browser, place: Everything, folder: Path, picture: Picture) -> None:
+async def take(browser: Browser, place: DemoStack, folder: Path, picture: Picture) -> None:
     how = {"color_scheme": picture.scheme, "reduced_motion": "reduce"}
     size = {"width": picture.width, "height": picture.height}
     page: Page = await browser.new_page(viewport=size, **how)  # type: ignore[arg-type]
     page.set_default_timeout(PATIENCE_MS)
-    await page.add_init_script(SIGN_IN.format(bustle.token(picture.who)))
+    await page.add_init_script(SIGN_IN.format(demo_traffic.token(picture.who)))
     await show(page, place.address, picture.route, VIEWS[picture.route.partition("?")[0]])
     if picture.name in CHANGES:
         await CHANGES[picture.name](page)
@@ -133,6 +133,6 @@ if __name__ == "__main__":
     ]
     chosen = [each for each in (PICTURES if said.docs else every) if said.only in (None, each.name)]
     try:
-        asyncio.run(main(said.folder, chosen, said.grown or GROWN_S[said.docs]))
+        asyncio.run(main(said.folder, chosen, said.grown or TRAFFIC_S[said.docs]))
     except asyncio.CancelledError:
         sys.exit(128 + signal.SIGTERM)

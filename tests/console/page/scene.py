@@ -1,4 +1,4 @@
-"""A place that the page can show: a store, edges of all protocols, a ring of three nodes, traffic, dead letters."""
+"""A scene for the page: a store, edges of several protocols, a ring of three nodes, traffic, and dead letters."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Ring(EdgeProgram):
 
 
 class Console(EdgeProgram):
-    """Not below `edges.`, and always on the same port: a page that is open finds it again."""
+    """A console, always on the same port, so that an open page reconnects."""
 
     edge = "console"
     listeners = ()
@@ -93,14 +93,14 @@ class Scene:
         await self.console.__aexit__(None, None, None)
 
     async def declare(self, name: str, **spec: object) -> Queue:
-        """Make the queue, or change it."""
+        """Create or change a queue."""
         queue, _ = await self.store.catalogue.declare(
             name, QueueSpec.model_validate(spec), "test", replace=True
         )
         return queue
 
     async def publish(self, name: str, *bodies: bytes) -> AsyncClient:
-        """Return what has put them in."""
+        """Publish messages, and return the client that did."""
         return await _published(self.store, name, *bodies)
 
     async def stats(self, name: str) -> dict[str, int]:
@@ -116,7 +116,7 @@ class Scene:
 
     @asynccontextmanager
     async def guarded(self) -> AsyncIterator[Console]:
-        """Run a second console on this store, which asks for one of `TOKENS`."""
+        """Run a second console on this store, which requires one of `TOKENS`."""
         tokens = f"console.tokens={json.dumps(_tokens())}"
         async with Console(self.server.url, self.folder, free_port(), tokens) as console:
             yield console
@@ -149,7 +149,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(folder: Path, *, pace_s: float = PACE_S) -> AsyncIterator[Scene]:
-    """Returns once everything runs, traffic flows and something died. pace_s: between two rounds of traffic."""
+    """Start a scene with traffic and dead letters. pace_s: interval of the traffic."""
     server = Server(next(iter(PROGRAMS)), folder / "store").start()
     store = Store(server.url, "test")
     try:
@@ -186,7 +186,7 @@ def ring_node(url: str, folder: Path, name: str, beacons: int) -> Ring:
 
 
 def ring_settings(name: str, beacons: int) -> dict[str, object]:
-    """Of one of the ring's nodes, which all find each other by this port."""
+    """Return the settings of a ring node; all nodes find each other by the port `beacons`."""
     times = {f"times.{each}": seconds for each, seconds in QUICK.items()}
     return {"group": GROUP, "name": f"127.0.0.1:{name}", "beacon_port": beacons, **times}
 
@@ -206,7 +206,7 @@ async def declare(store: Store) -> None:
 
 
 async def _let_die(store: Store) -> None:
-    """More than `returns` holds: its oldest messages are dead."""
+    """Publish more than `returns` holds, so that its oldest messages become dead letters."""
     bodies = [SCRIPT, LONG_NUMBER, bytes(range(64)), *(b'{"return": %d}' % i for i in range(DEAD + 2))]
     await _published(store, "returns", *bodies, attributes={"kind": "return"})
 

@@ -1,4 +1,4 @@
-"""A computer whose clock goes wrong: ages are by the store's."""
+"""Test ages and times if the computer's clock is wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.console.local import HEADERS
-from tests.console.page.looking import call, show
+from tests.console.page.browsing import call, show
 from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -24,7 +24,9 @@ AGE = re.compile(r"^\d+(\.\d)? s|^\d min")  # what is here is a few minutes old 
 
 
 @pytest.mark.parametrize("wrong_ms", [-HOUR_MS, HOUR_MS])
-async def test_ages_are_right_where_the_clock_is_wrong(place: Scene, page: Page, wrong_ms: int) -> None:
+async def test_ages_are_right_if_the_computers_clock_is_wrong(
+    place: Scene, page: Page, wrong_ms: int
+) -> None:
     await page.add_init_script(WRONG % wrong_ms)
     await show(page, place.address, "queues/returns/dead")
     ages = page.get_by_role("table", name="Dead letters").locator("time")
@@ -42,23 +44,23 @@ async def test_ages_are_right_where_the_clock_is_wrong(place: Scene, page: Page,
 TOLD_AGAIN = """(() => {
     const right = Date.now;
     const at = new Date(right()).toISOString();
-    m.heard(at);
+    m.syncClock(at);
     Date.now = () => right() + 15_000;
-    m.heard(at);
+    m.syncClock(at);
     const found = m.now() - Date.now();
     Date.now = right;
     return found;
 })()"""
 
 
-async def test_what_is_told_again_is_not_of_now(place: Scene, page: Page) -> None:
-    """Between two looks that are far from each other the console tells again how it stood at the last one."""
+async def test_repeated_overview_does_not_set_the_clock(place: Scene, page: Page) -> None:
+    """Between two polls the console repeats the last overview."""
     await show(page, place.address, "config")
     assert abs(await call(page, "formats.js", TOLD_AGAIN)) < 5000
 
 
-async def test_a_field_has_the_time_of_here(place: Scene, chromium: Browser) -> None:
-    """Until 1883 New York was 4:56:02 behind."""
+async def test_time_fields_are_local(place: Scene, chromium: Browser) -> None:
+    """Until 1883 New York was 4:56:02 behind UTC."""
     page = await chromium.new_page(timezone_id="America/New_York", extra_http_headers=HEADERS)
     try:
         for text, here in (
@@ -67,7 +69,7 @@ async def test_a_field_has_the_time_of_here(place: Scene, chromium: Browser) -> 
             ("0999-06-01T12:00:00.000Z", "0999-06-01T07:03"),
             ("%2B012026-07-01T00:30:00.000Z", "12026-06-30T20:30"),
         ):
-            await show(page, place.address, f"audit?from={text}", "Audit")
+            await show(page, place.address, f"audit?from={text}", "Audit log")
             await expect(page.get_by_label("From")).to_have_value(here)
     finally:
         await page.close()

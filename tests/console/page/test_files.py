@@ -1,4 +1,4 @@
-"""What the page is made of: nothing of others but what is written down, and nothing that makes HTML of a string."""
+"""Test the page's files: vendored code, imports, size, and no HTML from strings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_vendored_files_are_what_the_tool_wrote(place: Path) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.relative_to(ROOT).as_posix())
-def test_the_record_is_of_the_packages_that_the_tool_names(place: Path) -> None:
+def test_record_lists_the_tools_packages(place: Path) -> None:
     record = json.loads((place / RECORD).read_text())
     assert {name: (each["version"], set(each["files"])) for name, each in record.items()} == {
         package.name: (package.version, _files(package)) for package in PLACES[place]
@@ -50,7 +50,7 @@ def _files(package: Package) -> set[str]:
     return {*package.files.values(), package.licence_here}
 
 
-def test_every_import_is_of_a_file_that_is_there() -> None:
+def test_imported_files_exist() -> None:
     for path in PAGE.rglob("*.js"):
         for specifier in IMPORT.findall(path.read_text()) if path in OURS else []:
             assert (path.parent / specifier).resolve().is_relative_to(PAGE), f"{path}: {specifier}"
@@ -59,8 +59,8 @@ def test_every_import_is_of_a_file_that_is_there() -> None:
         assert (PAGE / "vendor" / name).is_file()
 
 
-def test_what_is_needed_at_first_is_asked_for_at_once() -> None:
-    """Else a browser learns of each only when the one before has come. Further views, and what draws, come later."""
+def test_first_modules_are_preloaded() -> None:
+    """Otherwise a browser discovers each module only when its importer has loaded. Other views and plots load later."""
     named = set(re.findall(r'modulepreload" href="([^"]+)"', (PAGE / "index.html").read_text()))
     first = [PAGE / "views/overview.js", PAGE / "views/queues.js"]
     needed = {path for start in [PAGE / "main.js", *first] for path in _imported(start)} | {*first}
@@ -69,13 +69,13 @@ def test_what_is_needed_at_first_is_asked_for_at_once() -> None:
 
 @cache
 def _imported(path: Path) -> frozenset[Path]:
-    """With what that imports, and so on; not what is asked for by and by."""
+    """Return the transitive static imports of a module."""
     found = {(path.parent / each).resolve() for each in STATIC.findall(path.read_text())}
     return frozenset(found | {further for each in found for further in _imported(each)})
 
 
-def test_every_view_is_there() -> None:
-    text = (PAGE / "views/all.js").read_text()
+def test_registered_views_exist() -> None:
+    text = (PAGE / "views/registry.js").read_text()
     views = re.findall(r'file: "(\w+)", name: "(\w+)"', text)
     assert len(views) == text.count("file: ") > 10
     for file, name in views:
@@ -86,19 +86,19 @@ def test_no_string_becomes_html() -> None:
     assert [path.name for path in OURS if DANGEROUS.search(path.read_text())] == []
 
 
-def test_nothing_is_of_elsewhere() -> None:
+def test_no_external_resources() -> None:
     for path in [*OURS, PAGE / "index.html", *PAGE.glob("style/*.css")]:
         assert not re.search(
             r"https?://|//[a-z]+\.[a-z]+/", path.read_text().replace("http://www.w3.org/", "")
         ), path
 
 
-def test_the_page_needs_no_more_than_its_policy_grants() -> None:
+def test_no_inline_scripts_or_styles() -> None:
     assert "unsafe" not in CSP
     assert not re.search(r"<script>|<style|\sstyle=|\son[a-z]+=", (PAGE / "index.html").read_text())
 
 
-def test_the_page_is_light() -> None:
+def test_page_size_limit() -> None:
     sizes = [
         _wire(path) for path in PAGE.rglob("*") if path.suffix in (".js", ".css", ".html", ".woff2", ".svg")
     ]
@@ -110,7 +110,7 @@ def _wire(path: Path) -> int:
     return len(data) if path.suffix == ".woff2" else len(gzip.compress(data, 9))
 
 
-def test_a_file_says_what_it_is_and_is_no_longer_than_others_here() -> None:
+def test_scripts_have_a_header_comment_and_a_length_limit() -> None:
     for path in OURS:
         lines = path.read_text().splitlines()
         assert lines[0].startswith("// "), path

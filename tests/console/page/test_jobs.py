@@ -1,4 +1,4 @@
-"""Jobs: those under way are seen and can be ended however many came after them, and the older ones are reached."""
+"""Test the view of jobs with many jobs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from playwright.async_api import Page, expect
 
 from services.console.core.console import SHOWN_JOBS
 from services.store.catalogue.job_board import JobBoard
-from tests.console.page.looking import axe, show
+from tests.console.page.browsing import axe, show
 from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_a_running_job_stands_before_all_that_began_after_it(place: Scene, page: Page) -> None:
+async def test_running_jobs_are_listed_before_newer_ended_ones(place: Scene, page: Page) -> None:
     api = f"{place.address}api/v1"
     before = len((await (await page.request.get(f"{api}/jobs?limit=1000")).json())["items"])
     slow = {"all": True, "rate": 1, "target": "orders/eu"}

@@ -1,11 +1,11 @@
-"""The whole page by the keyboard."""
+"""Test the page by keyboard."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.console.page.looking import VIEWS, axe, settled, show
+from tests.console.page.browsing import VIEWS, axe, settled, show
 from tests.console.page.scene import Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -16,11 +16,11 @@ LETTERS = dict(
 
 
 async def at(page: Page, name: str) -> None:
-    """The keyboard is at this queue."""
+    """Check that the link of this queue has the focus."""
     await expect(page.get_by_role("link", name=name, exact=True)).to_be_focused()
 
 
-async def test_g_and_a_letter_go_to_a_view(place: Scene, page: Page) -> None:
+async def test_g_and_a_letter_open_a_view(place: Scene, page: Page) -> None:
     await show(page, place.address, "config")
     for letter, route in LETTERS.items():
         await page.keyboard.press("g")
@@ -30,7 +30,7 @@ async def test_g_and_a_letter_go_to_a_view(place: Scene, page: Page) -> None:
     await settled(page)
 
 
-async def test_down_leads_from_the_filter_to_what_it_lets_through(place: Scene, page: Page) -> None:
+async def test_arrow_down_moves_from_the_filter_to_the_first_row(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     await page.keyboard.press("/")
     await page.keyboard.type("orders")
@@ -44,7 +44,7 @@ async def test_down_leads_from_the_filter_to_what_it_lets_through(place: Scene, 
     await expect(page.get_by_label("Filter by name")).to_be_focused()
 
 
-async def test_letters_are_letters_where_somebody_types(place: Scene, page: Page) -> None:
+async def test_shortcuts_do_not_apply_in_input_fields(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     await page.keyboard.press("/")
     await page.keyboard.type("gq?/")
@@ -54,7 +54,7 @@ async def test_letters_are_letters_where_somebody_types(place: Scene, page: Page
     await expect(page.get_by_label("Filter by name")).not_to_be_focused()
 
 
-async def test_arrows_move_in_a_table_and_enter_opens(place: Scene, page: Page) -> None:
+async def test_arrows_move_between_rows_and_enter_opens(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     await page.get_by_label("Filter by name").focus()
     while await page.evaluate(FOCUSED) != "archive":
@@ -73,8 +73,8 @@ async def test_arrows_move_in_a_table_and_enter_opens(place: Scene, page: Page) 
     await expect(page.locator("main h1")).to_have_text("archive")
 
 
-async def test_g_and_j_go_to_the_jobs_from_a_table_too(place: Scene, page: Page) -> None:
-    """Where `j` alone is the next row."""
+async def test_g_and_j_open_jobs_from_a_table(place: Scene, page: Page) -> None:
+    """In a table, `j` alone moves to the next row."""
     await show(page, place.address, "queues")
     await page.get_by_role("link", name="archive").focus()
     await page.keyboard.press("g")
@@ -82,7 +82,7 @@ async def test_g_and_j_go_to_the_jobs_from_a_table_too(place: Scene, page: Page)
     await expect(page.locator("main h1")).to_have_text("Jobs")
 
 
-async def test_space_selects_a_letter(place: Scene, page: Page) -> None:
+async def test_space_selects_a_row(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/returns/dead")
     first = page.get_by_role("table", name="Dead letters").locator("tbody tr").first
     await first.get_by_role("link").focus()
@@ -90,10 +90,10 @@ async def test_space_selects_a_letter(place: Scene, page: Page) -> None:
     await expect(first.get_by_role("checkbox")).to_be_checked()
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Space")
-    await expect(page.get_by_text("2 letters selected")).to_be_visible()
+    await expect(page.get_by_text("2 dead letters selected")).to_be_visible()
 
 
-async def test_a_dialog_keeps_the_focus_and_gives_it_back(place: Scene, page: Page) -> None:
+async def test_dialog_keeps_the_focus_and_returns_it(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/orders")
     await page.get_by_role("button", name="Publish").focus()
     await page.keyboard.press("Enter")
@@ -110,17 +110,17 @@ async def test_a_dialog_keeps_the_focus_and_gives_it_back(place: Scene, page: Pa
     await expect(page.get_by_role("button", name="Publish")).to_be_focused()
 
 
-async def test_help_tells_the_keys(place: Scene, page: Page) -> None:
+async def test_help_lists_shortcuts(place: Scene, page: Page) -> None:
     await show(page, place.address, "overview")
     await page.keyboard.press("?")
-    dialog = page.get_by_role("dialog", name="Keyboard")
-    await expect(dialog).to_contain_text("go to the filter of the page")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    await expect(dialog).to_contain_text("focus the filter")
     assert await axe(page) == []
     await page.keyboard.press("Escape")
     await expect(dialog).to_have_count(0)
 
 
-async def test_the_content_is_one_key_away(place: Scene, page: Page) -> None:
+async def test_skip_link_focuses_the_content(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     await page.reload()
     await settled(page)

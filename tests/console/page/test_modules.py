@@ -1,4 +1,4 @@
-"""Modules of the page on their own, in the browser that runs them."""
+"""Test modules of the page in the browser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import yaml
 from playwright.async_api import Page
 
-from tests.console.page.looking import DASH, call
+from tests.console.page.browsing import DASH, call
 from tests.stores import chance
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -22,13 +22,13 @@ STREAM = (
 TOLD = [["hello", {"a": "ü"}], ["queues", [1, 2]]]
 
 
-async def test_events_do_not_depend_on_how_they_are_cut(ready: Page) -> None:
-    cuts = f"Array.from({{length: {len(STREAM)}}}, (_, i) => {{ const feed = m.reader(); " + (
+async def test_event_parser_accepts_any_chunking(ready: Page) -> None:
+    cuts = f"Array.from({{length: {len(STREAM)}}}, (_, i) => {{ const feed = m.eventParser(); " + (
         "return JSON.stringify([...feed(given.slice(0, i)), ...feed(given.slice(i))]); })"
     )
     found = await call(ready, "live.js", cuts, STREAM)
     assert {json.dumps(json.loads(each)) for each in found} == {json.dumps(TOLD)}
-    crlf = "m.reader()(given.replaceAll('\\n', '\\r\\n'))"
+    crlf = "m.eventParser()(given.replaceAll('\\n', '\\r\\n'))"
     assert await call(ready, "live.js", crlf, STREAM) == TOLD
 
 
@@ -42,7 +42,7 @@ NAMES = {  # a name as JSON has it → as an address has it
 }
 
 
-async def test_names_of_any_octets_stand_in_addresses(ready: Page) -> None:
+async def test_names_of_any_octets_are_encoded_in_addresses(ready: Page) -> None:
     for name, part in NAMES.items():
         given = json.dumps(name)  # a lone surrogate comes into the page only so
         assert await call(ready, "names.js", "m.encodeName(JSON.parse(given))", given) == part
@@ -59,16 +59,16 @@ async def test_names_that_differ_in_white_space_look_different(ready: Page) -> N
     ):
         link = "m.html(['<a>', '</a>'], given).props.children"  # as templates of views draw it
         assert await call(ready, "html.js", link, name) == shown
-    assert not await call(ready, "names.js", "m.isTypable('a\u00a0b')")
+    assert not await call(ready, "names.js", "m.isTypeable('a\u00a0b')")
 
 
-async def test_what_somebody_typed_is_no_error(ready: Page) -> None:
+async def test_malformed_escapes_in_addresses_are_kept(ready: Page) -> None:
     assert await call(ready, "names.js", "m.decodeName('50%')") == "50%"
     assert await call(ready, "names.js", "m.decodeName('%zz%41')") == "%zzA"
     assert await call(ready, "names.js", "m.encodeName('a\\ud800')") == "a%EF%BF%BD"
 
 
-async def test_any_octets_come_back_as_they_were(ready: Page, chance: random.Random) -> None:
+async def test_encoding_of_names_round_trips(ready: Page, chance: random.Random) -> None:
     names = [
         chance.choice([chance.randbytes(n), "ä€😀".encode()[n % 9 :]]).decode("utf-8", "surrogateescape")
         for n in range(1, 200)
@@ -77,7 +77,7 @@ async def test_any_octets_come_back_as_they_were(ready: Page, chance: random.Ran
     assert await call(ready, "names.js", same, json.dumps(names))
 
 
-async def test_how_a_body_is_best_looked_at(ready: Page) -> None:
+async def test_best_view_of_a_body(ready: Page) -> None:
     for octets, kind in [
         (b"", "text"),
         (b"plain", "text"),
@@ -93,13 +93,13 @@ async def test_how_a_body_is_best_looked_at(ready: Page) -> None:
         assert await call(ready, "bodies.js", "m.encode(m.decode(given))", given) == given
 
 
-async def test_a_character_that_the_end_cuts_is_no_fault(ready: Page) -> None:
+async def test_incomplete_last_character_is_left_out(ready: Page) -> None:
     given = base64.b64encode("日本".encode()[:-1]).decode()
     assert await call(ready, "bodies.js", "m.utf8(m.decode(given), true)", given) == "日"
     assert await call(ready, "bodies.js", "m.utf8(m.decode(given))", given) is None
 
 
-async def test_hex_rows_hold_every_octet(ready: Page) -> None:
+async def test_hex_rows_contain_every_octet(ready: Page) -> None:
     given = base64.b64encode(bytes(range(256)) + b"end").decode()
     rows = await call(ready, "bodies.js", "m.hexRows(m.decode(given))", given)
     assert bytes.fromhex("".join(row[1] for row in rows)) == bytes(range(256)) + b"end"
@@ -108,18 +108,20 @@ async def test_hex_rows_hold_every_octet(ready: Page) -> None:
     assert {len(row[1]) for row in rows[:-1]} == {len(rows[0][1])}
 
 
-async def test_json_that_is_laid_out_is_the_same_json(ready: Page, chance: random.Random) -> None:
+async def test_indented_json_is_the_same_json(ready: Page, chance: random.Random) -> None:
     texts = [json.dumps(document(chance), indent=chance.choice((None, 1))) for _ in range(300)]
     laid = await call(
-        ready, "bodies.js", "given.map(t => m.layOut(t).map(([, part]) => part).join(''))", texts
+        ready, "bodies.js", "given.map(t => m.indentJson(t).map(([, part]) => part).join(''))", texts
     )
     assert [json.loads(each) for each in laid] == [json.loads(each) for each in texts]
     assert laid == [json.dumps(json.loads(each), indent=2, ensure_ascii="\\u" in each) for each in texts]
 
 
-async def test_a_document_as_yaml_is_the_same_document(ready: Page, chance: random.Random) -> None:
+async def test_yaml_of_a_document_is_the_same_document(ready: Page, chance: random.Random) -> None:
     documents = [{"spec": document(chance)} for _ in range(300)]
-    written = await call(ready, "parts/document.js", "given.map(each => m.yaml(each).trimStart())", documents)
+    written = await call(
+        ready, "components/document.js", "given.map(each => m.yaml(each).trimStart())", documents
+    )
     assert [yaml.safe_load(each) for each in written] == documents
 
 
@@ -162,7 +164,7 @@ WORDS = [
 
 
 def document(chance: random.Random, depth: int = 3) -> Any:
-    """Anything that JSON can say."""
+    """Return a random JSON value."""
     kind = chance.randrange(6 if depth else 4)
     if kind == 4:
         return [document(chance, depth - 1) for _ in range(chance.randrange(4))]
@@ -171,7 +173,7 @@ def document(chance: random.Random, depth: int = 3) -> Any:
     return [chance.choice(WORDS), chance.randrange(1000), chance.random() < 0.5, None][kind]
 
 
-async def test_numbers_are_written_for_people(ready: Page) -> None:
+async def test_formats_of_numbers(ready: Page) -> None:
     for call_of, told in [
         ("m.count(1234567)", "1,234,567"),
         ("m.count(null)", DASH),
@@ -189,25 +191,27 @@ async def test_numbers_are_written_for_people(ready: Page) -> None:
         assert await call(ready, "formats.js", call_of) == told
 
 
-async def test_nobody_takes_is_the_consoles_word(ready: Page) -> None:
-    """One look in which nobody took anything is none."""
+async def test_no_consumers_is_reported_by_the_console_only(ready: Page) -> None:
+    """A rate of 0 is not enough."""
     seen = {"name": "a", "dead": 0, "ready": 9, "oldestAgeMs": 90_000, "rates": {"out": 0}, "paused": False}
-    told = "given.map(queue => m.troubles(queue).map(({ text }) => text))"
+    told = "given.map(queue => m.issuesOf(queue).map(({ text }) => text))"
     given = [{**seen, "nobodyTakes": nobody} for nobody in (False, True)]
-    assert await call(ready, "parts/troubles.js", told, given) == [
-        [], ["nobody takes: oldest waits 1 min 30 s"],
+    assert await call(ready, "components/issues.js", told, given) == [
+        [], ["No consumers: oldest message 1 min 30 s"],
     ]  # fmt: skip
 
 
-async def test_routes_are_read_as_they_are_written(ready: Page) -> None:
+async def test_routes_round_trip(ready: Page) -> None:
     given = [["queues", "a/b c%&#?"], {"filter": "x&y=z", "sort": "-ready"}]
     found = await call(ready, "routes.js", "m.parse(m.href(...given))", given)
     assert found == {"parts": given[0], "query": given[1]}
 
 
-async def test_nodes_of_a_ring_stand_apart(ready: Page) -> None:
+async def test_ring_nodes_do_not_overlap(ready: Page) -> None:
     for number in [2, 3, 12, 20, 24, 100]:
         given = [f"127.0.0.1:{9000 + each}" for each in range(number)]
         apart = "given.map((name, i) => [at.get(name), at.get(given[(i + 1) % given.length])])"
         distance = f"((at) => {apart}.map(([a, b]) => Math.hypot(a.x - b.x, a.y - b.y)))(m.places(given))"
-        assert min(await call(ready, "parts/ringpicture.js", distance, given)) > 40, "each has a radius of 15"
+        assert min(await call(ready, "components/ringdiagram.js", distance, given)) > 40, (
+            "each has a radius of 15"
+        )

@@ -1,4 +1,4 @@
-"""Queues by hand: found, made, filled, looked into, paused, changed, deleted."""
+"""Test the views of queues: filter, create, publish, browse, pause, edit and delete."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from services.store.model import records as record
-from tests.console.page.looking import DASH, PATIENCE_MS, axe, show
+from tests.console.page.browsing import DASH, PATIENCE_MS, axe, show
 from tests.console.page.scene import SCRIPT, Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -39,7 +39,7 @@ async def publish(page: Page, body: str, attributes: str = "") -> None:
     await expect(dialog).to_have_count(0)
 
 
-async def test_the_list_is_filtered_and_the_address_keeps_it(place: Scene, page: Page) -> None:
+async def test_filter_is_kept_in_the_address(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     await page.keyboard.press("/")
     await page.keyboard.type("ORDER")
@@ -59,7 +59,7 @@ async def test_the_list_is_filtered_and_the_address_keeps_it(place: Scene, page:
     await expect(table(page).get_by_role("link", name="invoices")).to_be_visible()
 
 
-async def test_the_list_is_sorted(place: Scene, page: Page) -> None:
+async def test_sorting_is_kept_in_the_address(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues")
     by_name = await names(page)
     await page.get_by_role("button", name="Queue", exact=True).click()
@@ -70,7 +70,7 @@ async def test_the_list_is_sorted(place: Scene, page: Page) -> None:
     assert "sort=-dead" in page.url
 
 
-async def test_a_queue_is_made_filled_looked_into_and_deleted(place: Scene, page: Page) -> None:
+async def test_create_publish_browse_and_delete(place: Scene, page: Page) -> None:
     await make(page, place, "by hand/1", '{"maxLength": 2}')
     await expect(page.locator("main h1")).to_have_text("by hand/1")
     await publish(page, '{"greeting": "hello"}', "colour: blue")
@@ -88,15 +88,15 @@ async def test_a_queue_is_made_filled_looked_into_and_deleted(place: Scene, page
     await expect(table(page).get_by_role("link", name="by hand/1")).to_have_count(0)
 
 
-async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> None:
+async def test_emptying_deletes_what_the_preview_counted(place: Scene, page: Page) -> None:
     await make(page, place, "flooded")
     await publish(page, "one")
     await publish(page, "two")
     await page.get_by_role("button", name="Empty…").click()
     dialog = page.get_by_role("dialog")
-    await expect(dialog).to_contain_text("2 messages would be removed")
+    await expect(dialog).to_contain_text("2 messages will be permanently deleted")
     assert await axe(page) == []
-    button = dialog.get_by_role("button", name="Remove them for good")
+    button = dialog.get_by_role("button", name="Delete messages")
     await expect(button).to_be_disabled()
     await dialog.get_by_role("textbox").fill("flooded")
     queue = await place.store.catalogue.find("flooded")
@@ -107,12 +107,12 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
     await expect(dialog.get_by_role("alert")).to_be_visible()
     await expect(dialog.get_by_role("textbox")).to_have_value("")
     assert (await place.store.listing.stats(queue))["ready"] == 2, "another queue was meant"
-    await expect(dialog).to_contain_text("2 messages would be removed")
+    await expect(dialog).to_contain_text("2 messages will be permanently deleted")
     asker = await place.publish("flooded", b"not counted")
     await dialog.get_by_role("textbox").fill("flooded")
     await button.click()
     await expect(dialog).to_have_count(0)
-    await page.get_by_role("link", name="How far").click()
+    await page.get_by_role("link", name="Progress").click()
     job = page.get_by_role("table", name="Jobs").locator("tbody tr").first
     await expect(job).to_contain_text("empty")
     await expect(job).to_contain_text("done")
@@ -124,13 +124,13 @@ async def test_a_queue_is_emptied_after_a_preview(place: Scene, page: Page) -> N
         "aria-current", "page"
     )
     await page.get_by_role("button", name="Empty…").click()
-    await expect(dialog).to_contain_text("0 messages would be removed")
+    await expect(dialog).to_contain_text("0 messages will be permanently deleted")
     await dialog.get_by_role("textbox").fill("flooded")
     await expect(button).to_be_disabled()
 
 
 async def look_into(page: Page) -> None:
-    """Both messages, and nothing is taken."""
+    """Browse both messages, without consuming them."""
     await page.get_by_role("link", name="Messages 2").click()
     opened = page.locator("ol.messages > li")
     await opened.nth(0).locator("summary").click()
@@ -141,12 +141,12 @@ async def look_into(page: Page) -> None:
     assert await page.locator("main img, main script").count() == 0
     assert "owned" not in await page.title()
     assert await axe(page) == []
-    await page.get_by_role("button", name="Look again").click()
+    await page.get_by_role("button", name="Refresh").click()
     await expect(opened).to_have_count(2)
     await expect(page.get_by_role("button", name="More messages")).to_have_count(0)
 
 
-async def test_what_is_behind_the_first_messages_is_reached(place: Scene, page: Page) -> None:
+async def test_browsing_loads_further_pages(place: Scene, page: Page) -> None:
     queue = await place.declare("deep")
     await place.publish("deep", *(b"number %d" % n for n in range(120)))
     await show(page, place.address, "queues/deep/messages", "deep")
@@ -162,11 +162,11 @@ async def test_what_is_behind_the_first_messages_is_reached(place: Scene, page: 
 
 
 async def delete(page: Page, name: str) -> None:
-    """It asks for the name first."""
+    """Delete the queue, after typing its name."""
     await page.get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("2 messages")
-    button = dialog.get_by_role("button", name="Delete it")
+    button = dialog.get_by_role("button", name="Delete queue")
     await expect(button).to_be_disabled()
     await dialog.get_by_role("textbox").fill("something else")
     await expect(button).to_be_disabled()
@@ -175,10 +175,10 @@ async def delete(page: Page, name: str) -> None:
     await expect(page.locator("main h1")).to_have_text("Queues")
 
 
-async def test_a_queue_is_paused_and_goes_on(place: Scene, page: Page) -> None:
+async def test_pause_and_resume(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/invoices", "invoices")
     await page.get_by_role("button", name="Pause").click()
-    await expect(page.locator(".badge", has_text="paused")).to_be_visible()
+    await expect(page.locator(".badge", has_text="Paused")).to_be_visible()
     assert (await place.store.catalogue.find("invoices")).spec.paused
     await page.get_by_role("button", name="Publish").click()
     dialog = page.get_by_role("dialog")
@@ -187,17 +187,17 @@ async def test_a_queue_is_paused_and_goes_on(place: Scene, page: Page) -> None:
     await expect(dialog.get_by_role("alert")).to_contain_text("paused")
     await page.keyboard.press("Escape")
     await page.get_by_role("button", name="Resume").click()
-    await expect(page.locator(".badge", has_text="paused")).to_have_count(0)
+    await expect(page.locator(".badge", has_text="Paused")).to_have_count(0)
     assert not (await place.store.catalogue.find("invoices")).spec.paused
 
 
-async def test_a_document_is_changed_and_faults_are_named(place: Scene, page: Page) -> None:
+async def test_editing_a_document_reports_errors(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/invoices/document", "invoices")
-    await page.get_by_role("button", name="Change").click()
+    await page.get_by_role("button", name="Edit").click()
     field = page.get_by_label("The document's spec")
     await field.fill('{"maxLength": }')
     await page.get_by_role("button", name="Save").click()
-    await expect(page.get_by_role("alert")).to_contain_text("This is no JSON")
+    await expect(page.get_by_role("alert")).to_contain_text("Invalid JSON")
     await field.fill('{"maxLengths": 7}')
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("alert")).to_contain_text("maxLengths")
@@ -207,7 +207,7 @@ async def test_a_document_is_changed_and_faults_are_named(place: Scene, page: Pa
     assert (await place.store.catalogue.find("invoices")).spec.max_length == 7
 
 
-async def test_it_says_how_many_messages_are_not_shown(place: Scene, page: Page) -> None:
+async def test_browsing_shows_how_many_messages_are_left_out(place: Scene, page: Page) -> None:
     queue = await place.declare("full")
     await place.publish("full", *(b"%d " % number + b"x" * 20_000 for number in range(376)))
     await show(page, place.address, "queues/full/messages", "full")
@@ -222,23 +222,23 @@ async def test_it_says_how_many_messages_are_not_shown(place: Scene, page: Page)
     assert "first=1000" in page.url
     await shown.last.locator("summary").click()
     await expect(shown.last.locator("pre")).to_contain_text("xxx")
-    await expect(shown.last).to_contain_text("Only the first 4.1 KiB are shown.")
+    await expect(shown.last).to_contain_text("Showing the first 4.1 KiB.")
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     await place.store.catalogue.delete(queue)
 
 
-async def test_copying_is_told_where_a_browser_has_no_clipboard(place: Scene, page: Page) -> None:
-    """As on plain HTTP under another name than localhost."""
+async def test_copying_without_a_clipboard_shows_a_notice(place: Scene, page: Page) -> None:
+    """The clipboard is undefined over plain HTTP, except at localhost."""
     await page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
     await show(page, place.address, "queues/orders/document")
     await page.get_by_role("button", name="Copy").click()
-    await expect(page.get_by_text("This browser does not let the page copy")).to_be_visible()
+    await expect(page.get_by_text("The browser does not allow copying here")).to_be_visible()
 
 
-async def test_a_queue_tells_how_it_went(place: Scene, page: Page) -> None:
+async def test_queue_shows_its_history(place: Scene, page: Page) -> None:
     await show(page, place.address, "queues/orders")
     await expect(page.locator("figure.plot")).to_have_count(4)
-    flow = page.get_by_role("figure", name="Messages a second")
+    flow = page.get_by_role("figure", name="Messages per second")
     # a step is told when it is whole and all have told of it, and the page asks every 10 s
     put = flow.locator(".key", has_text="in").first
     await expect(put).not_to_have_text(re.compile(DASH), timeout=2 * PATIENCE_MS)

@@ -1,11 +1,11 @@
-"""Who may see what: the sign-in, and buttons only for those whose role is enough."""
+"""Test signing in, and which buttons each role sees."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.console.page.looking import axe, settled, show
+from tests.console.page.browsing import axe, settled, show
 from tests.console.page.scene import TOKENS, Console
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -13,23 +13,23 @@ STORED = "sessionStorage.getItem('penstock.token')"
 # what is to be pressed in each view, beside what only looks
 BUTTONS = {
     "queues": {"view": [], "operate": [], "admin": ["New queue"]},
-    "queues/orders": {"view": [], "operate": ["Publish"], "admin": ["Publish", "Pause", "Empty…", "Delete"]},
+    "queues/orders": {"view": [], "operate": ["Publish"], "admin": ["Publish", "Pause", "Empty…", "Delete…"]},
     "queues/orders/document": {
         "view": [],
         "operate": ["Publish"],
-        "admin": ["Publish", "Pause", "Empty…", "Delete", "Change"],
+        "admin": ["Publish", "Pause", "Empty…", "Delete…", "Edit"],
     },
     "queues/returns/dead": {
         "view": [],
         "operate": ["Publish", "Redrive…", "Purge…"],
-        "admin": ["Publish", "Pause", "Empty…", "Delete", "Redrive…", "Purge…"],
+        "admin": ["Publish", "Pause", "Empty…", "Delete…", "Redrive…", "Purge…"],
     },
     "peers": {"view": [], "operate": [], "admin": ["New peer"]},
-    "peers/warehouse": {"view": [], "operate": [], "admin": ["Delete", "Change"]},
+    "peers/warehouse": {"view": [], "operate": [], "admin": ["Delete…", "Edit"]},
 }
-HARMLESS = {"Copy", "Look again", "Try again", "15 min", "1 h", "6 h", "24 h"}
+HARMLESS = {"Copy", "Refresh", "Try again", "15 min", "1 h", "6 h", "24 h"}
 HARMLESS |= {"\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"}  # the rest of a row
-HARMLESS |= {"All", "With dead letters", "Nobody takes", "Paused", "Lead elsewhere"}
+HARMLESS |= {"All", "With dead letters", "No consumers", "Paused", "Forwarded"}
 
 
 async def sign_in(page: Page, console: Console, token: str) -> None:
@@ -38,13 +38,13 @@ async def sign_in(page: Page, console: Console, token: str) -> None:
     await page.get_by_role("button", name="Sign in").click()
 
 
-async def test_nothing_is_told_without_a_token_or_with_a_wrong_one(guarded: Console, stranger: Page) -> None:
+async def test_sign_in_requires_a_valid_token(guarded: Console, stranger: Page) -> None:
     await stranger.goto(f"{guarded.address}#/queues")
     await expect(stranger.get_by_label("Token")).to_be_visible()
     await expect(stranger.get_by_text("orders")).to_have_count(0)
     assert await axe(stranger) == []
     await sign_in(stranger, guarded, "wrong")
-    await expect(stranger.get_by_text("did not take this token")).to_be_visible()
+    await expect(stranger.get_by_text("rejected this token")).to_be_visible()
     assert await stranger.evaluate(STORED) is None
     assert await axe(stranger) == []
 
@@ -59,13 +59,13 @@ async def test_the_token_stays_in_the_tab_until_the_user_signs_out(guarded: Cons
     await settled(stranger)
     await expect(stranger.locator(".who")).to_contain_text("admin person")
     version = await stranger.locator(".about span").bounding_box()
-    key = await stranger.get_by_role("button", name="Keyboard and help").bounding_box()
+    key = await stranger.get_by_role("button", name="Keyboard shortcuts").bounding_box()
     assert version is not None
     assert key is not None
     assert key["y"] < version["y"] + version["height"] / 2 < key["y"] + key["height"]  # on one line
     assert await stranger.evaluate("Object.keys(localStorage).length") == 0
     await stranger.get_by_role("button", name="Sign out").click()
-    await expect(stranger.get_by_text("You are signed out")).to_be_visible()
+    await expect(stranger.get_by_text("You have signed out")).to_be_visible()
     assert await stranger.evaluate(STORED) is None
     state = "import('./state.js').then(m => [m.queues.value.size, m.overview.value, m.link.value.state])"
     await stranger.wait_for_function(
@@ -76,7 +76,7 @@ async def test_the_token_stays_in_the_tab_until_the_user_signs_out(guarded: Cons
 
 
 @pytest.mark.parametrize("role", TOKENS)
-async def test_a_role_sees_the_buttons_and_views_that_it_may_use(
+async def test_roles_see_only_permitted_buttons_and_views(
     guarded: Console, stranger: Page, role: str
 ) -> None:
     page = stranger
@@ -88,17 +88,17 @@ async def test_a_role_sees_the_buttons_and_views_that_it_may_use(
         assert sorted({each.strip() for each in shown} - HARMLESS) == sorted(wanted[role]), route
         assert await page.locator("main input[type=checkbox]").count() == 0 or role != "view"
     ways = page.get_by_role("navigation", name="Views")
-    for name in ("Audit", "Settings"):
+    for name in ("Audit log", "Settings"):
         await expect(ways.get_by_role("link", name=name)).to_have_count(int(role == "admin"))
     for route in ("audit", "config") if role != "admin" else ():
         await page.goto(f"{guarded.address}#/{route}")
         await settled(page)
-        needs = f"This needs the role admin, and yours is {role}."
+        needs = f"This view requires the role admin; your role is {role}."
         await expect(page.locator("main")).to_contain_text(needs)
         await expect(page.locator("main input, main button, main [role=alert]")).to_have_count(0)
 
 
-async def test_a_token_that_is_withdrawn_leads_to_the_sign_in(guarded: Console, stranger: Page) -> None:
+async def test_revoked_token_leads_to_the_sign_in_form(guarded: Console, stranger: Page) -> None:
     await sign_in(stranger, guarded, TOKENS["view"])
     await settled(stranger)
     await stranger.evaluate("sessionStorage.setItem('penstock.token', 'no longer')")

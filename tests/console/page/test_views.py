@@ -13,7 +13,7 @@ from services.store import QueueSpec
 from services.store.report.report import Report
 from services.store.report.reports import write_report
 from tests import reports
-from tests.console.page.looking import DASH, VIEWS, axe, settled, show
+from tests.console.page.browsing import DASH, VIEWS, axe, settled, show
 from tests.console.page.scene import DEAD, Scene
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -44,7 +44,7 @@ NARROW = """[...document.querySelectorAll('table.rows thead th')]
 
 
 async def give_each_view_something(place: Scene, page: Page) -> None:
-    """Reserve a queue, begin a job that takes a minute, and write a report."""
+    """Reserve a queue, start a job that takes a minute, and write a report."""
     held, _ = await place.store.catalogue.declare("held", QueueSpec(), "test")
     await place.store.open_domain(held.domain).claims.reserve(held, "somebody", 600_000)
     slow = {"all": True, "target": "orders/eu", "rate": 1}
@@ -55,7 +55,7 @@ async def give_each_view_something(place: Scene, page: Page) -> None:
 
 
 async def go(place: Scene, page: Page, route: str) -> None:
-    """Follow the link of the rail, if the view has one."""
+    """Follow the sidebar's link, if the view has one."""
     if "/" in route:
         await show(page, place.address, route)
         return
@@ -66,7 +66,7 @@ async def go(place: Scene, page: Page, route: str) -> None:
     await settled(page)
 
 
-async def test_every_view_shows_its_data_is_accessible_and_fits_the_screen(place: Scene, page: Page) -> None:
+async def test_views_show_data_and_are_accessible_at_all_widths(place: Scene, page: Page) -> None:
     await give_each_view_something(place, page)
     await show(page, place.address, "overview")
     links = page.locator("nav[aria-label=Views] a")
@@ -93,18 +93,18 @@ async def test_every_view_shows_its_data_is_accessible_and_fits_the_screen(place
 
 OPENED = {  # at 400 px: what has no column there
     "edges": ("Listens on", "Process", "Host", "Up for"),
-    "connections": ("Id", "Process", "unsentOctets", "Through"),
-    "ring": ("Predecessor", "Goes by", "Heard"),
-    "audit": ("Who", "Outcome", "From"),
+    "connections": ("ID", "Process", "unsentOctets", "Listener"),
+    "ring": ("Predecessor", "Leader", "Reported"),
+    "audit": ("User", "Outcome", "Address"),
 }
 
 
-async def test_what_has_no_column_is_below_the_row(place: Scene, page: Page) -> None:
+async def test_hidden_columns_are_in_the_row_details(place: Scene, page: Page) -> None:
     await page.request.post(f"{place.address}api/v1/queues/invoices/messages", data={"body": "audited"})
     for route, names in OPENED.items():
         await page.set_viewport_size({"width": 400, "height": 800})
         await show(page, place.address, route)
-        more = page.get_by_role("button", name="More of this row").first
+        more = page.get_by_role("button", name="Details of this row").first
         await more.click()
         opened = page.locator("tr.opened")
         for name in names:
@@ -120,7 +120,7 @@ async def test_what_has_no_column_is_below_the_row(place: Scene, page: Page) -> 
         await expect(opened).to_have_count(0)
 
 
-async def test_the_menu_of_a_telephone_opens_and_closes(place: Scene, page: Page) -> None:
+async def test_menu_on_narrow_screens(place: Scene, page: Page) -> None:
     await page.set_viewport_size({"width": 400, "height": 800})
     await show(page, place.address, "queues")
     await page.get_by_role("button", name="Menu").click()
@@ -130,39 +130,41 @@ async def test_the_menu_of_a_telephone_opens_and_closes(place: Scene, page: Page
     await expect(page.get_by_role("link", name="Jobs")).to_be_hidden()
 
 
-async def test_the_overview_lives(place: Scene, page: Page) -> None:
+async def test_overview_is_live(place: Scene, page: Page) -> None:
     await show(page, place.address, "overview")
     put = page.locator("dl[aria-label=Now] > div", has_text="in / s").locator("dd")
     await expect(put).not_to_have_text("0")
     await expect(put).not_to_have_text(DASH)
-    await expect(page.locator(".wanting li", has_text="returns")).to_contain_text(f"{DEAD} dead letters")
-    await expect(page.locator(".wanting li", has_text="archive")).to_contain_text("paused")
+    await expect(page.locator(".attention li", has_text="returns")).to_contain_text(f"{DEAD} dead letters")
+    await expect(page.locator(".attention li", has_text="archive")).to_contain_text("Paused")
     await expect(page.get_by_role("table", name="Busiest queues").locator("tbody tr").first).to_contain_text(
         "orders"
     )
     await expect(page.locator(".processes li")).to_have_count(len(place.edges))
 
 
-async def test_the_ring_is_drawn(place: Scene, page: Page) -> None:
+async def test_ring_diagram(place: Scene, page: Page) -> None:
     await show(page, place.address, "ring")
     picture = page.get_by_role("img", name="Ring of group 7")
     await expect(picture.locator("g.node")).to_have_count(3)
     await expect(picture.locator("path.link")).to_have_count(3)
     await expect(picture.locator("g.leads")).to_have_count(1)
-    await expect(page.get_by_role("table", name="Nodes of group 7").get_by_text("leader")).to_have_count(1)
+    await expect(
+        page.get_by_role("table", name="Nodes of group 7").get_by_text("leader", exact=True)
+    ).to_have_count(1)
 
 
-async def test_an_address_that_names_nothing_says_so(place: Scene, page: Page) -> None:
-    await show(page, place.address, "nonsense/%zz", "There is no such page")
-    await show(page, place.address, "constructor", "There is no such page")  # every object has one
+async def test_unknown_address(place: Scene, page: Page) -> None:
+    await show(page, place.address, "nonsense/%zz", "Page not found")
+    await show(page, place.address, "constructor", "Page not found")  # every object has one
     await page.goto(f"{place.address}#/queues/nowhere")
     await expect(page.get_by_role("alert")).to_contain_text("nowhere")
-    await show(page, place.address, "nonsense", "There is no such page")
-    await page.get_by_role("link", name="To the overview").click()
+    await show(page, place.address, "nonsense", "Page not found")
+    await page.get_by_role("link", name="Go to the overview").click()
     await expect(page.locator("main h1")).to_have_text("Overview")
 
 
-async def test_light_and_dark_are_as_the_system_has_it_or_as_chosen(place: Scene, page: Page) -> None:
+async def test_theme_follows_the_system_or_the_choice(place: Scene, page: Page) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     await page.emulate_media(color_scheme="dark")
     await show(page, place.address, "overview")

@@ -1,4 +1,4 @@
-"""How heavy the page is, as Chromium counts what it is sent; what it takes in time is the benchmark's to say."""
+"""Test the page's size as transferred to Chromium. Load times are measured by the benchmark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.console.page.scene import Scene
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_a_first_visit_and_the_first_plot_are_light(place: Scene, chromium: Browser) -> None:
+async def test_first_visit_and_first_plot_stay_within_the_size_limit(place: Scene, chromium: Browser) -> None:
     found = await load(chromium, place.address)
     first, whole, plotted = (
         found[each] for each in ("until the list is there", "octets", "with the first plot")

@@ -1,4 +1,4 @@
-"""What goes on while a page is looked at: a client of TMQ puts in and takes out, one of the text service sends."""
+"""Traffic during tests of the page: clients of TMQ and of the text service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACE_S = 0.02  # between two rounds: some 50 messages a second of each kind
 
 
 class Traffic:
-    """Runs within `async with`."""
+    """Clients that run within `async with`."""
 
     def __init__(self, tmq: Place, text: Place, pace_s: float = PACE_S) -> None:
         self._tmq, self._text, self._pace_s = tmq, text, pace_s
@@ -47,7 +47,7 @@ class Traffic:
                 await client.writer.wait_closed()
 
     async def _put_and_take(self) -> None:
-        """`orders` is taken from as fast as it fills; `orders/eu` fills slowly."""
+        """Consume `orders` as fast as it fills; let `orders/eu` fill slowly."""
         orders, europe = await self._client.open(b"orders"), await self._client.open(b"orders/eu")
         assert orders is not None
         assert europe is not None

@@ -1,4 +1,4 @@
-"""Lists that are asked for in part: queues, and the audit log."""
+"""Test filters of queues and of the audit log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def _names(console: LiveConsole, query: str) -> list[str]:
 
 
 async def _targets(console: LiveConsole, query: str) -> list[str]:
-    """Of all pages, the newest first."""
+    """Return the targets of all pages, newest first."""
     return [line["target"] for line in await console.every(f"/audit?{query}")]
 
 
@@ -56,7 +56,7 @@ class TestQueues:
         assert [row["name"] for row in first["items"] + rest["items"]] == ["q0", "q2", "q4"]
         assert rest["next"] is None
 
-    async def test_what_is_none(self, console: LiveConsole) -> None:
+    async def test_invalid_filters(self, console: LiveConsole) -> None:
         for query in ["only=x", "protocol=tmq", "contains=a&contains=b"]:
             assert (await console.get(f"/queues?{query}")).status == 400
 
@@ -64,7 +64,7 @@ class TestQueues:
 class TestAudit:
     @pytest.fixture
     async def written(self, console: LiveConsole) -> LiveConsole:
-        """q0 in the first second, and so on, by two in turn; q3 is a minor one."""
+        """A line per second for q0 to q5, by two users in turn; q3's is a minor one."""
         await console.tools.initialise()
         link, keys = console.tools.registry.link, console.tools.registry.keys
         for number in range(6):
@@ -75,10 +75,10 @@ class TestAudit:
             await link.call("XADD", key, f"{1000 * (number + 1)}-7", *told)
         return console
 
-    @pytest.mark.parametrize("look", [1, 2, 500])
-    async def test_some(self, written: LiveConsole, look: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """However few are looked at for a page, nothing comes twice and nothing is left out."""
-        monkeypatch.setattr(audit, "SCAN_LIMIT", look)
+    @pytest.mark.parametrize("limit", [1, 2, 500])
+    async def test_some(self, written: LiveConsole, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Pages have no duplicates or omissions, however few lines a page reads."""
+        monkeypatch.setattr(audit, "SCAN_LIMIT", limit)
         for query, targets in [
             ("who=ann", ["q5", "q3", "q1"]),
             ("who=bo", ["q4", "q2", "q0"]),
@@ -90,8 +90,8 @@ class TestAudit:
         ]:
             assert await _targets(written, f"{query}&limit=2") == targets, query
 
-    async def test_of_a_time(self, written: LiveConsole) -> None:
-        """From a line on, and before one."""
+    async def test_by_time(self, written: LiveConsole) -> None:
+        """`from` is inclusive, `to` exclusive."""
         second, fourth = moment(2000), moment(4000)
         assert await _targets(written, f"from={second}") == ["q5", "q4", "q3", "q2", "q1"]
         assert await _targets(written, f"to={fourth}") == ["q2", "q1", "q0"]
@@ -104,6 +104,6 @@ class TestAudit:
         page_of_before = await written.found(f"/audit?to={fourth}&cursor={last}")
         assert [line["target"] for line in page_of_before["items"]] == ["q2", "q1", "q0"]
 
-    async def test_what_is_none(self, console: LiveConsole) -> None:
+    async def test_invalid_filters(self, console: LiveConsole) -> None:
         for query in ["from=yesterday", "to=2026-01-01T00:00:00", "from=5", "who=a&who=b"]:
             assert (await console.get(f"/audit?{query}")).status == 400

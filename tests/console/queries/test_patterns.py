@@ -1,4 +1,4 @@
-"""Patterns on bodies: whatever somebody sends, and however long a search takes, all else is answered meanwhile."""
+"""Test patterns on bodies, and that searches do not block other requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from services.console.contract.problems import Problem
-from services.console.queries.patterns import MOST_REPEATS, MOST_STEPS, parse_pattern
+from services.console.queries.patterns import MAX_REPEATS, MAX_STEPS, parse_pattern
 from tests.console.live_console import LiveConsole
 
 DEAD = "/queues/orders/dead"
@@ -17,15 +17,15 @@ DEAREST = "(.{0,9}x.{0,9}){9}q"  # of those that are taken: a MiB of what follow
 BODY = bytes(random.Random(1).choices(b"abcdefghx", k=500_000))
 
 
-def test_one_that_is_large_once_compiled() -> None:
+def test_large_patterns_are_rejected() -> None:
     for text in [
         ".{0,999}x" * 110,
         "[^x]{0,900}z" * 80,
-        f"a{{{MOST_REPEATS + 1}}}",
-        f"a{{{MOST_REPEATS + 1},}}",
+        f"a{{{MAX_REPEATS + 1}}}",
+        f"a{{{MAX_REPEATS + 1},}}",
         "((((a{0,10}){0,10}){0,10})b)" * 35,
         "((a{0,20}){0,20})" * 10,  # few repeats, and many steps
-        "abcdefghij" * (MOST_STEPS // 10),
+        "abcdefghij" * (MAX_STEPS // 10),
         "(?:a|.b){0,200}",
     ]:
         with pytest.raises(Problem) as caught:
@@ -33,7 +33,7 @@ def test_one_that_is_large_once_compiled() -> None:
         assert (caught.value.status, caught.value.label) == (400, "bad_pattern")
 
 
-def test_what_people_look_for() -> None:
+def test_common_patterns_are_accepted() -> None:
     for text in [
         r'"id":\s*"[0-9a-f]{32}".*timeout',
         r"(?i)[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,24}",
@@ -45,7 +45,7 @@ def test_what_people_look_for() -> None:
         assert parse_pattern(text).search(b"nothing of it") is None
 
 
-async def test_all_else_is_answered_while_one_is_tried(console: LiveConsole) -> None:
+async def test_search_does_not_block_other_requests(console: LiveConsole) -> None:
     queue = await console.declare("orders")
     await console.bury(queue, BODY)
     looking = asyncio.ensure_future(console.get(f"{DEAD}?body={quote(DEAREST)}"))
@@ -59,8 +59,8 @@ async def test_all_else_is_answered_while_one_is_tried(console: LiveConsole) -> 
     assert (await looking).items == []
 
 
-async def test_a_look_ends_between_two_letters(console: LiveConsole) -> None:
-    """Not only between two steps, of up to a hundred."""
+async def test_page_ends_between_two_dead_letters(console: LiveConsole) -> None:
+    """Not only after a step of up to a hundred."""
     queue = await console.declare("orders")
     await console.bury(queue, BODY[:50_000], BODY[:50_000])
     first = await console.found(f"{DEAD}?body={quote(DEAREST)}")

@@ -1,4 +1,4 @@
-"""Messages, dead letters, and the jobs that move them."""
+"""Models of messages, dead letters and jobs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from services.console.contract.shapes.parts import Base64, Cursor, Ms, Time
 
 
 class Stored(Shape):
+    """The number of messages stored."""
+
     stored: int
 
 
 class PeekedMessage(Shape):
-    position: str = Field(description="where it stands in the queue; opaque")
+    """A ready message."""
+
+    position: str = Field(description="position in the queue; opaque")
     age_ms: Ms
     enqueued_at: Time
     origin: str
-    given_out: int = Field(description="how often it was given out")
+    given_out: int = Field(description="number of deliveries")
     failed: int
     bytes: int
     attributes: dict[str, Any]
@@ -28,21 +32,25 @@ class PeekedMessage(Shape):
 
 
 class PeekPage(Shape):
+    """A page of ready messages."""
+
     items: list[PeekedMessage]
     next: Cursor
 
 
 class Ready(Shape):
-    """What a dry run found."""
+    """The result of a dry run of purging ready messages."""
 
-    matched: int = Field(description="messages that would be removed")
-    in_flight: int = Field(description="that are given out, and would stay")
+    matched: int = Field(description="messages that would be deleted")
+    in_flight: int = Field(description="messages in flight, which would stay")
     until: str = Field(
-        description="what came later was not counted: the change that is counted for says it again"
+        description="later messages were not counted; pass this value to purge what was counted"
     )
 
 
 class Letter(Shape):
+    """A dead letter."""
+
     id: str
     reason: str
     error: str
@@ -52,7 +60,7 @@ class Letter(Shape):
     redriven: int
     note: str
     enqueued_at: Time
-    first_at: Time | None = Field(description="first given out; null: never")
+    first_at: Time | None = Field(description="first delivery; null: never delivered")
     last_at: Time | None
     died_at: Time
     bytes: int
@@ -62,42 +70,46 @@ class Letter(Shape):
 
 
 class LetterPage(Shape):
+    """A page of dead letters."""
+
     items: list[Letter] = Field(
-        description="may be fewer than asked for, even none, while `next` says to go on"
+        description="may have fewer items than `limit`, even none; continue until `next` is null"
     )
     next: Cursor
 
 
 class Matched(Shape):
-    """What a dry run found."""
+    """The result of a dry run of a redrive or purge."""
 
     until: Time = Field(
-        description="what died later was not counted: the change that is counted for says it again"
+        description="later deaths were not counted; pass this value to move or purge what was counted"
     )
     matched: int
-    looked: int = Field(description="of so many of them, the oldest, the reasons are")
+    looked: int = Field(description="number of the oldest ones that `reasons` covers")
     reasons: dict[str, int]
-    complete: bool = Field(
-        description="false: more than `matched` are meant; the count took too long and was ended"
-    )
+    complete: bool = Field(description="false: the count timed out, and there are more than `matched`")
 
 
 class Job(Shape):
+    """A job: a redrive, a purge, or an emptied queue."""
+
     id: str
-    kind: Literal["redrive", "purge", "empty"] = Field(description="empty: a queue, of its ready messages")
+    kind: Literal["redrive", "purge", "empty"] = Field(description="empty: purge a queue's ready messages")
     queue: str
     target: str | None
     state: Literal["running", "done", "failed", "cancelled"]
     matched: int | None = Field(description="null: still being counted")
-    moved: int = Field(description="or removed")
-    missing: int = Field(description="somebody else had taken them out")
+    moved: int = Field(description="moved or deleted")
+    missing: int = Field(description="removed by other programs before the job reached them")
     started_at: Time
     ended_at: Time | None
     by: str
-    rate: int | None = Field(description="at most so many a second; null: no bound")
-    error: str | None = Field(description="why it failed, or what it waits for")
+    rate: int | None = Field(description="messages per second at most; null: unlimited")
+    error: str | None = Field(description="why it failed, or what it is waiting for")
 
 
 class JobPage(Shape):
+    """A page of jobs."""
+
     items: list[Job]
     next: Cursor

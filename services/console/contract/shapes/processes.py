@@ -1,4 +1,4 @@
-"""Processes, who is connected to them, and the systems that they speak with."""
+"""Models of processes, connections, subscriptions, peers and rings."""
 
 from __future__ import annotations
 
@@ -11,36 +11,48 @@ from services.console.contract.shapes.parts import Cursor, Time
 
 
 class Peer(Shape):
+    """A peer."""
+
     name: str
     owner: str
     spec: dict[str, Any] | None
-    unreadable: str | None = Field(description="why this version cannot read it; null: it can")
+    unreadable: str | None = Field(description="why this version cannot read the document; null: it can")
 
 
 class PeerPage(Shape):
+    """A page of peers."""
+
     items: list[Peer]
     next: Cursor
 
 
 class RingGroup(Shape):
+    """A ring of nodes of one group."""
+
     group: int
-    is_closed: bool | None = Field(description="one whole ring; null: part of it cannot be seen from here")
+    is_closed: bool | None = Field(
+        description="whether the ring is complete; null: parts of it are in other stores"
+    )
     leaders: list[str]
     nodes: list[dict[str, Any]]
     chains: list[dict[str, Any]]
 
 
 class Rings(Shape):
+    """All rings."""
+
     groups: list[RingGroup]
 
 
 class Listener(Shape):
+    """A listener of an edge."""
+
     name: str
     address: str
 
 
 class Edge(Shape):
-    """A process that serves, as it told of itself at `seenAt`."""
+    """An edge process, as of its last heartbeat at `seenAt`."""
 
     process: str
     edge: str
@@ -50,34 +62,38 @@ class Edge(Shape):
     started_at: Time
     seen_at: Time
     ready: bool
-    unready: str | None = Field(description="why it cannot serve now; null: it can")
+    unready: str | None = Field(description="why it is not ready; null: it is ready")
     listeners: list[Listener]
     connections: int
-    health: str | None = Field(
-        description="where its pages for health and metrics are; null: it does not know"
-    )
+    health: str | None = Field(description="address of its health and metrics port; null: unknown")
 
 
 class EdgePage(Shape):
+    """A page of edge processes."""
+
     items: list[Edge]
     next: Cursor
 
 
 class ConnectionDetail(Shape):
+    """Details of a connection."""
+
     peer_name: str | None = Field(
-        description="what the peer says it is: of a link of the text service the id of its store; null: nothing"
+        description="name reported by the peer: on a link of the text service the ID of its store; null: none"
     )
-    unsent_octets: int = Field(description="wait here, as the peer does not read")
-    held_octets: int = Field(description="of requests that are not whole")
+    unsent_octets: int = Field(description="waiting because the peer does not read")
+    held_octets: int = Field(description="octets of incomplete requests")
 
 
 class Connection(Shape):
+    """A client connection."""
+
     id: str
     edge: str
     process: str
     listener: str
     peer: str
-    certificate: str | None = Field(description="whom the peer's certificate names")
+    certificate: str | None = Field(description="subject of the peer's certificate")
     opened_at: Time
     received_octets: int
     sent_octets: int
@@ -89,18 +105,22 @@ Silent = Annotated[list[str], Field(description="processes that did not answer i
 
 
 class ConnectionPage(Shape):
+    """A page of connections."""
+
     items: list[Connection]
     next: Cursor
     silent: Silent
 
 
 class Closed(Shape):
+    """How a connection was closed."""
+
     id: str
     was: Literal["closed", "reset"]
 
 
 class Subscription(Shape):
-    """Of the text service."""
+    """A subscription of the text service."""
 
     connection: str
     process: str
@@ -108,10 +128,14 @@ class Subscription(Shape):
     certificate: str | None
     id: str
     pattern: str
-    is_behind: bool = Field(description="it is served from the log, as it reads slowly or began in the past")
+    is_behind: bool = Field(
+        description="served from the log: a slow consumer, or a subscription that began in the past"
+    )
 
 
 class SubscriptionPage(Shape):
+    """A page of subscriptions."""
+
     items: list[Subscription]
     next: Cursor
     silent: Silent

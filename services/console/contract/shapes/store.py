@@ -1,4 +1,4 @@
-"""The store as a whole, and the console itself."""
+"""Models of the store, the caller, the audit log and the settings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from services.console.contract.shapes.queues import AllRates
 
 
 class Promises(Shape):
+    """Ack levels and replication of the store."""
+
     levels: list[str]
     mode: str
     replicas: int
@@ -20,15 +22,19 @@ class Promises(Shape):
 
 
 class StoreState(Shape):
+    """The state of the store."""
+
     server: str
     version: str
-    used_bytes: int | None = Field(description="null: the store does not say")
-    max_bytes: int | None = Field(description="null: no bound, or the store does not say")
+    used_bytes: int | None = Field(description="null: unknown")
+    max_bytes: int | None = Field(description="null: no limit, or unknown")
     promises: Promises
     alarms: list[str]
 
 
 class Totals(Shape):
+    """Totals of all queues and processes."""
+
     queues: int
     ready: int
     in_flight: int
@@ -39,6 +45,8 @@ class Totals(Shape):
 
 
 class Overview(Shape):
+    """The store with totals and rates."""
+
     store: StoreState
     totals: Totals
     rates: AllRates
@@ -46,28 +54,36 @@ class Overview(Shape):
 
 
 class Me(Shape):
+    """The caller's identity and role."""
+
     who: str
     role: Role
     auth: Literal["token", "proxy"]
 
 
 class AuditLine(Shape):
+    """A line of the audit log."""
+
     at: Time
     who: str
     role: str
-    auth: str = Field(description="token or proxy; empty or off: the line is of an older version")
+    auth: str = Field(description="token or proxy; empty or off: written by an older version")
     address: str
     action: str
     target: str
-    outcome: str = Field(description="done, or the label of what stood against it")
-    detail: str = Field(description="JSON of at most 1,000 octets; empty: nothing")
+    outcome: str = Field(description="done, or the label of the problem")
+    detail: str = Field(description="JSON of at most 1,000 octets; empty: no details")
 
 
 class AuditPage(Shape):
+    """A page of the audit log."""
+
     items: list[AuditLine]
     next: Cursor
 
 
 class Settings(Shape):
+    """The settings of the process with their sources."""
+
     settings: dict[str, Any]
     origins: dict[str, str]

@@ -1,13 +1,13 @@
-// The settings of the console's process, and whence each comes. What is secret is masked before it gets here.
+// The settings of the console's process and their sources. The API masks secrets.
 
 import { html } from "../html.js";
-import { useAsked } from "../asking.js";
-import { Filter, Head } from "../parts/fields.js";
-import { Asked, Empty } from "../parts/problem.js";
-import { Table, Tally } from "../parts/table.js";
+import { useResource } from "../fetching.js";
+import { Filter, Head } from "../components/fields.js";
+import { Loaded, Empty } from "../components/problem.js";
+import { Table, Tally } from "../components/table.js";
 import { route } from "../routes.js";
 
-/** A tree as [[path, value]]. */
+/** Flatten a tree to [[path, value]]. */
 function leaves(tree, path = []) {
   return Object.entries(tree).flatMap(([name, value]) =>
     value && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length
@@ -28,7 +28,7 @@ const COLUMNS = [
   { key: "value", title: "Value", cell: (row) => html`<code>${row.value}</code>` },
   {
     key: "origin",
-    title: "From",
+    title: "Source",
     width: "12rem",
     prio: 2,
     sort: (row) => row.origin,
@@ -37,11 +37,11 @@ const COLUMNS = [
 ];
 
 export function Config() {
-  const asked = useAsked("config");
+  const resource = useResource("config");
   const { filter = "" } = route.value.query;
   return html`
-    <${Head} title="Settings"><p class="soft">Of this process. Edges of other processes may have others: <code>penstock config</code> tells where they run.</p><//>
-    <${Asked} asked=${asked}>
+    <${Head} title="Settings"><p class="soft">Settings of this console process. Edges may differ: run <code>penstock config</code> where they run.</p><//>
+    <${Loaded} resource=${resource}>
       ${({ settings, origins }) => {
         const all = leaves(settings).map(([name, value]) => ({
           name,

@@ -1,14 +1,14 @@
-// Who is connected, over what, since when; and the end of a connection.
+// Client connections of all edges, and the dialog that closes one.
 
 import { html } from "../html.js";
 import { at, change } from "../api.js";
-import { usePages } from "../asking.js";
+import { usePages } from "../fetching.js";
 import { age, since } from "../formats.js";
-import { Choice, Facts, Filter, Head, More, Silent, useOpen } from "../parts/fields.js";
-import { Confirm } from "../parts/dialog.js";
-import { say } from "../parts/notices.js";
-import { Empty, ProblemBox } from "../parts/problem.js";
-import { octets, Table, Tally } from "../parts/table.js";
+import { Choice, Facts, Filter, Head, LoadMore, MissingProcesses, useOpen } from "../components/fields.js";
+import { Confirm } from "../components/dialog.js";
+import { notify } from "../components/notices.js";
+import { Empty, Loaded } from "../components/problem.js";
+import { octets, Table, Tally } from "../components/table.js";
 import { route } from "../routes.js";
 import { may } from "../session.js";
 import { edges } from "../state.js";
@@ -24,7 +24,7 @@ const CERTIFICATE = {
   cell: (row) => row.certificate,
 };
 
-/** Certificates have a column only where somebody has one. */
+/** The column of certificates is there only if a row has one. */
 const columns = (close, rows) => [
   {
     key: "peer",
@@ -36,7 +36,7 @@ const columns = (close, rows) => [
   { key: "edge", title: "Edge", width: "6rem", sort: (row) => row.edge, cell: (row) => row.edge },
   {
     key: "listener",
-    title: "Through",
+    title: "Listener",
     width: "9rem",
     prio: 2,
     sort: (row) => row.listener,
@@ -74,7 +74,7 @@ const columns = (close, rows) => [
 ];
 
 const moreOf = ({ id, process, detail }) => [
-  ["Id", html`<code>${id}</code>`],
+  ["ID", html`<code>${id}</code>`],
   ["Process", html`<code>${process}</code>`],
   ...Object.entries(detail ?? {}).map(([name, value]) => [
     name,
@@ -85,44 +85,42 @@ const moreOf = ({ id, process, detail }) => [
 export function Connections() {
   const { filter = "", edge = "" } = route.value.query;
   const pages = usePages("connections", { edge, limit: LIMIT });
-  const [closing, close, keep] = useOpen();
+  const [closing, close, cancel] = useOpen();
   const wanted = filter.toLowerCase();
   const rows = pages.items.filter((row) =>
     [row.peer, row.edge, row.listener, row.certificate, row.id].join(" ").toLowerCase().includes(wanted),
   );
   const known = [...new Set((edges.value ?? []).map((each) => each.edge))].sort();
   return html`
-    <${Head} title="Connections" actions=${html`<button disabled=${pages.isBusy} onClick=${pages.again}>Look again</button>`}>
-      <p class="soft">As the edges told when they were asked just now.</p>
+    <${Head} title="Connections" actions=${html`<button disabled=${pages.isBusy} onClick=${pages.reload}>Refresh</button>`}>
+      <p class="soft">As reported by the edges just now.</p>
     <//>
     <div class="tools">
       <${Filter} label="Filter connections" />
-      ${known.length > 1 && html`<${Choice} name="edge" label="Of which edge" choices=${[["", "All"], ...known.map((each) => [each, each])]} />`}
+      ${known.length > 1 && html`<${Choice} name="edge" label="Edge" choices=${[["", "All"], ...known.map((each) => [each, each])]} />`}
       <${Tally} shown=${rows.length} all=${pages.items.length} one="connection" />
     </div>
-    <${ProblemBox} problem=${pages.problem} again=${pages.again} />
-    <${Silent} pages=${pages} />
-    ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Asking the edges…</p>`}
-    ${!pages.isLoading && !pages.problem && html`<${Table} label="Connections" columns=${columns(close, rows)} rows=${rows} keyOf=${(row) => row.id} more=${moreOf} sort="peer" empty=${html`<${Empty} title=${pages.items.length ? "No connection matches." : "Nobody is connected."} />`} />`}
-    <${More} pages=${pages} what="connections" />
-    ${closing && html`<${Close} row=${closing} onClose=${keep} onDone=${pages.again} />`}
+    <${MissingProcesses} pages=${pages} />
+    <${Loaded} resource=${pages}>${() => html`<${Table} label="Connections" columns=${columns(close, rows)} rows=${rows} keyOf=${(row) => row.id} more=${moreOf} sort="peer" empty=${html`<${Empty} title=${pages.items.length ? "No connection matches." : "No connections."} />`} />`}<//>
+    <${LoadMore} pages=${pages} what="connections" />
+    ${closing && html`<${Close} row=${closing} onClose=${cancel} onDone=${pages.reload} />`}
   `;
 }
 
 function Close({ row, onClose, onDone }) {
   const done = () => {
-    say(`The connection of ${row.peer} ends.`);
+    notify(`Closing the connection of ${row.peer}.`);
     onClose();
     onDone();
   };
   return html`
-    <${Confirm} title="Close this connection" action="Close it" act=${() => change("DELETE", at`connections/${row.id}`)} onDone=${done} onClose=${onClose}>
+    <${Confirm} title="Close connection" action="Close connection" act=${() => change("DELETE", at`connections/${row.id}`)} onDone=${done} onClose=${onClose}>
       <${Facts} class="lines" facts=${[
         ["Peer", row.peer],
-        ["Edge", `${row.edge}, ${row.listener}`],
+        ["Edge", `${row.edge}, listener ${row.listener}`],
         ["Open for", age(since(row.openedAt))],
       ]} />
-      <p>What it holds goes back to its queues. The client may connect again at once.</p>
+      <p>Its unacknowledged messages return to their queues. The client can reconnect at once.</p>
     <//>
   `;
 }

@@ -1,10 +1,10 @@
-// Which queues have dead letters; what died is seen in each.
+// Queues that have dead letters.
 
 import { html } from "../html.js";
 import { count, rate } from "../formats.js";
-import { Figure, Filter, Head } from "../parts/fields.js";
-import { Empty } from "../parts/problem.js";
-import { Table, Tally } from "../parts/table.js";
+import { Figure, Filter, Head } from "../components/fields.js";
+import { Empty } from "../components/problem.js";
+import { Table, Tally } from "../components/table.js";
 import { href, route } from "../routes.js";
 import { deadTotal, overview, queueList } from "../state.js";
 
@@ -26,11 +26,11 @@ const COLUMNS = [
   },
   {
     key: "died",
-    title: "Dying/s",
+    title: "Died/s",
     isNumber: true,
     width: "6rem",
     sort: (row) => row.rates.died ?? -1,
-    cell: (row) => html`<${Figure} value=${row.rates.died} write=${rate} />`,
+    cell: (row) => html`<${Figure} value=${row.rates.died} format=${rate} />`,
   },
   {
     key: "ready",
@@ -48,12 +48,12 @@ export function Dead() {
   const all = queueList.value.filter((queue) => queue.dead > 0);
   const rows = all.filter(({ name }) => name.toLowerCase().includes(filter.toLowerCase()));
   return html`
-    <${Head} title="Dead letters"><p class="soft">Messages that could not be delivered, in the queues where they died: ${count(deadTotal.value)} in all.</p><//>
+    <${Head} title="Dead letters"><p class="soft">Messages that could not be delivered, by queue: ${count(deadTotal.value)} in total.</p><//>
     <div class="tools"><${Filter} label="Filter by queue" /><${Tally} shown=${rows.length} all=${all.length} one="queue" /></div>
     ${
       overview.value
         ? html`<${Table} label="Queues with dead letters" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="-dead"
-          empty=${html`<${Empty} title=${all.length ? "No queue matches." : "Nothing died, or all of it has been dealt with."} />`} />`
+          empty=${html`<${Empty} title=${all.length ? "No queue matches." : "No dead letters."} />`} />`
         : html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
   `;

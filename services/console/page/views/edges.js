@@ -1,11 +1,11 @@
-// The processes that speak with the world.
+// Edge processes and their state.
 
 import { html } from "../html.js";
-import { useAsked } from "../asking.js";
+import { useResource } from "../fetching.js";
 import { age, count, since } from "../formats.js";
-import { Ago, Badge, Filter, Head } from "../parts/fields.js";
-import { Empty, ProblemBox } from "../parts/problem.js";
-import { Table, Tally } from "../parts/table.js";
+import { Ago, Badge, Filter, Head } from "../components/fields.js";
+import { Empty, ProblemBox } from "../components/problem.js";
+import { Table, Tally } from "../components/table.js";
 import { href, route } from "../routes.js";
 import { edges } from "../state.js";
 
@@ -84,8 +84,8 @@ const Listeners = ({ listeners }) =>
   );
 
 export function Edges() {
-  const asked = useAsked(edges.value ? null : "edges");
-  const all = edges.value ?? asked.data?.items ?? [];
+  const resource = useResource(edges.value ? null : "edges");
+  const all = edges.value ?? resource.data?.items ?? [];
   const { filter = "" } = route.value.query;
   const rows = all.filter((row) =>
     JSON.stringify([row.edge, row.host, row.process, row.listeners])
@@ -93,11 +93,11 @@ export function Edges() {
       .includes(filter.toLowerCase()),
   );
   return html`
-    <${Head} title="Edges"><p class="soft">Processes that speak a protocol, on this store. One that is silent for 30 s is gone.</p><//>
+    <${Head} title="Edges"><p class="soft">Edge processes of this store. A process is removed after 30 s without a heartbeat.</p><//>
     <div class="tools"><${Filter} label="Filter edges" /><${Tally} shown=${rows.length} all=${all.length} one="process" many="processes" /></div>
-    ${!edges.value && html`<${ProblemBox} problem=${asked.problem} again=${asked.again} />`}
+    ${!edges.value && html`<${ProblemBox} problem=${resource.problem} retry=${resource.reload} />`}
     ${
-      edges.value || asked.data
+      edges.value || resource.data
         ? html`<${Table} label="Edges" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.edge} ${row.process}`} sort="edge" empty=${html`<${Empty} title=${all.length ? "No edge matches." : "No edge is running on this store."}>Start one with <code>penstock serve EDGE</code>.<//>`} />`
         : html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }

@@ -1,13 +1,13 @@
-// Redrives, purges and emptied queues, under way and done.
+// Jobs: redrives, purges and emptied queues, running and finished.
 
 import { html } from "../html.js";
 import { at, change } from "../api.js";
-import { useDoing, useFollowing, usePages } from "../asking.js";
+import { useAction, useAutoRefresh, usePages } from "../fetching.js";
 import { age, count } from "../formats.js";
-import { Badge, Head, More, Time } from "../parts/fields.js";
-import { say } from "../parts/notices.js";
-import { Empty, ProblemBox } from "../parts/problem.js";
-import { Table } from "../parts/table.js";
+import { Badge, Head, LoadMore, Time } from "../components/fields.js";
+import { notify } from "../components/notices.js";
+import { Empty, ProblemBox } from "../components/problem.js";
+import { Table } from "../components/table.js";
 import { href } from "../routes.js";
 import { may } from "../session.js";
 import { jobs } from "../state.js";
@@ -22,7 +22,7 @@ const COLUMNS = [
     cell: (job, tab) =>
       html`<a href=${href(["queues", job.queue, job.kind === "empty" ? "messages" : "dead"])} tabindex=${tab}>${job.queue}</a>${job.target && job.target !== job.queue ? html` → <a href=${href(["queues", job.target])} tabindex="-1">${job.target}</a>` : ""}`,
   },
-  { key: "kind", title: "What", width: "min(5rem, 14vw)", cell: ({ kind }) => kind },
+  { key: "kind", title: "Kind", width: "5rem", prio: 2, cell: ({ kind }) => kind },
   {
     key: "state",
     title: "State",
@@ -38,11 +38,11 @@ const COLUMNS = [
   },
   {
     key: "missing",
-    title: "Gone before",
+    title: "Already gone",
     isNumber: true,
     width: "6.5rem",
     prio: 3,
-    hint: "somebody else had taken them out",
+    hint: "removed by other programs before the job reached them",
     cell: ({ missing }) => count(missing),
   },
   {
@@ -70,21 +70,21 @@ const COLUMNS = [
   },
 ];
 
-/** The stream tells of those under way and of the newest others; those that ended before are asked for. */
+/** The event stream has running jobs and the newest others; older ones are fetched. */
 export function Jobs() {
   const pages = usePages("jobs", { limit: 50 });
-  useFollowing(jobs.value?.map(({ id, state }) => id + state).join(), pages);
+  useAutoRefresh(jobs.value?.map(({ id, state }) => id + state).join(), pages);
   const isKnown = jobs.value || pages.items.length > 0 || !(pages.isLoading || pages.problem);
-  const known = isKnown ? together(jobs.value ?? [], pages.items) : null;
+  const known = isKnown ? merged(jobs.value ?? [], pages.items) : null;
   return html`
-    <${Head} title="Jobs"><p class="soft">What consoles of this store were asked to redrive, to purge, and to empty. One that is ended in the middle leaves every message whole, where it was or where it went.</p><//>
-    <${ProblemBox} problem=${pages.problem} again=${pages.again} />
+    <${Head} title="Jobs"><p class="soft">Redrives, purges and emptied queues of all consoles of this store. A cancelled job leaves each message either moved or in place.</p><//>
+    <${ProblemBox} problem=${pages.problem} retry=${pages.reload} />
     ${
       known
-        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="Nothing has been redriven, purged or emptied lately." />`} />`
+        ? html`<${Table} label="Jobs" columns=${COLUMNS} rows=${known} keyOf=${({ id }) => id} empty=${html`<${Empty} title="No recent jobs." />`} />`
         : !pages.problem && html`<p class="soft loading" aria-busy="true">Loading…</p>`
     }
-    <${More} pages=${pages} what="jobs" />
+    <${LoadMore} pages=${pages} what="jobs" />
     ${(known ?? [])
       .filter(({ error }) => error)
       .slice(0, 5)
@@ -92,23 +92,23 @@ export function Jobs() {
   `;
 }
 
-/** Each once, as the stream tells of it where it does; those under way before all others, and the newest before the older ones. */
-function together(told, asked) {
-  const known = new Map([...asked, ...told].map((job) => [job.id, job]));
+/** Merge both lists, preferring the stream's; running jobs first, then the newest. */
+function merged(streamed, fetched) {
+  const known = new Map([...fetched, ...streamed].map((job) => [job.id, job]));
   const place = ({ state, startedAt, id }) => (state === "running" ? "1" : "0") + startedAt + id;
   return [...known.values()].sort((a, b) => (place(a) < place(b) ? 1 : -1));
 }
 
 function Progress({ job: { moved, matched, state } }) {
-  const isKnown = state === "running" && matched > 0;
+  const hasTotal = state === "running" && matched > 0;
   return html`${count(moved)}${matched != null && matched !== moved ? ` of ${count(matched)}` : ""}
-    ${isKnown && html`<progress max=${matched} value=${moved} aria-label="How far">${moved}</progress>`}`;
+    ${hasTotal && html`<progress max=${matched} value=${moved} aria-label="Progress">${moved}</progress>`}`;
 }
 
 function Cancel({ job, tab }) {
-  const doing = useDoing(() => change("DELETE", at`jobs/${job.id}`));
+  const action = useAction(() => change("DELETE", at`jobs/${job.id}`));
   const cancel = async () => {
-    if (await doing.run()) say(`The ${job.kind} of ${job.queue} ends.`);
+    if (await action.run()) notify(`Cancelled the ${job.kind} job of ${job.queue}.`);
   };
-  return html`<button class="small" tabindex=${tab} disabled=${doing.isBusy} onClick=${cancel}>Cancel</button>`;
+  return html`<button class="small" tabindex=${tab} disabled=${action.isBusy} onClick=${cancel}>Cancel</button>`;
 }

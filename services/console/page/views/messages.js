@@ -1,13 +1,13 @@
-// What is in a queue, looked at without taking anything out.
+// Browse a queue's ready messages without consuming them.
 
 import { html, useMemo, useState } from "../html.js";
 import { at } from "../api.js";
-import { usePages } from "../asking.js";
+import { usePages } from "../fetching.js";
 import { decode, preview } from "../bodies.js";
 import { age, bytes, count, several } from "../formats.js";
-import { Attributes, BodyView } from "../parts/body.js";
-import { Choice, Facts, More, Time } from "../parts/fields.js";
-import { Empty, ProblemBox } from "../parts/problem.js";
+import { Attributes, BodyView } from "../components/body.js";
+import { Choice, Facts, LoadMore, Time } from "../components/fields.js";
+import { Empty, ProblemBox } from "../components/problem.js";
 import { route } from "../routes.js";
 
 const NUMBERS = [
@@ -15,31 +15,31 @@ const NUMBERS = [
   ["200", "200"],
   ["1000", "1,000"],
 ];
-const OCTETS = 4 << 20; // of all bodies together,
-const MOST_OCTETS = 65_536; // and of each
+const PAGE_OCTETS = 4 << 20; // of all bodies of a page
+const BODY_OCTETS = 65_536; // at most, of each body
 
 export function Messages({ queue }) {
   const { first = "50" } = route.value.query;
-  const octets = Math.min(Math.floor(OCTETS / first), MOST_OCTETS);
+  const octets = Math.min(Math.floor(PAGE_OCTETS / first), BODY_OCTETS);
   const pages = usePages(at`queues/${queue.name}/messages`, { limit: first, octets });
   return html`
     <section>
       <div class="tools">
-        <p class="soft">The oldest first. Looking changes nothing: nothing is taken, and no delivery is counted.</p>
-        <button disabled=${pages.isBusy} onClick=${pages.again}>Look again</button>
-        <${Choice} name="first" label="How many" choices=${NUMBERS} />
+        <p class="soft">Oldest first. Browsing does not consume messages or count as a delivery.</p>
+        <button disabled=${pages.isBusy} onClick=${pages.reload}>Refresh</button>
+        <${Choice} name="first" label="Messages per page" choices=${NUMBERS} />
         <p class="soft tally" aria-live="polite">${shownOf(pages, queue)}</p>
       </div>
-      <${ProblemBox} problem=${pages.problem} again=${pages.again} />
+      <${ProblemBox} problem=${pages.problem} retry=${pages.reload} />
       ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
       ${!pages.isLoading && !pages.problem && pages.items.length === 0 && html`<${Empty} title="The queue is empty." />`}
       <ol class="messages">${pages.items.map((message) => html`<${Message} key=${message.position} message=${message} />`)}</ol>
-      <${More} pages=${pages} what="messages" />
+      <${LoadMore} pages=${pages} what="messages" />
     </section>
   `;
 }
 
-/** The API looks at no more than it may hold at a time, so large ones may be fewer than were asked for; More goes on. */
+/** A page of the API is limited in octets, so it may have fewer messages than requested; the next page follows. */
 function shownOf({ items, isLoading }, { ready }) {
   if (isLoading || !items.length) return "";
   return items.length < ready
@@ -58,21 +58,21 @@ function Message({ message }) {
           <span class="n soft">${bytes(message.bytes)}</span>
           <span class="n soft">${age(message.ageMs)}</span>
         </summary>
-        ${isOpen && html`<${Opened} message=${message} />`}
+        ${isOpen && html`<${MessageDetails} message=${message} />`}
       </details>
     </li>
   `;
 }
 
-/** Of a thousand, only those that somebody looks at are laid out. */
-const Opened = ({ message }) => html`
+/** Rendered only once opened, as there may be a thousand. */
+const MessageDetails = ({ message }) => html`
   <div class="opened">
     <${Facts} facts=${[
       ["Position", html`<code>${message.position}</code>`],
-      ["Put in", html`<${Time} at=${message.enqueuedAt} />`],
-      ["By", message.origin],
-      ["Given out", count(message.givenOut)],
-      ["Failed", count(message.failed)],
+      ["Published", html`<${Time} at=${message.enqueuedAt} />`],
+      ["Published by", message.origin],
+      ["Deliveries", count(message.givenOut)],
+      ["Failed deliveries", count(message.failed)],
     ]} />
     <${Attributes} attributes=${message.attributes} />
     <${BodyView} base64=${message.bodyBase64} size=${message.bytes} />

@@ -1,32 +1,32 @@
-// How everything stands: what flows, what wants somebody to look, which queues are busiest, and the edges.
+// The overview: totals, rates, queues that need attention, the busiest queues, and edges.
 
 import { html } from "../html.js";
-import { useAsked } from "../asking.js";
-import { behind } from "../flows.js";
+import { useResource } from "../fetching.js";
+import { withHistory } from "../flows.js";
 import { age, bytes, count, rate, several, since } from "../formats.js";
-import { Empty } from "../parts/problem.js";
-import { Badge, Figure, Head } from "../parts/fields.js";
-import { Plot } from "../parts/plot.js";
-import { troubles } from "../parts/troubles.js";
-import { Table } from "../parts/table.js";
+import { Empty } from "../components/problem.js";
+import { Badge, Figure, Head } from "../components/fields.js";
+import { Plot } from "../components/plot.js";
+import { issuesOf } from "../components/issues.js";
+import { Table } from "../components/table.js";
 import { href } from "../routes.js";
 import { edges, overview, queueList, rates, refreshMs } from "../state.js";
 
-const SHOWN = 8; // rows of each list
+const MAX_ROWS = 8; // of each list
 
 export function Overview() {
-  const told = overview.value;
+  const data = overview.value;
   return html`
     <${Head} title="Overview" />
-    ${!told && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
+    ${!data && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
     ${
-      told &&
+      data &&
       html`
-      <${Alarms} alarms=${told.store.alarms} />
-      <${Strip} told=${told} />
-      <${Flow} />
+      <${Alarms} alarms=${data.store.alarms} />
+      <${Strip} overview=${data} />
+      <${Rates} />
       <div class="pair">
-        <${Wanting} />
+        <${NeedsAttention} />
         <${Busiest} />
       </div>
       <${Processes} />
@@ -37,9 +37,9 @@ export function Overview() {
 
 const Alarms = ({ alarms }) =>
   alarms.length > 0 &&
-  html`<div class="problem" role="alert"><p><strong>The store says:</strong> ${alarms.join("; ")}</p></div>`;
+  html`<div class="problem" role="alert"><p><strong>Store alarms:</strong> ${alarms.join("; ")}</p></div>`;
 
-function Strip({ told: { totals, rates: now, store } }) {
+function Strip({ overview: { totals, rates: now, store } }) {
   const figures = [
     ["in / s", rate(now.in), "--in"],
     ["out / s", rate(now.out), "--out"],
@@ -65,32 +65,32 @@ function Strip({ told: { totals, rates: now, store } }) {
   `;
 }
 
-function Flow() {
-  const told = useAsked("history", { minutes: 15 }).data;
-  const { at, in: put, out, acked } = behind(told, rates.value, refreshMs.value);
+function Rates() {
+  const history = useResource("history", { minutes: 15 }).data;
+  const { at, in: put, out, acked } = withHistory(history, rates.value, refreshMs.value);
   const lines = [
     { name: "in", values: put, tone: "--in" },
     { name: "out", values: out, tone: "--out" },
     { name: "acked", values: acked, tone: "--acked", isDashed: true },
   ];
-  return html`<${Plot} title="Messages a second, all queues" at=${at} lines=${lines} write=${rate} height=${180} leastS=${300} />`;
+  return html`<${Plot} title="Messages per second, all queues" at=${at} lines=${lines} format=${rate} height=${180} leastS=${300} />`;
 }
 
-function Wanting() {
+function NeedsAttention() {
   const rows = queueList.value
-    .map((queue) => ({ queue, said: troubles(queue) }))
-    .filter(({ said }) => said.length > 0)
-    .sort((a, b) => b.said[0].weight - a.said[0].weight || a.queue.name.localeCompare(b.queue.name));
+    .map((queue) => ({ queue, issues: issuesOf(queue) }))
+    .filter(({ issues }) => issues.length > 0)
+    .sort((a, b) => b.issues[0].weight - a.issues[0].weight || a.queue.name.localeCompare(b.queue.name));
   return html`
     <section>
-      <h2>Wants a look ${rows.length > SHOWN && html`<span class="soft">${SHOWN} of ${count(rows.length)}</span>`}</h2>
-      ${rows.length === 0 && html`<${Empty} title="Nothing: every queue is taken from, and nothing died." />`}
-      <ul class="wanting">
-        ${rows.slice(0, SHOWN).map(
-          ({ queue, said }) => html`
+      <h2>Needs attention ${rows.length > MAX_ROWS && html`<span class="soft">${MAX_ROWS} of ${count(rows.length)}</span>`}</h2>
+      ${rows.length === 0 && html`<${Empty} title="No issues." />`}
+      <ul class="attention">
+        ${rows.slice(0, MAX_ROWS).map(
+          ({ queue, issues }) => html`
             <li key=${queue.name}>
               <a href=${href(["queues", queue.name])}>${queue.name}</a>
-              <span>${said.map(({ text, tone, to }) => html`<${Badge} tone=${tone}>${to ? html`<a href=${to}>${text}</a>` : text}<//> `)}</span>
+              <span>${issues.map(({ text, tone, to }) => html`<${Badge} tone=${tone}>${to ? html`<a href=${to}>${text}</a>` : text}<//> `)}</span>
             </li>
           `,
         )}
@@ -113,14 +113,14 @@ const COLUMNS = [
     title: "in/s",
     isNumber: true,
     width: "min(4.5rem, 14vw)",
-    cell: (row) => html`<${Figure} value=${row.rates.in} write=${rate} />`,
+    cell: (row) => html`<${Figure} value=${row.rates.in} format=${rate} />`,
   },
   {
     key: "out",
     title: "out/s",
     isNumber: true,
     width: "min(4.5rem, 14vw)",
-    cell: (row) => html`<${Figure} value=${row.rates.out} write=${rate} />`,
+    cell: (row) => html`<${Figure} value=${row.rates.out} format=${rate} />`,
   },
   {
     key: "ready",
@@ -138,7 +138,7 @@ function Busiest() {
   return html`
     <section>
       <h2>Busiest queues</h2>
-      <${Table} label="Busiest queues" columns=${COLUMNS} rows=${rows.slice(0, SHOWN)} keyOf=${(row) => row.name} empty=${html`<${Empty} title="There are no queues yet." />`} />
+      <${Table} label="Busiest queues" columns=${COLUMNS} rows=${rows.slice(0, MAX_ROWS)} keyOf=${(row) => row.name} empty=${html`<${Empty} title="There are no queues yet." />`} />
     </section>
   `;
 }

@@ -1,18 +1,18 @@
-// Other systems that messages go to or come from: their documents, and the links of the text service to them.
+// Peers: other systems that exchange messages with this one, and the text service's links to them.
 
 import { html, useState } from "../html.js";
 import { at, change } from "../api.js";
-import { useAsked, useDoing, usePages } from "../asking.js";
+import { useResource, useAction, usePages } from "../fetching.js";
 import { age, since } from "../formats.js";
-import { Carried } from "../parts/carried.js";
-import { Delete } from "../parts/delete.js";
-import { Dialog } from "../parts/dialog.js";
-import { DocumentView, read, TurnedBack } from "../parts/document.js";
-import { Badge, Filter, Head, useOpen } from "../parts/fields.js";
-import { say } from "../parts/notices.js";
-import { Asked, Empty, ProblemBox } from "../parts/problem.js";
-import { Replace } from "../parts/replace.js";
-import { octets, Table, Tally } from "../parts/table.js";
+import { PeerQueues } from "../components/peerqueues.js";
+import { Delete } from "../components/delete.js";
+import { Dialog } from "../components/dialog.js";
+import { DocumentView, ManagedByOperator, parseJson } from "../components/document.js";
+import { Badge, Filter, Head, useOpen } from "../components/fields.js";
+import { notify } from "../components/notices.js";
+import { Loaded, Empty, ProblemBox } from "../components/problem.js";
+import { Replace } from "../components/replace.js";
+import { octets, Table, Tally } from "../components/table.js";
 import { go, href, route } from "../routes.js";
 import { may } from "../session.js";
 
@@ -55,17 +55,13 @@ function All() {
   const [isNew, open, close] = useOpen();
   return html`
     <${Head} title="Peers" actions=${may("admin") && html`<button onClick=${() => open(true)}>New peer</button>`}>
-      <p class="soft">Other systems that messages go to or come from.</p>
+      <p class="soft">Other systems that exchange messages with this one.</p>
     <//>
     <div class="tools"><${Filter} label="Filter peers" /><${Tally} shown=${rows.length} all=${pages.items.length} one="peer" /></div>
-    <${ProblemBox} problem=${pages.problem} again=${pages.again} />
-    ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Loading…</p>`}
-    ${
-      !pages.isLoading &&
-      !pages.problem &&
-      html`<${Table} label="Peers" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name"
-      empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer apply</code>, or here.<//>`} />`
-    }
+    <${Loaded} resource=${pages}>
+      ${() => html`<${Table} label="Peers" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.name} sort="name"
+        empty=${html`<${Empty} title=${pages.items.length ? "No peer matches." : "No peers are declared."}>Declare one with <code>penstock peer apply</code>, or here.<//>`} />`}
+    <//>
     <${TextLinks} peers=${pages.items} />
     ${isNew && html`<${NewPeer} onClose=${close} />`}
   `;
@@ -74,56 +70,55 @@ function All() {
 const LINKS = [
   { key: "peer", title: "Neighbour", isHead: true, cell: ({ detail }) => html`store <code>${detail.peerName}</code>` },
   { key: "address", title: "Address", width: "12rem", cell: (row) => row.peer },
-  { key: "listener", title: "Through", width: "8rem", prio: 2, cell: (row) => row.listener },
+  { key: "listener", title: "Listener", width: "8rem", prio: 2, cell: (row) => row.listener },
   { key: "opened", title: "Up for", isNumber: true, width: "7rem", cell: (row) => age(since(row.openedAt)) },
   octets("receivedOctets", "Received"),
   octets("sentOctets", "Sent"),
 ];
 
-/** Connections of the text service to servers on other stores, dialled or accepted. */
+/** Connections between text servers of different stores, in either direction. */
 function TextLinks({ peers }) {
   const wanted = peers.flatMap(({ spec }) => (spec?.protocol === "text" ? spec.addresses : []));
-  const asked = useAsked("connections", { edge: "pubsub", named: true, limit: 1000 }, 10_000);
+  const resource = useResource("connections", { edge: "pubsub", named: true, limit: 1000 }, 10_000);
   return html`
     <section>
       <h2>Text links</h2>
-      <${ProblemBox} problem=${asked.problem} again=${asked.again} />
-      ${asked.data && html`<${Table} label="Text links" columns=${LINKS} rows=${asked.data.items} sortAs="links" keyOf=${({ id }) => id} empty=${html`<${NoLink} wanted=${wanted} />`} />`}
+      <${ProblemBox} problem=${resource.problem} retry=${resource.reload} />
+      ${resource.data && html`<${Table} label="Text links" columns=${LINKS} rows=${resource.data.items} sortAs="links" keyOf=${({ id }) => id} empty=${html`<${NoLink} wanted=${wanted} />`} />`}
     </section>
   `;
 }
 
-/** What edges dial by their own settings the store does not know. */
 const NoLink = ({ wanted }) => html`
-  <${Empty} title="No link to another text server is up.">
-    ${wanted.length > 0 ? `Peers name ${wanted.join(", ")}, and edges dial them again and again.` : "No peer of the text service is declared."}
-    ${" "}What edges have in their settings (<code>edges.pubsub.neighbours</code>) is not known here.
+  <${Empty} title="No links to other text servers.">
+    ${wanted.length > 0 ? `Edges keep dialling ${wanted.join(", ")}, as declared by peers.` : "No peer has the protocol text."}
+    ${" "}Neighbours in the settings of edges (<code>edges.pubsub.neighbours</code>) are not shown.
   <//>
 `;
 
 function One({ name }) {
   const path = at`peers/${name}`;
-  const asked = useAsked(path);
+  const resource = useResource(path);
   const [open, setOpen, close] = useOpen();
   return html`
-    <${Head} above=${html`<a href="#/peers">Peers</a>`} title=${name} actions=${asked.data && may("admin") && html`<${Actions} peer=${asked.data} open=${setOpen} />`}>
-      ${asked.data?.owner && html`<p class="badges"><${Badge}>of ${asked.data.owner}<//></p>`}
+    <${Head} above=${html`<a href="#/peers">Peers</a>`} title=${name} actions=${resource.data && may("admin") && html`<${Actions} peer=${resource.data} open=${setOpen} />`}>
+      ${resource.data?.owner && html`<p class="badges"><${Badge}>Owner: ${resource.data.owner}<//></p>`}
     <//>
-    ${may("admin") && html`<${TurnedBack} kind="Peer" owner=${asked.data?.owner} />`}
-    <${Asked} asked=${asked}>
+    ${may("admin") && html`<${ManagedByOperator} kind="Peer" owner=${resource.data?.owner} />`}
+    <${Loaded} resource=${resource}>
       ${(peer) => html`
-        ${peer.unreadable ? html`<${Unreadable} peer=${peer} />` : html`<${DocumentView} kind="Peer" name=${name} spec=${peer.spec} path=${path} etag=${asked.etag} mayChange=${may("admin")} onChanged=${asked.again} />`}
-        ${/^rqp/.test(peer.spec?.protocol) && html`<${Carried} peer=${name} protocol=${peer.spec.protocol} />`}
+        ${peer.unreadable ? html`<${Unreadable} peer=${peer} />` : html`<${DocumentView} kind="Peer" name=${name} spec=${peer.spec} path=${path} etag=${resource.etag} mayChange=${may("admin")} onChanged=${resource.reload} />`}
+        ${/^rqp/.test(peer.spec?.protocol) && html`<${PeerQueues} peer=${name} protocol=${peer.spec.protocol} />`}
         ${
           open === "replace" &&
-          html`<${Replace} name=${name} path=${path} why=${peer.unreadable} seen=${asked.etag} again=${asked.again} first=${EXAMPLE} onClose=${close}>
-          That is how and where the peer is reached; queues that lead to it keep their messages.
+          html`<${Replace} name=${name} path=${path} why=${peer.unreadable} etag=${resource.etag} reload=${resource.reload} initial=${EXAMPLE} onClose=${close}>
+          It says where and how to reach the peer. Queues that are forwarded to it keep their messages.
         <//>`
         }
         ${
           open === "delete" &&
-          html`<${Delete} what="Peer" name=${name} path=${path} seen=${asked.etag} again=${asked.again} back=${["peers"]} onClose=${close}>
-          <p>Queues that lead to this peer keep their messages and say that it is missing.</p>
+          html`<${Delete} what="Peer" name=${name} path=${path} etag=${resource.etag} reload=${resource.reload} back=${["peers"]} onClose=${close}>
+          <p>Queues that are forwarded to this peer keep their messages, and report that it is missing.</p>
         <//>`
         }
       `}
@@ -133,14 +128,14 @@ function One({ name }) {
 
 const Actions = ({ peer, open }) => html`
   ${peer.unreadable && html`<button onClick=${() => open("replace")}>Replace…</button>`}
-  <button class="danger" onClick=${() => open("delete")}>Delete</button>
+  <button class="danger" onClick=${() => open("delete")}>Delete…</button>
 `;
 
-/** One whose document cannot be read: nothing of it can be shown, or kept in a change. */
+/** Shown in place of a document that cannot be read. */
 const Unreadable = ({ peer }) => html`
   <p class="problem" role="alert">
-    This version cannot read the document of the peer: ${peer.unreadable}. Edges of this version leave the peer out. Look at the
-    document, or change it, with the version that wrote it${may("admin") ? ", or replace it as a whole" : ""}.
+    This version cannot read the peer's document: ${peer.unreadable}. Edges of this version ignore the peer. Use the version that wrote
+    the document to view or edit it${may("admin") ? ", or replace the whole document" : ""}.
   </p>
 `;
 
@@ -152,11 +147,11 @@ const EXAMPLE = `{
 function NewPeer({ onClose }) {
   const [name, setName] = useState("");
   const [text, setText] = useState(EXAMPLE);
-  const doing = useDoing(() => change("PUT", at`peers/${name}`, { body: read(text), create: true }));
+  const action = useAction(() => change("PUT", at`peers/${name}`, { body: parseJson(text), create: true }));
   const submit = async (event) => {
     event.preventDefault();
-    if (!name || !(await doing.run())) return;
-    say(`Peer ${name} is there.`);
+    if (!name || !(await action.run())) return;
+    notify(`Peer ${name} created.`);
     onClose();
     go(["peers", name]);
   };
@@ -167,8 +162,8 @@ function NewPeer({ onClose }) {
         <label class="field"><span>Document (<code>spec</code>, as JSON)</span>
           <textarea rows="6" spellcheck="false" class="code" value=${text} onInput=${(event) => setText(event.target.value)} />
         </label>
-        <${ProblemBox} problem=${doing.problem} />
-        <footer><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${doing.isBusy || !name}>Create</button></footer>
+        <${ProblemBox} problem=${action.problem} />
+        <footer><button type="button" onClick=${onClose}>Cancel</button><button class="primary" disabled=${action.isBusy || !name}>Create</button></footer>
       </form>
     <//>
   `;

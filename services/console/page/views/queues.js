@@ -1,11 +1,11 @@
-// All queues: filter, sort, and from here to one of them.
+// The list of queues.
 
 import { html, useMemo } from "../html.js";
 import { age, bytes, rate } from "../formats.js";
-import { Badge, Choice, Figure, Filter, Head, useOpen } from "../parts/fields.js";
-import { NewQueue } from "../parts/newqueue.js";
-import { Empty } from "../parts/problem.js";
-import { Table, Tally } from "../parts/table.js";
+import { Badge, Choice, Figure, Filter, Head, useOpen } from "../components/fields.js";
+import { NewQueue } from "../components/newqueue.js";
+import { Empty } from "../components/problem.js";
+import { Table, Tally } from "../components/table.js";
 import { href, route } from "../routes.js";
 import { may } from "../session.js";
 import { overview, queueList } from "../state.js";
@@ -20,15 +20,15 @@ const ONLY = {
 const CHOICES = [
   ["all", "All"],
   ["dead", "With dead letters"],
-  ["stuck", "Nobody takes"],
+  ["stuck", "No consumers"],
   ["paused", "Paused"],
-  ["remote", "Lead elsewhere"],
+  ["remote", "Forwarded"],
 ];
 
-const number = (key, title, value, { write, width = "min(5.5rem, 16vw)", prio, hint } = {}) => ({
+const number = (key, title, value, { format, width = "min(5.5rem, 16vw)", prio, hint } = {}) => ({
   ...{ key, title, isNumber: true, width, prio, hint },
   sort: (row) => value(row) ?? -1,
-  cell: (row) => html`<${Figure} value=${value(row)} write=${write} />`,
+  cell: (row) => html`<${Figure} value=${value(row)} format=${format} />`,
 });
 
 const COLUMNS = [
@@ -40,17 +40,17 @@ const COLUMNS = [
     cell: (row, tab) => html`<${Name} row=${row} tab=${tab} />`,
   },
   number("ready", "Ready", (row) => row.ready),
-  number("inFlight", "In flight", (row) => row.inFlight, { prio: 2, hint: "given out, not settled yet" }),
+  number("inFlight", "In flight", (row) => row.inFlight, { prio: 2, hint: "delivered, not yet acknowledged" }),
   { ...number("dead", "Dead", (row) => row.dead), cell: (row) => html`<${Dead} row=${row} />` },
   number("age", "Oldest", (row) => (row.ready || row.inFlight ? row.oldestAgeMs : null), {
-    write: age,
+    format: age,
     width: "7rem",
     prio: 2,
-    hint: "how long the oldest message waits",
+    hint: "age of the oldest message",
   }),
-  number("in", "In/s", (row) => row.rates.in, { write: rate, width: "min(5rem, 14vw)" }),
-  number("out", "Out/s", (row) => row.rates.out, { write: rate, width: "5rem", prio: 2 }),
-  number("bytes", "Size", (row) => row.bytes, { write: bytes, prio: 3 }),
+  number("in", "In/s", (row) => row.rates.in, { format: rate, width: "min(5rem, 14vw)" }),
+  number("out", "Out/s", (row) => row.rates.out, { format: rate, width: "5rem", prio: 2 }),
+  number("bytes", "Size", (row) => row.bytes, { format: bytes, prio: 3 }),
   {
     key: "owner",
     title: "Owner",
@@ -64,8 +64,8 @@ const COLUMNS = [
 function Name({ row, tab }) {
   return html`
     <a href=${href(["queues", row.name])} tabindex=${tab} title=${row.name}>${row.name}</a>
-    ${row.paused && html` <${Badge} tone="warn">paused<//>`} ${row.remote && html` <${Badge}>${row.remote}<//>`}
-    ${row.condition && html` <${Badge} tone="bad" title=${row.condition}>trouble<//>`}
+    ${row.paused && html` <${Badge} tone="warn">Paused<//>`} ${row.remote && html` <${Badge}>${row.remote}<//>`}
+    ${row.condition && html` <${Badge} tone="bad" title=${row.condition}>Issue<//>`}
   `;
 }
 
@@ -86,7 +86,7 @@ export function Queues() {
     <${Head} title="Queues" actions=${may("admin") && html`<button onClick=${() => open(true)}>New queue</button>`} />
     <div class="tools">
       <${Filter} label="Filter by name" />
-      <${Choice} name="only" label="Which queues" choices=${CHOICES} />
+      <${Choice} name="only" label="Show" choices=${CHOICES} />
       <${Tally} shown=${rows.length} all=${all.length} one="queue" />
     </div>
     ${

@@ -1,11 +1,11 @@
-// Queues that somebody has to himself for a while.
+// Queues that a client has reserved.
 
 import { html } from "../html.js";
-import { useAsked } from "../asking.js";
+import { useResource } from "../fetching.js";
 import { age } from "../formats.js";
-import { Head } from "../parts/fields.js";
-import { Asked, Empty } from "../parts/problem.js";
-import { Table } from "../parts/table.js";
+import { Head } from "../components/fields.js";
+import { Loaded, Empty } from "../components/problem.js";
+import { Table } from "../components/table.js";
 import { href } from "../routes.js";
 
 const EVERY_MS = 3000;
@@ -26,7 +26,7 @@ const COLUMNS = [
   },
   {
     key: "for",
-    title: "For another",
+    title: "Expires in",
     isNumber: true,
     width: "7rem",
     sort: (row) => row.reservedForMs,
@@ -35,10 +35,10 @@ const COLUMNS = [
 ];
 
 export function Reservations() {
-  const asked = useAsked("reservations", { limit: 1000 }, EVERY_MS);
+  const resource = useResource("reservations", { limit: 1000 }, EVERY_MS);
   return html`
-    <${Head} title="Reservations"><p class="soft">Only the holder may put messages in. Who does not renew in time loses it by itself.</p><//>
-    <${Asked} asked=${asked}>
+    <${Head} title="Reservations"><p class="soft">Only the holder of a reservation can publish to the queue. It expires unless renewed.</p><//>
+    <${Loaded} resource=${resource}>
       ${({ items }) => html`<${Table} label="Reservations" columns=${COLUMNS} rows=${items} keyOf=${({ queue }) => queue} sort="queue" empty=${html`<${Empty} title="No queue is reserved." />`} />`}
     <//>
   `;

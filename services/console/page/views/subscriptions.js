@@ -1,10 +1,10 @@
-// Who listens to what in the text service.
+// Subscriptions of the text service's clients.
 
 import { html } from "../html.js";
-import { usePages } from "../asking.js";
-import { Badge, Filter, Head, More, Silent } from "../parts/fields.js";
-import { Empty, ProblemBox } from "../parts/problem.js";
-import { Table, Tally } from "../parts/table.js";
+import { usePages } from "../fetching.js";
+import { Badge, Filter, Head, LoadMore, MissingProcesses } from "../components/fields.js";
+import { Empty, Loaded } from "../components/problem.js";
+import { Table, Tally } from "../components/table.js";
 import { route } from "../routes.js";
 
 const COLUMNS = [
@@ -14,10 +14,10 @@ const COLUMNS = [
     isHead: true,
     sort: (row) => row.pattern,
     cell: ({ pattern, isBehind }) =>
-      html`<code>${pattern}</code>${isBehind && html` <${Badge} tone="warn" title="it is served out of the log">behind<//>`}`,
+      html`<code>${pattern}</code>${isBehind && html` <${Badge} tone="warn" title="slow consumer: served from the log">behind<//>`}`,
   },
   { key: "peer", title: "Subscriber", width: "14rem", sort: (row) => row.peer, cell: ({ peer }) => peer },
-  { key: "id", title: "Id", width: "7rem", prio: 2, sort: (row) => String(row.id), cell: ({ id }) => id },
+  { key: "id", title: "ID", width: "7rem", prio: 2, sort: (row) => String(row.id), cell: ({ id }) => id },
   {
     key: "process",
     title: "Process",
@@ -42,19 +42,15 @@ export function Subscriptions() {
     `${pattern} ${peer}`.toLowerCase().includes(filter.toLowerCase()),
   );
   return html`
-    <${Head} title="Subscriptions" actions=${html`<button disabled=${pages.isBusy} onClick=${pages.again}>Look again</button>`}>
-      <p class="soft">Of the text service's clients. Queues that subscribe are told of in their documents.</p>
+    <${Head} title="Subscriptions" actions=${html`<button disabled=${pages.isBusy} onClick=${pages.reload}>Refresh</button>`}>
+      <p class="soft">Subscriptions of the text service's clients. For queues that subscribe, see their documents.</p>
     <//>
     <div class="tools"><${Filter} label="Filter by pattern or subscriber" /><${Tally} shown=${rows.length} all=${pages.items.length} one="subscription" /></div>
-    <${ProblemBox} problem=${pages.problem} again=${pages.again} />
-    <${Silent} pages=${pages} />
-    ${pages.isLoading && html`<p class="soft loading" aria-busy="true">Asking the edges…</p>`}
-    ${
-      !pages.isLoading &&
-      !pages.problem &&
-      html`<${Table} label="Subscriptions" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.process} ${row.connection} ${row.id} ${row.pattern}`} sort="pattern"
-      empty=${html`<${Empty} title=${pages.items.length ? "No subscription matches." : "Nobody subscribes."} />`} />`
-    }
-    <${More} pages=${pages} what="subscriptions" />
+    <${MissingProcesses} pages=${pages} />
+    <${Loaded} resource=${pages}>
+      ${() => html`<${Table} label="Subscriptions" columns=${COLUMNS} rows=${rows} keyOf=${(row) => `${row.process} ${row.connection} ${row.id} ${row.pattern}`} sort="pattern"
+        empty=${html`<${Empty} title=${pages.items.length ? "No subscription matches." : "No subscriptions."} />`} />`}
+    <//>
+    <${LoadMore} pages=${pages} what="subscriptions" />
   `;
 }
