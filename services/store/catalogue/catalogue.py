@@ -29,7 +29,7 @@ from services.store.model.queues import Listed, Queue, released
 from services.store.model.spec import QueueSpec
 from services.store.model.unknown_after_commit import decided
 from services.store.pipeline.domains import Domains
-from services.store.pipeline.outcomes import tell
+from services.store.pipeline.outcomes import notify
 
 
 class Catalogue:
@@ -157,7 +157,7 @@ class Catalogue:
             self._peers.changed(name.removeprefix(NOTICE))
             return
         for watcher in tuple(self._watchers):
-            tell(watcher, name)
+            notify(watcher, name)
         if name == EVERYTHING:
             self._peers.changed(name)
 

@@ -16,7 +16,7 @@ from services.store.model.peer import Peer, PeerSpec, Unreadable
 from services.store.model.queue_document import faults_of
 from services.store.model.spec import MAX_NAME_BYTES
 from services.store.model.unknown_after_commit import decided
-from services.store.pipeline.outcomes import tell
+from services.store.pipeline.outcomes import notify
 
 NOTICE = "peer ".ljust(MAX_NAME_BYTES + 1)  # before a peer's name among the changes: too long for any queue's
 Watcher = Callable[[str], None]
@@ -86,7 +86,7 @@ class Peers:
     def changed(self, name: str) -> None:
         """Tells whoever watches."""
         for watcher in tuple(self._watchers):
-            tell(watcher, name)
+            notify(watcher, name)
 
 
 def read(name: str, kept: bytes) -> Peer | Unreadable:

@@ -1,4 +1,4 @@
-"""The domains that a process has used or looked at: each is made once, and all alike."""
+"""The domains that a process uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from services.store.pipeline.metering import Hear
 
 
 class Domains:
-    """By name."""
+    """A cache of domains by name, with settings that also apply to domains added later."""
 
     def __init__(self, make: Callable[[str], Domain]) -> None:
         self._make = make
@@ -18,7 +18,7 @@ class Domains:
         self._hear: Hear | None = None
 
     def look_at(self, name: str) -> Domain:
-        """The domain without a session: enough to look, and for dead letters."""
+        """Return the domain without opening a session: enough for reads and for dead letters."""
         found = self._domains.get(name)
         if found is None:
             found = self._domains[name] = self._make(name)
@@ -31,38 +31,36 @@ class Domains:
         return found
 
     def use(self, name: str) -> Domain:
-        """The domain, its session being opened."""
+        """Return the domain and open its session."""
         found = self.look_at(name)
         found.start()
         return found
 
     def known(self, name: str) -> Domain | None:
-        """The domain, if this process has used or looked at it."""
+        """Return the domain if it is cached."""
         return self._domains.get(name)
 
     def all(self) -> list[Domain]:
-        """Those that this process has used or looked at."""
+        """Return the cached domains."""
         return [*self._domains.values()]
 
-    # what holds for those there are, and for those to come
-
     def look_after(self) -> None:
-        """Sweep dead sessions from now on."""
+        """Sweep the domains' dead sessions from now on."""
         self._is_looked_after = True
         for domain in self.all():
             domain.look_after()
 
     def keep_tallies(self) -> None:
-        """Keep what the domains count from now on: it is read."""
+        """Keep tallies for the sampler, which reads them from now on."""
         self._keeps_tallies = True
         for domain in self.all():
             domain.tallies.keep()
 
     def meter(self, hear: Hear) -> None:
-        """Call `hear` with what the domains count, whenever `tell` is called."""
+        """Pass the domains' activity to `hear` whenever `tell` is called."""
         self._hear = hear
 
     def tell(self) -> None:
-        """Tell what was counted since the last time."""
+        """Report the activity since the last call."""
         for domain in self.all():
             domain.tallies.tell()

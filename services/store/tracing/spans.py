@@ -119,6 +119,6 @@ def readable(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def told_why(error: str) -> dict[str, Value]:
+def error_attributes(error: str) -> dict[str, Value]:
     """What a client, or whoever settles for him, says of a failure."""
     return {"penstock.error": readable(error[:LONGEST_ERROR])} if error else {}

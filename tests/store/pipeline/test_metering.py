@@ -15,7 +15,7 @@ from services.store import Queue, StoreUnavailable
 from services.store.model.buckets import WAIT_S
 from services.store.model.spec import Overflow
 from services.store.pipeline.domain import Timing
-from services.store.pipeline.metering import Done, Hear
+from services.store.pipeline.metering import Activity, Hear
 from services.store.pipeline.tallies import NUMBERS
 from services.store.upkeep.stats_poller import keep_looking, standings
 from tests.servers import Server
@@ -37,11 +37,11 @@ class Meter:
         self.ask = ask
         return self.hear
 
-    def hear(self, name: str, done: Done) -> None:
+    def hear(self, name: str, activity: Activity) -> None:
         found = self.sums.setdefault(name, Counter())
-        found.update(dict(zip(NUMBERS, done.numbers, strict=True)))
-        found.update({f"refused {reason}": number for reason, number in done.refused.items()})
-        found.update({"put": sum(done.put), "wait": sum(done.wait)})
+        found.update(dict(zip(NUMBERS, activity.numbers, strict=True)))
+        found.update({f"refused {reason}": number for reason, number in activity.refused.items()})
+        found.update({"put": sum(activity.put), "wait": sum(activity.wait)})
 
     def of(self, name: str) -> dict[str, int]:
         self.ask()

@@ -184,7 +184,7 @@ async def test_a_question_that_another_process_has_answered_gets_no_second_reser
     queue, domain = await desk.queue(), desk.domain
     fence = await domain.claims.reserve(queue, "cast a 1", 60_000, Asked("1.2.3.4", 50, "cast a "))
     assert await domain.claims.release_reservation(queue, "cast a 1", fence, "1.2.3.4")
-    with pytest.raises(QueueServed, match="cast a 1 has had queue 'orders' for this question"):
+    with pytest.raises(QueueServed, match="cast a 1 has already answered this question with queue 'orders'"):
         await domain.claims.reserve(queue, "cast b 1", 60_000, Asked("1.2.3.4", 60_000, "cast b "))
     for holder, asked in (
         ("cast a 2", Asked("1.2.3.4", 60_000, "cast a ")),
