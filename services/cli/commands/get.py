@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,6 @@ from services.cli.terminal.text import age, preview
 from services.store import Delivery, Queue, Store, StoreError
 from services.store.model import records as record
 from services.store.pipeline import Asker
-from services.store.processes import Wake
 
 PAGE = 1000  # messages taken, written and settled together
 EVERYTHING = 1 << 62  # messages
@@ -97,17 +96,18 @@ async def get(store: Store, output: Output, queue: str, **given: Any) -> None:
 async def _get(store: Store, getting: Getting, wait_s: float, advance: Advance) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
-    async with AsyncExitStack() as stack:
-        wake = (
-            await stack.enter_async_context(Wake(store.connector, getting.queue.domain)) if wait_s else None
-        )
-        while getting.got < getting.wanted:
-            if await getting.step(advance):
-                continue
-            rest_s = deadline - loop.time()
-            if wake is None or rest_s <= 0:
-                return
-            await wake.wait(getting.queue, rest_s)
+    event = store.wakes(getting.queue.domain).event(getting.queue) if wait_s else None
+    while getting.got < getting.wanted:
+        if event is not None:
+            event.clear()
+        if await getting.step(advance):
+            continue
+        rest_s = deadline - loop.time()
+        if event is None or rest_s <= 0:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(rest_s):
+                await event.wait()
 
 
 @click.command()

@@ -1,10 +1,10 @@
-"""Running processes: their directory, questions to them over the store, and notifications of queues that have messages.
+"""Running processes: their directory, RPC to them through the store, and notifications of queues that have messages.
 
-It does not know what an edge answers.
+The answers to questions come from the edges.
 """
 
 from services.store.processes.presence import Process
-from services.store.processes.queue_notifications import POLL_S, Wake
+from services.store.processes.queue_notifications import POLL_S
 from services.store.processes.rpc_client import Answer, Answers
 
 __all__ = [
@@ -12,5 +12,4 @@ __all__ = [
     "Answer",
     "Answers",
     "Process",
-    "Wake",
 ]

@@ -1,4 +1,4 @@
-"""The processes that look after a store: which there are, and what they say when they are asked."""
+"""List the processes that use a store, and ask them questions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from services.store.redis.connect import Connector
 
 
 class ProcessDirectory:
-    """The processes of one store. A process that asks need not be one of them."""
+    """The processes that use one store. The caller need not be one of them."""
 
     def __init__(self, connector: Connector, registry: Registry) -> None:
         self._connector = connector
         self._registry = registry
 
     async def running(self) -> list[Process]:
-        """The processes that look after this store now. Raises StoreUnavailable."""
+        """Return the running processes by edge and name. Raises StoreUnavailable."""
         return await running(self._registry)
 
     async def inquire(
@@ -31,10 +31,10 @@ class ProcessDirectory:
         edge: str = "",
         process: str = "",
     ) -> Answers:
-        """Asks all of them that know the topic, or those of one edge, or one, by its name in `processes`.
+        """Ask all processes that know the topic, or those of one edge, or one by name.
 
-        `limit` among the arguments is how many items each answers at most. Raises StoreUnavailable; ValueError for
-        arguments that are too large.
+        An argument `limit` bounds the items per answer. Raises StoreUnavailable; ValueError for arguments that are too
+        large.
         """
         asked = Wanted(topic, dict(args), edge, process)
         return await inquire(self._connector, self._registry, asked, wait_s)

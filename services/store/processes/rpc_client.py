@@ -1,7 +1,7 @@
-"""Running processes are asked through the store what only they know: their connections, their subscriptions.
+"""Ask running processes through the store for what only they know: their connections and subscriptions.
 
-A question is told on one channel, and each process that it is for answers on a channel of its own, which only the asker
-hears. Nothing is written: no key is left behind, no disk waits, and an answer that comes too late is nobody's.
+A question is published on one channel, and each addressed process answers on a channel of that question. No key is
+written, and late answers are dropped.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from services.store.redis.subscription import subscribed
 WAIT_S = 1.0
 MOST_WAIT_S = 60.0
 MOST_ARGUMENTS = 16 << 10  # octets of JSON
-MOST_ITEMS = 1 << 20  # octets of JSON that one process answers; `more` says that there would be more
+MOST_ITEMS = 1 << 20  # octets of JSON in one answer; `more` says that items were left out
 NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one process said."""
+    """One process's answer."""
 
     process: str
     edge: str
     items: list[dict[str, Any]]
-    more: bool = False  # it has more of them than it was asked for, or than there is room for
-    problem: str = ""  # why it did not do what it was asked: then there are no items
+    more: bool = False  # there are more items than the limit or MOST_ITEMS allows
+    problem: str = ""  # why the question was not answered; there are then no items
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """In the order in which they came; and who has not answered in time: dead, too busy, or far behind."""
+    """The answers in the order of arrival, and the processes that did not answer in time."""
 
     answers: list[Answer] = field(default_factory=list)
     silent: list[Process] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is asked, and of whom."""
+    """A question and its addressees."""
 
     topic: str
     args: dict[str, Any]
@@ -58,37 +58,42 @@ class Wanted:
     process: str = ""
 
     def is_for(self, edge: str, process: str) -> bool:
+        """Return whether the process of this name and edge is addressed."""
         return self.edge in ("", edge) and self.process in ("", process)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """As it is told. `until`: from then on nobody waits any longer, ms by the store's clock."""
+    """A published question. `until`: when the asker stops waiting, ms by the store's clock."""
 
     id: str
     wanted: Wanted
     until: int
 
     def encode(self) -> bytes:
+        """Encode the question for the channel, as JSON."""
         return json.dumps({"id": self.id, "until": self.until, **asdict(self.wanted)}).encode()
 
     @classmethod
     def parse(cls, text: bytes) -> Question | None:
-        """None: it is none of this version."""
+        """Return the question, None if it is of another version."""
         try:
-            told = json.loads(text)
-            wanted = Wanted(str(told["topic"]), dict(told["args"]), str(told["edge"]), str(told["process"]))
-            return cls(str(told["id"]), wanted, int(told["until"]))
+            said = json.loads(text)
+            wanted = Wanted(str(said["topic"]), dict(said["args"]), str(said["edge"]), str(said["process"]))
+            return cls(str(said["id"]), wanted, int(said["until"]))
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
 
 
 async def inquire(connector: Connector, registry: Registry, wanted: Wanted, wait_s: float) -> Answers:
-    """Returns when all that run have answered, or after `wait_s`. Raises StoreUnavailable, ValueError."""
+    """Ask and wait until all addressed processes have answered, for `wait_s` at most.
+
+    Raises StoreUnavailable, ValueError.
+    """
     if len(json.dumps(wanted.args)) > MOST_ARGUMENTS or not 0 < wait_s <= MOST_WAIT_S:
         raise ValueError(f"arguments have at most {MOST_ARGUMENTS} octets, and a wait {MOST_WAIT_S:g} s")
-    those = [one for one in await running(registry) if wanted.topic in one.topics]
-    expected = {one.name: one for one in those if wanted.is_for(one.edge, one.name)}
+    processes = [one for one in await running(registry) if wanted.topic in one.topics]
+    expected = {one.name: one for one in processes if wanted.is_for(one.edge, one.name)}
     if not expected:
         return Answers()
     try:
@@ -112,7 +117,7 @@ async def _ask(
 async def _collect(
     connection: AbstractConnection, expected: Mapping[str, Process], wait_s: float
 ) -> dict[str, Answer]:
-    """The first answer of each; also of one that has only just begun to run."""
+    """Collect the first answer of each process, also of those that have just started."""
     loop = asyncio.get_running_loop()
     end, answers = loop.time() + wait_s, dict[str, Answer]()
     while not expected.keys() <= answers.keys() and (rest := end - loop.time()) > 0:
@@ -123,17 +128,16 @@ async def _collect(
 
 
 def encode_answer(process: str, edge: str, items: list[str], more: bool, problem: str) -> bytes:
-    """items: each as JSON."""
-    told = json.dumps({"process": process, "edge": edge, "more": more, "problem": problem})
-    return f'{told[:-1]}, "items": [{",".join(items)}]}}'.encode()
+    """Encode an answer as JSON. items: each as JSON."""
+    head = json.dumps({"process": process, "edge": edge, "more": more, "problem": problem})
+    return f'{head[:-1]}, "items": [{",".join(items)}]}}'.encode()
 
 
 def parse_answer(text: bytes) -> Answer | None:
+    """Return the answer, None if it is of another version."""
     try:
-        told = json.loads(text)
-        items = [dict(item) for item in told["items"]]
-        return Answer(
-            str(told["process"]), str(told["edge"]), items, bool(told["more"]), str(told["problem"])
-        )
+        said = json.loads(text)
+        items, more = [dict(item) for item in said["items"]], bool(said["more"])
+        return Answer(str(said["process"]), str(said["edge"]), items, more, str(said["problem"]))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

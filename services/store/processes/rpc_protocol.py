@@ -1,23 +1,23 @@
-"""What stands around the store's user and can be asked: the kit's process, for whoever asks running processes."""
+"""The interface of a process that answers questions of others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-Item = Mapping[str, Any]  # as JSON has it, some hundred octets
-# What is answered to a question with these arguments: looked at item by item, and no further than there is room. Raises
-# ValueError for arguments that are none.
+Item = Mapping[str, Any]  # a JSON object of some hundred octets
+# Returns the items that answer a question with these arguments. They are read only as far as the answer has room.
+# Raises ValueError for invalid arguments.
 Topic = Callable[[Mapping[str, Any]], Iterable[Item]]
 
 
 @runtime_checkable
 class Respondent(Protocol):
-    """As the store's observer it says what the process is, and answers for it."""
+    """An observer of the store that describes its process and answers questions."""
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """By name; there may come more."""
+        """The questions that it answers, by name. Topics may be added while it runs."""
 
     def about(self) -> Mapping[str, Any]:
-        """Any of `listeners` [{name, address}], `health`, `unready`, `connections` (presence.py)."""
+        """Return any of `listeners` [{name, address}], `health`, `unready`, `connections` (presence.py)."""

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from services.store import Outcome, Part, Queue, QueueSpec
+from services.store import Outcome, Part, Queue
 from services.store.model.errors import BatchDiffers, QueueFull, QueueUnknown
 from services.store.model.identities import JournalNumber, TransactionId
 from services.store.pipeline.async_client import Asker
-from services.store.processes.queue_notifications import Wake
-from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, until
 
 
@@ -101,35 +99,3 @@ async def test_what_came_in_the_turn_of_the_cancellation_goes_back(
 async def _returned(desk: Desk, queue: object) -> dict[str, int] | None:
     stats = await desk.stats(queue)  # type: ignore[arg-type]
     return stats if stats["returned"] == 1 else None
-
-
-async def test_waiting_ends_with_the_first_message(desk: Desk) -> None:
-    queue, other = await desk.queue(), await desk.queue("other")
-    loop = asyncio.get_running_loop()
-    async with Wake(desk.store.connector, queue.domain) as wake:
-        await desk.put(other, b"not this one")
-        waiting = asyncio.create_task(wake.wait(queue, 60.0))
-        began = loop.time()
-        await desk.put(queue, b"x")
-        await waiting
-        assert loop.time() - began < 0.9  # told, not found by the poll
-
-
-async def test_waiting_is_bounded_by_the_poll_and_by_its_time(desk: Desk) -> None:
-    queue = await desk.queue()
-    loop = asyncio.get_running_loop()
-    async with Wake(desk.store.connector, queue.domain) as wake:
-        for timeout_s, expected_s in ((0.2, 0.2), (60.0, 1.0)):
-            began = loop.time()
-            await wake.wait(queue, timeout_s)
-            assert loop.time() - began >= expected_s - 0.01
-
-
-async def test_waiting_survives_the_store(own_server: Server) -> None:
-    async with Desk(own_server) as desk:
-        queue, _ = await desk.store.catalogue.declare("orders", QueueSpec(), "test")
-        async with Wake(desk.store.connector, queue.domain) as wake:
-            own_server.kill9()
-            await wake.wait(queue, 60.0)
-            await wake.wait(queue, 60.0)
-            own_server.restart()
