@@ -14,7 +14,7 @@ from services.store.pipeline.domain import SESSION_TIMEOUT_MS, Domain
 from services.store.redis.library import LIBRARY, loaded, source
 from services.store.redis.link import UNWRITABLE, Link, explain_here
 from services.store.redis.probe import Finding, Grade, Promises, hidden, probe
-from services.store.redis.users import look_at_users
+from services.store.redis.users import compare_users
 from services.store.store import Store
 
 GUARD = 0.75  # share of maxmemory above which publishes are refused (lua/schema.lua)
@@ -38,7 +38,7 @@ async def _findings(store: Store, found: Promises, production: bool) -> AsyncIte
         yield finding
     link = store.registry.link
     if store.connector.may_fail_over:
-        yield await look_at_users(store.connector)
+        yield await compare_users(store.connector)
     yield await _seen("disk", _disk(link))
     yield await _seen("memory used", _memory(link))
     yield await _seen("clock", _clock(link))

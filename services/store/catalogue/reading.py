@@ -16,7 +16,7 @@ from services.store.catalogue.registry import READY
 from services.store.model.errors import NotInitialised
 from services.store.model.keys import QUEUE_KEYS, DomainKeys, RegistryKeys
 from services.store.model.names import decode_name
-from services.store.redis.blocking_connection import NO_BOUND, Broken, Command, Line
+from services.store.redis.blocking_connection import NO_BOUND, BlockingConnection, Broken, Command
 from services.store.redis.link import explain
 
 PAGE_OCTETS = (
@@ -91,7 +91,7 @@ class Reading:
 
     def __init__(self, url: str, *, reply_timeout_s: float = 30.0, patience_s: float = 30.0) -> None:
         """Raises ValueError for a URL that is none."""
-        self._line = Line(url, reply_timeout_s, patience_s)
+        self._line = BlockingConnection(url, reply_timeout_s, patience_s)
 
     def __enter__(self) -> Self:
         return self

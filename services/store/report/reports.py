@@ -12,7 +12,7 @@ from services.store.catalogue.registry import Registry
 from services.store.model.errors import StoreError, StoreFault, StoreUnavailable
 from services.store.model.keys import RegistryKeys
 from services.store.model.safe_notify import FAULT, FAULT_FIELDS, hand_on
-from services.store.redis.blocking_connection import Line
+from services.store.redis.blocking_connection import BlockingConnection
 from services.store.redis.link import explain
 from services.store.report.report import MOST_OCTETS, Report, decode
 from services.store.report.report_figures import Figures, figures
@@ -31,7 +31,7 @@ def write_report(
     no writes, StoreFault for one that cannot do it, ValueError for a URL that is none.
     """
     key = RegistryKeys().report
-    line = Line(url, reply_timeout_s, patience_s)
+    line = BlockingConnection(url, reply_timeout_s, patience_s)
     try:
         (reply,) = line.ask(key, ("FCALL", FUNCTION, 1, key, now_ms, report))
     except ResponseError as error:

@@ -64,7 +64,7 @@ async def test_domains_live_on_different_shards(cluster: Cluster) -> None:
     async with Desk(cluster.url) as desk:
         queues = []
         for name in domains:
-            with pytest.raises(AckLevelRefused, match="fsync promises nothing here"):
+            with pytest.raises(AckLevelRefused, match="fsync guarantees nothing here"):
                 await desk.queue(f"of {name}", domain=name, ack_level="fsync")
             with pytest.raises(AckLevelRefused, match="this store has 0 now"):
                 await desk.queue(f"of {name}", domain=name, ack_level="replicated:1")

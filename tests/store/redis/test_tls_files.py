@@ -32,7 +32,7 @@ def tls_url(folder: Path, port: int = 1, **files: str) -> str:
     ("files", "says"),
     [
         ({"ssl_ca_certs": "gone"}, "ssl_ca_certs: {folder}/gone cannot be read: No such file or directory"),
-        ({"ssl_ca_certs": "text"}, "ssl_ca_certs: {folder}/text has no certificate in PEM that can be used"),
+        ({"ssl_ca_certs": "text"}, "ssl_ca_certs: {folder}/text has no usable PEM certificate"),
         ({"ssl_certfile": "chain.pem", "ssl_keyfile": "gone"}, "ssl_keyfile: {folder}/gone cannot be read"),
         ({"ssl_certfile": "gone", "ssl_keyfile": "key.pem"}, "ssl_certfile: {folder}/gone cannot be read"),
         ({"ssl_certfile": "chain.pem"}, "ssl_certfile {folder}/chain.pem with the key in {folder}/chain.pem"),
