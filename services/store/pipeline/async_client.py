@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import asyncio
 
-from services.store.model.client import OURSELVES, Client
+from services.store.model.client import INTERNAL_CLIENT, Client
 from services.store.model.delivery import Delivery
 from services.store.model.errors import StoreError
 from services.store.model.identities import Identity
-from services.store.model.operations import Part, Refusals, Source
+from services.store.model.operations import CommitPart, Refusals, Source
 from services.store.model.queues import Queue
 from services.store.model.requests import Outcome
 from services.store.pipeline.answer import Answer
 from services.store.pipeline.pipe import Pipe
 
 
-class Asker:
+class AsyncClient:
     """A sequential client of one domain. Every method raises StoreError."""
 
-    def __init__(self, pipe: Pipe, *, client: Client = OURSELVES, begins_traces: bool = True) -> None:
+    def __init__(self, pipe: Pipe, *, client: Client = INTERNAL_CLIENT, begins_traces: bool = True) -> None:
         """Take `client` and `begins_traces` as `Source` does."""
         self._pipe = pipe
         self._source = Source(client, begins_traces=begins_traces)
@@ -78,7 +78,7 @@ class Asker:
         self._pipe.messages.note(self._source, delivery, note, answer.take)
         await answer
 
-    async def commit(self, identifier: str, parts: list[Part], *, digest: str = "") -> None:
+    async def commit(self, identifier: str, parts: list[CommitPart], *, digest: str = "") -> None:
         """Apply all parts or none, once per identifier (see `Idempotent.commit`). Raises BatchDiffers."""
         answer: Answer[None] = Answer()
         self._pipe.idempotent.commit(self._source, identifier, parts, answer.take, digest=digest)

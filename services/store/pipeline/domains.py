@@ -14,25 +14,25 @@ class Domains:
     def __init__(self, make: Callable[[str], Domain]) -> None:
         self._make = make
         self._domains: dict[str, Domain] = {}
-        self._is_looked_after = self._keeps_tallies = False
+        self._is_sweeping = self._keeps_tallies = False
         self._hear: Hear | None = None
 
-    def look_at(self, name: str) -> Domain:
+    def get(self, name: str) -> Domain:
         """Return the domain without opening a session: enough for reads and for dead letters."""
         found = self._domains.get(name)
         if found is None:
             found = self._domains[name] = self._make(name)
-            if self._is_looked_after:
-                found.look_after()
+            if self._is_sweeping:
+                found.start_sweeping()
             if self._keeps_tallies:
                 found.tallies.keep()
             if self._hear is not None:
                 found.tallies.meter(self._hear)
         return found
 
-    def use(self, name: str) -> Domain:
+    def open(self, name: str) -> Domain:
         """Return the domain and open its session."""
-        found = self.look_at(name)
+        found = self.get(name)
         found.start()
         return found
 
@@ -44,11 +44,11 @@ class Domains:
         """Return the cached domains."""
         return [*self._domains.values()]
 
-    def look_after(self) -> None:
+    def start_sweeping(self) -> None:
         """Sweep the domains' dead sessions from now on."""
-        self._is_looked_after = True
+        self._is_sweeping = True
         for domain in self.all():
-            domain.look_after()
+            domain.start_sweeping()
 
     def keep_tallies(self) -> None:
         """Keep tallies for the sampler, which reads them from now on."""
@@ -57,10 +57,10 @@ class Domains:
             domain.tallies.keep()
 
     def meter(self, hear: Hear) -> None:
-        """Pass the domains' activity to `hear` whenever `tell` is called."""
+        """Pass the domains' activity to `hear` whenever `report` is called."""
         self._hear = hear
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report the activity since the last call."""
         for domain in self.all():
-            domain.tallies.tell()
+            domain.tallies.report()

@@ -211,7 +211,7 @@ def _late(trouble: StoreUnavailable | None) -> StoreUnavailable:
     """Return why a call came too late. A disk error is reported as itself, as waiting does not help."""
     if trouble is None or trouble.names_disk:
         return trouble or TooLate()
-    return TooLate(f"{TooLate.__doc__} ({trouble})")
+    return TooLate(f"{TooLate.message} ({trouble})")
 
 
 def _pack(command: tuple[Any, ...]) -> bytes:

@@ -105,7 +105,7 @@ class Tallies:
         self._is_kept, self._is_read, self._since = True, True, time.monotonic()
 
     def meter(self, hear: Hear) -> None:
-        """Keep a tally per queue and report it to `hear` whenever `tell` is called."""
+        """Keep a tally per queue and report it to `hear` whenever `report` is called."""
         self._is_kept, self._hear = True, hear
 
     def of(self, queue: Queue | None) -> Tally:
@@ -122,11 +122,11 @@ class Tallies:
 
     def read(self, now: float) -> list[Tally]:
         """Take out the tallies that are not empty; new ones begin now."""
-        self.tell()
+        self.report()
         tallies, self._tallies, self._since = self._tallies, {}, now
         return [tally for tally in tallies.values() if tally.has_any()]
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Report the activity since the last call to the receiver, if any. Drop tallies that are not `read`."""
         if self._hear is None:
             return

@@ -117,8 +117,8 @@ class Traced:
                 if qid in rooms:
                     rooms[qid] -= sum(map(len, part.records)) - sum(map(len, before))
                 begun += spans
-            if part.deliveries and self._tracing.handed_out:
-                ending += self._tracing.handed_out.ending(part.deliveries, "settle")
+            if part.deliveries and self._tracing.delivery_spans:
+                ending += self._tracing.delivery_spans.ending(part.deliveries, "settle")
         if begun or ending:
             commit.done = partial(self._committed, begun, ending, commit.done)
         return bool(begun)
@@ -127,7 +127,7 @@ class Traced:
         """Record a commit's spans. Deliveries that a refused commit would have settled stay open."""
         error = outcome if isinstance(outcome, StoreError) else None
         goes_on = error is not None and not isinstance(error, OutcomeUnknown)
-        self._tracing.handed_out.ended(ending, "settled", error, goes_on=goes_on)
+        self._tracing.delivery_spans.ended(ending, "settled", error, goes_on=goes_on)
         self._once([(0, span) for _, span in begun], done, outcome)
 
     def send(self, source: Source, send: Send) -> None:
@@ -167,12 +167,12 @@ class Traced:
         more: dict[str, Value] | None = None,
     ) -> Done | None:
         """Return the callback of an operation that ends deliveries: `done` itself if none of them is traced."""
-        handed_out = self._tracing.handed_out
-        if not handed_out or not (ending := handed_out.ending(deliveries, doing, more)):
+        delivery_spans = self._tracing.delivery_spans
+        if not delivery_spans or not (ending := delivery_spans.ending(deliveries, doing, more)):
             return done
 
         def ended(error: StoreError | None) -> None:
-            handed_out.ended(ending, outcome, error)
+            delivery_spans.ended(ending, outcome, error)
             if done is not None:
                 done(error)
 
@@ -186,12 +186,12 @@ class Traced:
         self, source: Source, request: bytes, done: Pulls, answer: Pulled | Nothing | StoreError
     ) -> None:
         if isinstance(answer, Pulled) and not answer.again:
-            self._tracing.handed_out.pulled(request, answer.delivery, source.client)
+            self._tracing.delivery_spans.pulled(request, answer.delivery, source.client)
         done(answer)
 
     def settle(self, settle: Settle) -> None:
         """Trace a settlement by request id."""
-        if self._tracing.handed_out:
+        if self._tracing.delivery_spans:
             settle.done = partial(self._settled, settle.request, time.time_ns(), settle.done)
 
     def _settled(
@@ -199,11 +199,11 @@ class Traced:
     ) -> None:
         """Record the end of the pull. `Held` is not the end: the settlement is then repeated."""
         if not isinstance(answer, Held):
-            ending = self._tracing.handed_out.ending_pull(request)
+            ending = self._tracing.delivery_spans.ending_pull(request)
             for step, _ in ending:
                 step.start_ns = start_ns
             if isinstance(answer, StoreError):  # it may be repeated
-                self._tracing.handed_out.ended(ending, "", answer, goes_on=True)
+                self._tracing.delivery_spans.ended(ending, "", answer, goes_on=True)
             else:
-                self._tracing.handed_out.ended(ending, answer.value, None)
+                self._tracing.delivery_spans.ended(ending, answer.value, None)
         done(answer)

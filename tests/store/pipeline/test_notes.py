@@ -153,7 +153,7 @@ async def test_a_note_comes_before_what_is_asked_after_it(desk: Desk) -> None:
 @pytest.mark.parametrize("note", ["a b", "a\n", "ä", "x" * 201, "\0", "\udcff"])
 async def test_what_is_no_note_is_refused(desk: Desk, note: str) -> None:
     _, got = await noted(desk)
-    with pytest.raises(ValueError, match="up to 200 visible characters"):
+    with pytest.raises(ValueError, match="up to 200 visible ASCII characters"):
         await desk.note(got[0], note)
     await desk.note(got[0], "!" * 100 + "~" * 100)
 

@@ -196,7 +196,7 @@ async def test_a_process_that_lost_its_session_gets_another(desk: Desk) -> None:
         held = await slow.take(queue, 1)
         session = slow.pipe.session
         await until(lambda: swept(desk, session))
-        with pytest.raises(StoreUnavailable, match="given up; nothing was stored"):
+        with pytest.raises(StoreUnavailable, match="expired; nothing was stored"):
             await slow.publish(queue, b"x")
         assert slow.refusals["store_unavailable"] == 1
         await until(lambda: slow.pipe.session != session and slow.pipe.trouble is None)
@@ -256,7 +256,7 @@ async def test_several_processes_look_after_the_same_sessions(desk: Desk, mute: 
 
 
 async def test_work_alone_is_no_heartbeat_but_looking_after_runs_by_itself(desk: Desk, mute: Lane) -> None:
-    desk.store.look_after()
+    desk.store.start_serving()
     queue = await desk.queue(visibility_timeout=VISIBLE)
     await desk.put(queue, *numbered(2))
     take(mute, queue)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable
 
-from services.store import Part, Queue
+from services.store import CommitPart, Queue
 from services.store.processes import POLL_S
 from tests.servers import Server
 from tests.store.desk import Desk, encode, numbered, until
@@ -49,7 +49,7 @@ async def test_redriven_and_committed_messages_set_the_event(desk: Desk) -> None
     ids = [d.id async for d in desk.dead(queue).matching()]
     await notified(desk.dead(queue).redrive(ids), event)
     await desk.drain(queue)
-    await notified(desk.commit("t", Part(queue, [], encode(b"y"), "t")), event)
+    await notified(desk.commit("t", CommitPart(queue, [], encode(b"y"), "t")), event)
 
 
 async def test_each_queue_has_its_own_events(desk: Desk) -> None:
