@@ -33,8 +33,8 @@ from services.store.tracing.spans import Traced
 from services.store.tracing.trace_propagation import TracePropagation
 from services.store.upkeep.caretaker import Caretaker
 from services.store.upkeep.dead_spans import DeadSpans
-from services.store.upkeep.following import MOST_BACK, Following
 from services.store.upkeep.process_counters import Shell
+from services.store.upkeep.sample_reader import MOST_BACK, SampleReader
 from services.store.upkeep.sampler import Sampler
 
 DEFAULT_DOMAIN = "main"
@@ -219,9 +219,9 @@ class Store:
         """See `Domains.open`."""
         return self.domains.open(name)
 
-    def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> Following:
-        """The samples of a domain, as they come, and so far back (following.py)."""
-        return Following(self.get_domain(domain).link, domain, back_ms, most_back)
+    def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> SampleReader:
+        """The samples of a domain, as they come, and so far back (sample_reader.py)."""
+        return SampleReader(self.get_domain(domain).link, domain, back_ms, most_back)
 
     def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
         """Tells when queues of the domain may have something; one for the whole process."""

@@ -17,7 +17,7 @@ from services.console.history.series import Flow, Kept, parse
 from services.console.history.totals import Totals
 from services.store import StoreError
 from services.store.model import StoreFault
-from services.store.upkeep import Following, Sampled
+from services.store.upkeep import SampleReader, StoredSample
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ WAIT_S = 0.015  # that an answer waits for the long way back
 class Followed:
     """`follow` for as long as anybody asks."""
 
-    def __init__(self, following: Following) -> None:
+    def __init__(self, following: SampleReader) -> None:
         self.totals = Totals(MOST_MINUTES * 60_000)
         self._know_from(UNREAD_MS)
         self._following = following
@@ -134,7 +134,7 @@ class Followed:
         """0: nobody has told anything."""
         self.known_ms = self.totals.known_ms = at_ms
 
-    def _keep(self, sample: Sampled) -> None:
+    def _keep(self, sample: StoredSample) -> None:
         if self.known_ms in (0, UNREAD_MS):
             self._know_from(sample.at_ms)
         found = self._new(sample)
@@ -146,7 +146,7 @@ class Followed:
         if len(self._order) > MOST_KEPT:
             self._drop_oldest()
 
-    def _keep_earlier(self, sample: Sampled) -> None:
+    def _keep_earlier(self, sample: StoredSample) -> None:
         found = self._new(sample)
         if found is None:
             return
@@ -154,7 +154,7 @@ class Followed:
         self._kept[name].appendleft(kept)
         self._order.appendleft(name)
 
-    def _new(self, sample: Sampled) -> tuple[str, Kept] | None:
+    def _new(self, sample: StoredSample) -> tuple[str, Kept] | None:
         """Whose it is, and what is kept of it; None if it is of something else, or was told before."""
         found = parse(sample)
         if found is None or self._is_repeat(sample):
@@ -171,7 +171,7 @@ class Followed:
         if not kept:
             del self._kept[name]
 
-    def _is_repeat(self, sample: Sampled) -> bool:
+    def _is_repeat(self, sample: StoredSample) -> bool:
         """A sample whose answer was lost is written again. What is read comes before all that was, or behind it."""
         told = sample.fields
         process = told.get("process")

@@ -31,7 +31,7 @@ from services.store.model.errors import (
 from services.store.model.queues import Queue
 from services.store.model.spec import Overflow
 from services.store.pipeline.domain import Domain
-from services.store.tracing import redrive_spans
+from services.store.tracing.redrive_spans import record_redrives
 
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
 LOOK = 100  # that one call compares with a filter: those who wait for the store meanwhile should not feel it
@@ -223,7 +223,7 @@ class DeadLetters:
             raise QueueUnknown
         moved, missing, reason, *told = reply
         if self._recorder is not None:
-            redrive_spans.tell(self._recorder, goal, told, start_ns)
+            record_redrives(self._recorder, goal, told, start_ns)
         return RedriveResult(moved, missing, _stopped(reason, goal) if reason else None)
 
     def check_target(self, target: Queue) -> None:

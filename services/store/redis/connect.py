@@ -49,13 +49,14 @@ class FixedResolver(Resolver):
     address: Address | None
 
     async def primary(self, key: str) -> Address | None:
+        """Return the URL's address."""
         return self.address
 
     async def primaries(self) -> list[Address | None]:
+        """Return the URL's address."""
         return [self.address]
 
-    async def servers(self) -> list[Address | None]:
-        return [self.address]
+    servers = primaries
 
 
 class SentinelResolver(Resolver):
@@ -91,6 +92,7 @@ class SentinelResolver(Resolver):
         return Address(newest["ip"], int(newest["port"]))
 
     async def primaries(self) -> list[Address | None]:
+        """Return the service's primary."""
         return [await self.primary("")]
 
     async def servers(self) -> list[Address | None]:
@@ -121,6 +123,7 @@ class ClusterResolver(Resolver):
         self._known: list[Address] = list(url.addresses)
 
     async def primary(self, key: str) -> Address | None:
+        """Return the primary of the key's slot."""
         slot = key_slot(key.encode())
         for low, high, nodes in await self._all_slots():
             if low <= slot <= high:
@@ -128,6 +131,7 @@ class ClusterResolver(Resolver):
         raise StoreUnavailable(f"no node of the cluster holds slot {slot} now")
 
     async def primaries(self) -> list[Address | None]:
+        """Return the primaries of all slots."""
         return list(dict.fromkeys(nodes[0] for *_, nodes in await self._all_slots()))
 
     async def servers(self) -> list[Address | None]:

@@ -249,7 +249,7 @@ async def test_functions_that_are_gone_are_missed(own_server: Server) -> None:
     async with Desk(own_server, pipe=HASTY) as desk:
         queue = await desk.queue()
         own_server.call("FUNCTION", "FLUSH")
-        with pytest.raises(StoreUnavailable, match="no functions of this version"):
+        with pytest.raises(StoreUnavailable, match="lacks the functions of this version"):
             await desk.publish(queue, b"x")
         await desk.store.initialise()
         await until(lambda: desk.pipe.trouble is None)
@@ -264,7 +264,7 @@ async def test_functions_of_an_older_version_write_nothing(own_server: Server) -
         assert "offer('work_timed'" in source()
         older = source().replace("offer('work_timed'", "offer('unknown_then'")
         own_server.call("FUNCTION", "LOAD", "REPLACE", older)
-        with pytest.raises(StoreUnavailable, match="no functions of this version"):
+        with pytest.raises(StoreUnavailable, match="lacks the functions of this version"):
             await desk.publish(queue, b"x")
         assert own_server.call("XLEN", queue.keys[0]) == 0
         await desk.store.initialise()

@@ -94,7 +94,7 @@ async def test_it_says_that_it_can_be_asked_once_it_hears_questions(
 
 async def test_it_renews_its_entry(asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence_module, "RENEW_S", 0.05)
-    monkeypatch.setattr(presence_module, "LOOK_S", 0.02)
+    monkeypatch.setattr(presence_module, "CHECK_S", 0.02)
     async with member(server.url) as (one, _):
         (first,) = await asker.processes.running()
         one.told = {"connections": 7}
@@ -142,7 +142,7 @@ async def test_a_process_that_cannot_say_what_it_is_goes_on(
     asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A fault of ours: it is in the log, and the entry is renewed once it is over."""
-    monkeypatch.setattr(presence_module, "LOOK_S", 0.02)
+    monkeypatch.setattr(presence_module, "CHECK_S", 0.02)
     async with member(server.url) as (one, _):
         one.told = {"health": object()}
         await until(lambda: "not JSON serializable" in caplog.text)

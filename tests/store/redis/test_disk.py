@@ -93,22 +93,22 @@ async def test_a_call_refused_again_and_again_is_given_up_with_the_servers_words
         assert await desk.drain(queue) == []
 
 
-async def test_calls_that_fail_together_look_at_the_disk_once_and_beside_the_loop(
+async def test_calls_that_fail_together_probe_the_disk_once_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[threading.Thread] = []
-    look = disk.disk_trouble
+    probes: list[threading.Thread] = []
+    probe = disk.disk_trouble
 
     def counted(folder: Path) -> disk.DiskTrouble | None:
-        looks.append(threading.current_thread())
-        return look(folder)
+        probes.append(threading.current_thread())
+        return probe(folder)
 
     monkeypatch.setattr(disk, "disk_trouble", counted)
-    monkeypatch.setattr(disk, "LOOK_AGAIN_S", 600.0)  # however slow the machine is
+    monkeypatch.setattr(disk, "CACHE_S", 600.0)  # however slow the machine is
     desk = Desk(f"unix://{tmp_path}/store.sock", pipe=PipeSettings(patience_s=0.3), initialise=False)
     links = [desk.store.registry.link, desk.store.open_domain("main").link]
     answers = await asyncio.gather(*(link.call("PING") for link in links * 20), return_exceptions=True)
     assert {type(answer) for answer in answers} == {StoreUnavailable}
     await desk.store.close()
-    assert len(looks) == 1
-    assert looks[0] is not threading.main_thread()
+    assert len(probes) == 1
+    assert probes[0] is not threading.main_thread()

@@ -76,7 +76,7 @@ async def work_with(store: Store, other: Store) -> None:
     assert await domain.claims.disown(queue, "me", owned)
     await ask.publish(queue, [records.encode(b"for a sample")], "test")
     await ask.settle(await ask.take(queue, 1000))
-    await store.sampler.look()
+    await store.sampler.write()()
     assert await domain.tidy(queue) == {"len": 0, "bytes": 0, "leased": 0}
     await domain.sweep()
     assert (await store.listing.stats(queue))["dead"] == 1

@@ -77,7 +77,7 @@ def test_credentials_are_unquoted(login: str, credentials: dict[str, str]) -> No
         ("redis+sentinel://host/m/0", "ends with the service's name"),
         ("redis+cluster://host/3", "only database 0"),
         ("unix://host/s", "has no host"),
-        ("redis://token@host", "a user without a password"),
+        ("redis://token@host", "the user has no password"),
         ("redis://edge:abc/def+g=@h", "percent-encode special characters"),
         ("redis://edge:12345#x@h", "percent-encode special characters"),
         ("redis://ann@corp:secret@h", "percent-encode special characters"),

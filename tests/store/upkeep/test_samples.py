@@ -56,7 +56,7 @@ async def samples(desk: Desk, kind: str = "queue", domain: str = "main") -> list
 
 
 async def look(desk: Desk) -> None:
-    await desk.store.sampler.look()
+    await desk.store.sampler.write()()
 
 
 async def test_a_sample_says_what_one_process_did_with_one_queue(desk: Desk) -> None:

@@ -9,7 +9,7 @@ import pytest
 from services.store.model.errors import StoreUnavailable
 from services.store.model.keys import DomainKeys
 from services.store.pipeline.domain import Timing
-from services.store.upkeep.following import Following, Sampled
+from services.store.upkeep.sample_reader import SampleReader, StoredSample
 from tests.servers import Server
 from tests.store.desk import Desk, until
 
@@ -25,14 +25,14 @@ async def desk(server: Server) -> AsyncIterator[Desk]:
         yield desk
 
 
-async def rest(following: Following) -> list[Sampled]:
+async def rest(following: SampleReader) -> list[StoredSample]:
     """What came."""
     return await following.next(100_000)
 
 
-async def all_earlier(following: Following, count: int = 1_000) -> list[Sampled]:
+async def all_earlier(following: SampleReader, count: int = 1_000) -> list[StoredSample]:
     """What was there, the oldest first."""
-    found: list[Sampled] = []
+    found: list[StoredSample] = []
     while page := await following.earlier(count):
         found += page
     return found[::-1]
@@ -44,7 +44,7 @@ async def test_what_edges_tell_is_followed(desk: Desk) -> None:
     assert await rest(following) == []
     await desk.put(queue, b"a", b"bb")
     before = await desk.store.now_ms()
-    await desk.store.sampler.look()
+    await desk.store.sampler.write()()
     first, edge = await rest(following)
     assert (first.fields["kind"], first.fields["queue"], first.fields["in"]) == (
         "queue",
@@ -54,7 +54,7 @@ async def test_what_edges_tell_is_followed(desk: Desk) -> None:
     assert edge.fields["kind"] == "edge"
     assert before <= first.at_ms <= await desk.store.now_ms()
     assert await rest(following) == []
-    await desk.store.sampler.look()
+    await desk.store.sampler.write()()
     assert [one.fields["kind"] for one in await rest(following)] == ["edge"]
 
 
@@ -67,7 +67,7 @@ def fill(server: Server, first_ms: int, step_ms: int, number: int) -> None:
     server.call("EVAL", script, 1, KEY, first_ms, step_ms, number)
 
 
-def numbers(samples: list[Sampled]) -> list[int]:
+def numbers(samples: list[StoredSample]) -> list[int]:
     return [int(one.fields["n"]) for one in samples]
 
 
@@ -142,7 +142,7 @@ async def test_a_store_that_is_away_says_so_and_it_goes_on_where_it_was(own_serv
             await following.earlier()
         own_server.restart()
 
-        async def is_back() -> list[Sampled] | None:
+        async def is_back() -> list[StoredSample] | None:
             try:
                 return await following.next()
             except StoreUnavailable:
