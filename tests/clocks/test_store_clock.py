@@ -55,7 +55,7 @@ async def sweeps(desk: Desk, number: int) -> int:
 
 @every_server
 @steps
-async def test_requests_go_on_at_once(desk: Desk, clocks: Clocks, step_s: int) -> None:
+async def test_requests_continue_at_once(desk: Desk, clocks: Clocks, step_s: int) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"before")
     clocks.step(step_s)
@@ -67,7 +67,7 @@ async def test_requests_go_on_at_once(desk: Desk, clocks: Clocks, step_s: int) -
     assert desk.refusals == {"clock_stepped": 1}
 
 
-async def test_a_call_that_is_always_late_is_refused(
+async def test_call_that_is_always_late_is_refused(
     desk: Desk, stepped: Server, client: Client, clocks: Clocks
 ) -> None:
     """The store's clock runs away: nothing was done, and that is what is said."""
@@ -101,9 +101,7 @@ async def test_messages_of_a_killed_session_return_after_its_timeout(
 
 
 @steps
-async def test_a_session_that_sends_heartbeats_keeps_its_messages(
-    desk: Desk, clocks: Clocks, step_s: int
-) -> None:
+async def test_session_with_heartbeats_keeps_its_messages(desk: Desk, clocks: Clocks, step_s: int) -> None:
     queue = await desk.queue(visibility_timeout="1ms")
     await desk.put(queue, b"held")
     got = await desk.take(queue)
@@ -116,9 +114,7 @@ async def test_a_session_that_sends_heartbeats_keeps_its_messages(
 
 @steps
 @pytest.mark.parametrize("claim", ["own", "reserve"])
-async def test_a_claim_is_kept_for_its_time_and_no_longer(
-    desk: Desk, clocks: Clocks, claim: str, step_s: int
-) -> None:
+async def test_claim_is_kept_for_its_ttl(desk: Desk, clocks: Clocks, claim: str, step_s: int) -> None:
     queue = await desk.queue()
 
     async def ask(holder: str) -> bool:
@@ -136,7 +132,7 @@ async def test_a_claim_is_kept_for_its_time_and_no_longer(
 
 
 @pytest.mark.parametrize("claim", ["own", "reserve"])
-async def test_a_claim_of_a_killed_holder_is_free_10_s_after_a_silence(
+async def test_claim_of_a_killed_holder_ends_10_s_after_a_silence(
     desk: Desk, client: Client, clocks: Clocks, claim: str
 ) -> None:
     """No edge ran for an hour, and then for 7 s again and again: neither can be told from a step forward."""
@@ -150,7 +146,7 @@ async def test_a_claim_of_a_killed_holder_is_free_10_s_after_a_silence(
 
 
 @pytest.mark.parametrize("asks", ["available", "publish"])
-async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
+async def test_query_of_a_killed_holders_reservation_lets_it_expire(
     desk: Desk, clocks: Clocks, asks: str
 ) -> None:
     queue = await desk.queue()
@@ -169,7 +165,7 @@ async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
     await until(is_free, 2 * TTL_MS / 1000 + 5)
 
 
-async def test_a_claim_of_a_killed_holder_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
+async def test_claim_of_a_killed_holder_expires_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "killed", TTL_MS)
     clocks.step(-HOUR_S)
@@ -183,7 +179,7 @@ async def test_a_claim_of_a_killed_holder_runs_out_after_a_step_back(desk: Desk,
     await until(is_free)
 
 
-async def test_a_killed_edges_lease_of_a_link_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
+async def test_link_lease_of_a_killed_edge_expires_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
     key = desk.domain.keys.log_lease("neighbour")
 
     async def lease(holder: str) -> bool:

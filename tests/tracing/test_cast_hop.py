@@ -75,7 +75,7 @@ async def test_a_hop_between_two_stores(
     assert (came.parent_id, got.parent_id) == (hop.span_id, came.span_id)
 
 
-async def test_attempts_that_come_to_nothing_are_told(machines: Machines, collector: Collector) -> None:
+async def test_failed_attempts_have_spans(machines: Machines, collector: Collector) -> None:
     here = await machines.sender(t_wait1_s=0.05)
     out = await remote(here)
     await put_as_a_client(here, out, b"a pump")
@@ -84,7 +84,9 @@ async def test_attempts_that_come_to_nothing_are_told(machines: Machines, collec
     assert {span.trace_id for span in attempts} == {collector.of_name(f"send {out.name}")[0].trace_id}
 
 
-async def test_the_id_alone_decides(new_server: NewServer, machines: Machines, collector: Collector) -> None:
+async def test_id_alone_decides_sampling(
+    new_server: NewServer, machines: Machines, collector: Collector
+) -> None:
     """What it does not name begins no trace on its way in, by chance: half of all are traced there, no more."""
     number = 16
     there = await machines.receiver(server=await new_server(), edge={"ratio": 0.5})

@@ -20,7 +20,7 @@ EMPTY = "Content-Length: 0\r\n\r\n"
 @pytest.mark.parametrize(
     "said", ["HTTP/1.1 200 OK\r\nX-Why: ", "HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n"]
 )
-async def test_an_answer_that_dribbles(server: Server, said: str) -> None:
+async def test_slow_reply_times_out(server: Server, said: str) -> None:
     """tracing.timeout_s is for all of it, and not for each octet."""
 
     async def dribbling(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -40,7 +40,7 @@ async def test_an_answer_that_dribbles(server: Server, said: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
-async def test_a_pause_that_it_asks_for_is_made(server: Server, status: str) -> None:
+async def test_retry_after_is_obeyed(server: Server, status: str) -> None:
     asked: list[float] = []
 
     async def busy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,7 +58,7 @@ async def test_a_pause_that_it_asks_for_is_made(server: Server, status: str) -> 
     assert second - first >= 0.9
 
 
-async def test_a_pause_that_is_too_long_for_one_request_is_the_next_ones(server: Server) -> None:
+async def test_long_retry_after_applies_to_the_next_request(server: Server) -> None:
     """What was to be sent is lost at once, and counted; nothing is sent before the time has come."""
     asked: list[float] = []
 
@@ -79,7 +79,7 @@ async def test_a_pause_that_is_too_long_for_one_request_is_the_next_ones(server:
     assert second - first >= 0.9
 
 
-def test_a_pause_as_http_says_it() -> None:
+def test_retry_after_as_http_date() -> None:
     """RFC 9110, 10.2.3; what is no pause is none."""
     soon = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     assert 3500 < pause_of(soon) <= 3600
@@ -88,7 +88,7 @@ def test_a_pause_as_http_says_it() -> None:
         assert pause_of(none) == 0
 
 
-async def test_nobody_is_followed_elsewhere(server: Server) -> None:
+async def test_redirects_are_not_followed(server: Server) -> None:
     """Headers, a token perhaps, are for the collector that was named."""
     elsewhere: list[bytes] = []
 

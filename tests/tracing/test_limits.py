@@ -26,7 +26,7 @@ async def store(server: Server, collector: Collector) -> AsyncIterator[TracedSto
         yield store
 
 
-async def test_each_trace_that_began_has_its_delivery(store: TracedStore, collector: Collector) -> None:
+async def test_each_started_trace_has_its_delivery(store: TracedStore, collector: Collector) -> None:
     queue = await store.queue("q")
     await store.put(queue, *[b"%d" % number for number in range(LOAD)])
     await _settle_all(store, queue)
@@ -36,13 +36,13 @@ async def test_each_trace_that_began_has_its_delivery(store: TracedStore, collec
     assert store.counted("unfollowed") == 0
 
 
-async def test_each_that_dies_and_is_brought_back_is_told(store: TracedStore, collector: Collector) -> None:
+async def test_deaths_and_redrives_have_spans(store: TracedStore, collector: Collector) -> None:
     queue = await store.queue("q")
     store.start_serving()
     await store.put(queue, *[b"%d" % number for number in range(LOAD)])
-    asker, goal = await store.asker(queue), await store.queue("later")
-    while got := await asker.take(queue, LOAD):
-        await asker.reject(got, "refused", "never")
+    client, goal = await store.async_client(queue), await store.queue("later")
+    while got := await client.take(queue, LOAD):
+        await client.reject(got, "refused", "never")
     await _same_traces(collector, "send q", "dead q")
     letters = DeadLetters(store.get_domain(queue.domain), queue)
     while left := [letter.id async for letter in letters.matching()]:
@@ -50,7 +50,7 @@ async def test_each_that_dies_and_is_brought_back_is_told(store: TracedStore, co
     await _same_traces(collector, "send q", "redrive later")
 
 
-async def test_a_trace_of_a_client_goes_on(store: TracedStore, collector: Collector) -> None:
+async def test_clients_trace_continues(store: TracedStore, collector: Collector) -> None:
     """However many others begin meanwhile."""
     free, traced = await store.queue("free"), await store.queue("traced")
     await store.put(free, *[b"%d" % number for number in range(LOAD)])
@@ -60,7 +60,7 @@ async def test_a_trace_of_a_client_goes_on(store: TracedStore, collector: Collec
     assert len(collector.of_name("send traced")) == LOAD
 
 
-async def test_that_too_has_a_limit(server: Server, collector: Collector) -> None:
+async def test_continued_traces_are_rate_limited(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint, most_followed_per_s=1) as store:
         queue = await store.queue("q")
         await store.put(queue, *[b"%d" % number for number in range(LOAD)], traceparent=CONTEXT)
@@ -71,9 +71,9 @@ async def test_that_too_has_a_limit(server: Server, collector: Collector) -> Non
 
 
 async def _settle_all(store: TracedStore, queue: Queue) -> None:
-    asker = await store.asker(queue)
-    while got := await asker.take(queue, LOAD):
-        await asker.settle(got)
+    client = await store.async_client(queue)
+    while got := await client.take(queue, LOAD):
+        await client.settle(got)
 
 
 async def _same_traces(collector: Collector, *names: str) -> None:

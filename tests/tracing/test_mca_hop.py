@@ -79,7 +79,7 @@ def hops_and_attempts(spans: list[Seen]) -> tuple[list[Seen], list[Seen]]:
 
 
 @pytest.mark.parametrize(("profile", "reliable", "window"), WAYS)
-async def test_each_message_goes_on_there(
+async def test_each_message_continues_at_the_other_end(
     edge: NewEdge, collector: Collector, profile: Profile, reliable: bool, window: int
 ) -> None:
     """Each has another size, by which it is known at both ends; all are put in at once, and share entries."""
@@ -109,7 +109,7 @@ async def test_each_message_goes_on_there(
 
 
 @pytest.mark.parametrize(("here_ratio", "there_ratio"), [(1.0, 0.25), (0.25, 1.0), (0.3, 0.3)])
-async def test_both_decide_alike(
+async def test_both_ends_sample_alike(
     edge: NewEdge, collector: Collector, here_ratio: float, there_ratio: float
 ) -> None:
     """The higher ratio traces whatever the lower one does; what neither names begins no trace on its way in."""
@@ -130,7 +130,7 @@ async def test_both_decide_alike(
     assert len(collector.of_name(f"send {goal.name}")) == len(came)
 
 
-async def test_connections_are_not_all_traced_at_the_same_numbers(recorder: NewRecorder) -> None:
+async def test_connections_sample_different_numbers(recorder: NewRecorder) -> None:
     """Else whoever opens one for each message would be traced never, or always."""
     traces = recorder("rqp", ratio=0.25)
     hops = TracePropagation(traces, lambda _: DeliverySpans(traces, Clock()))
@@ -190,7 +190,7 @@ async def test_each_attempt_is_a_hop(edge: NewEdge, collector: Collector) -> Non
     assert {span.trace_id for span in attempts} == {collector.of_name(f"send {away.name}")[0].trace_id}
 
 
-async def test_what_is_there_twice_is_so_in_two_traces(edge: NewEdge, collector: Collector) -> None:
+async def test_duplicate_has_its_own_trace(edge: NewEdge, collector: Collector) -> None:
     """The confirm comes too late, so it is sent again (3.3): each goes on from the attempt that brought it."""
     there = await edge()
     goal = await there.numbered("orders", 7, exclusive=False)
@@ -210,7 +210,7 @@ async def test_what_is_there_twice_is_so_in_two_traces(edge: NewEdge, collector:
     assert {outcomes[span.parent_id] for span in twice} == {"data_timeout", "confirmed"}
 
 
-async def test_what_finds_no_room_goes_on_among_the_dead(edge: NewEdge, collector: Collector) -> None:
+async def test_undeliverable_message_continues_as_dead_letter(edge: NewEdge, collector: Collector) -> None:
     """UNRELIABLE ones that are refused are buried (2.1), in the trace that came with them."""
     there = await edge()
     goal = await there.numbered("orders", 7, maxLength=1)
@@ -223,7 +223,7 @@ async def test_what_finds_no_room_goes_on_among_the_dead(edge: NewEdge, collecto
     assert buried.attributes["penstock.reason"] == "queue_full"
 
 
-async def test_what_is_not_sent_at_all(edge: NewEdge, collector: Collector) -> None:
+async def test_message_that_is_not_sent(edge: NewEdge, collector: Collector) -> None:
     """Nobody has the queue: an UNRELIABLE message becomes a dead letter here, and there is no hop."""
     here = await edge(mca={"availability_timeout_s": 0.05})
     away = await here.remote("away", reliable=False)
@@ -234,7 +234,7 @@ async def test_what_is_not_sent_at_all(edge: NewEdge, collector: Collector) -> N
     assert attempt.links == []
 
 
-async def test_a_trace_of_a_message_that_is_no_hop(edge: NewEdge, collector: Collector) -> None:
+async def test_traced_message_without_hop(edge: NewEdge, collector: Collector) -> None:
     """Its number does not say so: its own trace has the attempt, and the other system does not go on."""
     there = await edge(0.0)
     goal = await there.numbered("orders", 7)

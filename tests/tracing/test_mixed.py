@@ -13,13 +13,13 @@ from tests.tracing.stores import TracedStore, traced_store
 
 async def bodies(store: TracedStore, queue: Queue, *, settled: bool) -> list[bytes]:
     """All that are ready; given back, if they are not settled."""
-    asker = await store.asker(queue)
+    asker = await store.async_client(queue)
     got = await asker.take(queue, 1000)
     await (asker.settle(got) if settled else asker.release(got))
     return [records.decode(record).body for delivery in got for record in delivery.records()]
 
 
-async def test_what_one_puts_in_the_other_takes_out(server: Server, collector: Collector) -> None:
+async def test_traced_and_untraced_processes_interoperate(server: Server, collector: Collector) -> None:
     numbers = [b"%d" % number for number in range(100)]
     async with (
         traced_store(server.url, None) as plain,
@@ -41,7 +41,7 @@ async def test_what_one_puts_in_the_other_takes_out(server: Server, collector: C
     assert acquired == ([2, 4] if sent else [])
 
 
-async def test_what_is_traced_may_stand_anywhere_in_an_entry(server: Server, collector: Collector) -> None:
+async def test_traced_record_may_be_anywhere_in_an_entry(server: Server, collector: Collector) -> None:
     """An edge that is not traced packs as ever. Whoever looks at the first octet alone passes some over: what he takes
     out, and settles, is whole all the same."""
     theirs = fresh()
@@ -51,7 +51,7 @@ async def test_what_is_traced_may_stand_anywhere_in_an_entry(server: Server, col
     ):
         queue = await traced.queue("q")
         run = [records.encode(b"first"), records.encode(b"second", {KEY: theirs.header})]
-        assert await (await plain.asker(queue)).publish(queue, run, "test") == []
+        assert await (await plain.async_client(queue)).publish(queue, run, "test") == []
         with server.client() as client:
             assert client.call("XLEN", queue.keys[0]) == 1
         await plain.put(queue, b"third", **{KEY: theirs.header})

@@ -41,7 +41,7 @@ def own_server(folder: Path) -> OwnServer:
     return OwnServer(next(iter(PROGRAMS)), folder / "store")
 
 
-def test_a_name_is_within_the_time_of_a_request(tmp_path: Path) -> None:
+def test_name_lookup_counts_towards_the_request_timeout(tmp_path: Path) -> None:
     """Then its spans are lost, and counted; once the name is known, all is well. However often it is tried, one look-up
     waits."""
 
@@ -68,7 +68,7 @@ def test_a_name_is_within_the_time_of_a_request(tmp_path: Path) -> None:
     on_silent_machine(scenario, tmp_path)
 
 
-def test_a_command_ends_while_it_hangs(tmp_path: Path) -> None:
+def test_command_ends_during_a_hanging_lookup(tmp_path: Path) -> None:
     """Also where a request might take an hour."""
 
     async def scenario(names: NameServer) -> None:
@@ -83,7 +83,7 @@ def test_a_command_ends_while_it_hangs(tmp_path: Path) -> None:
     on_silent_machine(scenario, tmp_path)
 
 
-def test_an_edge_ends_while_it_hangs(tmp_path: Path) -> None:
+def test_edge_ends_during_a_hanging_lookup(tmp_path: Path) -> None:
     async def scenario(names: NameServer) -> None:
         settings = (f"tracing.endpoint=http://{NAME}:4318", "tracing.timeout_s=3600")
         async with own_server(tmp_path) as server, TmqProgram(server.url, tmp_path, *settings) as edge:
@@ -95,7 +95,7 @@ def test_an_edge_ends_while_it_hangs(tmp_path: Path) -> None:
     on_silent_machine(scenario, tmp_path)
 
 
-async def test_who_hurries_waits_for_no_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_forced_exit_does_not_wait_for_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     """An edge that is told to end a second time; what waits is dropped, and counted."""
     monkeypatch.setattr("services.kit.tracing.recorder.LAST_S", 3600.0)
     heard = asyncio.Event()
@@ -109,7 +109,7 @@ async def test_who_hurries_waits_for_no_collector(monkeypatch: pytest.MonkeyPatc
         recorder = tracing(TracingSettings(endpoint=endpoint, timeout_s=3600, interval_s=0.01), "test")
         assert recorder is not None
         recorder.start()
-        recorder.record(Span("a span", Kind.INTERNAL, fresh(), None, {}).ended())
+        recorder.record(Span("a span", Kind.INTERNAL, fresh(), None, {}).end())
         await heard.wait()
         hurries = asyncio.Event()
         ending = asyncio.create_task(recorder.close(hurries.is_set))

@@ -17,7 +17,7 @@ from tests.tracing.programs import TmqProgram
 from tests.tracing.stores import traced_store
 
 
-async def test_an_edge_imports_nothing_of_it(
+async def test_untraced_edge_does_not_import_opentelemetry(
     server: Server, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And one that is traced does, so this would be noticed. redis-py looks for OpenTelemetry's SDK, and finds none."""
@@ -33,7 +33,7 @@ async def test_an_edge_imports_nothing_of_it(
             assert any(name.startswith("penstock_trace_spans_total") for name in samples) is is_traced
 
 
-async def test_nothing_looks_at_its_messages(server: Server, collector: Collector) -> None:
+async def test_untraced_process_has_no_tracer(server: Server, collector: Collector) -> None:
     async with (
         traced_store(server.url, None) as plain,
         traced_store(server.url, collector.endpoint) as traced,
@@ -43,7 +43,7 @@ async def test_nothing_looks_at_its_messages(server: Server, collector: Collecto
         assert traced.open_domain().pipe.tracing is not None
 
 
-def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told in one line what to install."""
 
     class Hidden:
@@ -110,7 +110,7 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"headers": {"authorization": "Bearer s\u20acret"}}, "tracing.headers: the value of authorization"),
     ],
 )
-def test_what_cannot_be(
+def test_invalid_settings_are_refused(
     said: dict[str, object], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -15,13 +15,13 @@ from tests.tracing.collector import Collector
 from tests.tracing.stores import traced_store
 
 
-async def test_returned_and_rejected(server: Server, collector: Collector) -> None:
+async def test_spans_of_returns_and_rejections(server: Server, collector: Collector) -> None:
     """Each delivery has a span of its own, below the same one; the letter's is of when it died."""
     async with traced_store(server.url, collector.endpoint) as store:
         store.start_serving()
         queue = await store.queue("q")
         await store.put(queue, b"a pump")
-        asker = await store.asker(queue)
+        asker = await store.async_client(queue)
         await asker.release(await asker.take(queue, 1), failed=True, error="not now")
         await asker.reject(await asker.take(queue, 1), "refused", "never")
         sent, dead = await collector.has("send q", "dead q")
@@ -42,9 +42,7 @@ async def test_returned_and_rejected(server: Server, collector: Collector) -> No
     assert len(collector.of_name("dead q")) == 1
 
 
-async def test_what_dies_where_nobody_looks_is_told_all_the_same(
-    server: Server, collector: Collector
-) -> None:
+async def test_messages_that_die_in_the_store_have_spans(server: Server, collector: Collector) -> None:
     """It expires; later it is brought back, in the same trace."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", messageTTL="1ms")
@@ -56,7 +54,7 @@ async def test_what_dies_where_nobody_looks_is_told_all_the_same(
         goal = await store.queue("later")
         (letter,) = [letter async for letter in letters.matching()]
         assert (await letters.redrive([letter.id], goal)).moved == 1
-        asker = await store.asker(goal)
+        asker = await store.async_client(goal)
         await asker.settle(await asker.take(goal, 1))
     redriven, received = await collector.has("redrive later", "receive later")
     assert redriven.trace_id == received.trace_id == dead.trace_id == sent.trace_id
@@ -64,10 +62,10 @@ async def test_what_dies_where_nobody_looks_is_told_all_the_same(
     assert redriven.kind == "producer"
 
 
-async def test_what_is_refused_says_why(server: Server, collector: Collector) -> None:
+async def test_refused_publish_has_a_span_with_the_reason(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", maxLength=1)
-        asker = await store.asker(queue)
+        asker = await store.async_client(queue)
         ((index, why),) = await asker.publish(queue, [records.encode(b"in"), records.encode(b"out")], "test")
         assert (index, type(why)) == (1, QueueFull)
     well, badly = sorted(collector.of_name("send q"), key=lambda span: span.is_error)
@@ -77,7 +75,7 @@ async def test_what_is_refused_says_why(server: Server, collector: Collector) ->
     assert well.trace_id != badly.trace_id
 
 
-async def test_in_order_each_says_why(server: Server, collector: Collector) -> None:
+async def test_ordered_publishes_have_their_reasons(server: Server, collector: Collector) -> None:
     """One finds no room, nor what came with it, in one call; what its source puts in later is refused for that."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", maxLength=1)
@@ -105,11 +103,11 @@ def _why(answer: Any) -> type[StoreError]:
     return type(answer if isinstance(answer, StoreError) else answer[0][1])
 
 
-async def test_a_commit_ends_and_begins(server: Server, collector: Collector) -> None:
+async def test_commit_ends_and_begins_spans(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal")
         await store.put(source, b"in")
-        asker = await store.asker(source)
+        asker = await store.async_client(source)
         got = await asker.take(source, 1)
         parts = [CommitPart(source, got, [], ""), CommitPart(goal, [], [records.encode(b"out")], "test")]
         await asker.commit("once", parts)
@@ -121,14 +119,12 @@ async def test_a_commit_ends_and_begins(server: Server, collector: Collector) ->
     assert put.attributes["penstock.outcome"] == "stored"
 
 
-async def test_what_a_refused_commit_would_have_settled_is_still_out(
-    server: Server, collector: Collector
-) -> None:
+async def test_deliveries_of_a_refused_commit_stay_open(server: Server, collector: Collector) -> None:
     """Until it is given back, as a transaction does that is refused (tmq.md 5.3), or settled after all."""
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal", maxLength=1)
         await store.put(source, b"one", b"two")
-        asker = await store.asker(source)
+        asker = await store.async_client(source)
         one, two = [(await asker.take(source, 1))[0] for _ in range(2)]
         out = CommitPart(goal, [], [records.encode(body) for body in (b"a", b"b")], "test")
         with pytest.raises(QueueFull):
@@ -154,7 +150,7 @@ async def test_what_a_refused_commit_would_have_settled_is_still_out(
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5])
-async def test_no_more_than_so_many_a_second(server: Server, collector: Collector, ratio: float) -> None:
+async def test_traces_are_rate_limited(server: Server, collector: Collector, ratio: float) -> None:
     """Whatever the ratio is; the rest is counted, and stored like all others."""
     async with traced_store(server.url, collector.endpoint, ratio=ratio, most_per_s=1) as store:
         queue = await store.queue("q")
@@ -165,20 +161,20 @@ async def test_no_more_than_so_many_a_second(server: Server, collector: Collecto
     assert 1 <= len(collector.of_name("send q")) <= 5
 
 
-async def test_at_most_once_has_its_end_at_once(server: Server, collector: Collector) -> None:
+async def test_at_most_once_delivery_ends_at_once(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", delivery="at-most-once")
         await store.put(queue, b"a pump")
-        (got,) = await (await store.asker(queue)).take(queue, 1)
+        (got,) = await (await store.async_client(queue)).take(queue, 1)
         assert got.settled
     (received,) = collector.of_name("receive q")
     assert received.attributes["penstock.outcome"] == "settled"
 
 
-async def test_what_is_still_out_is_told_at_the_end(server: Server, collector: Collector) -> None:
+async def test_open_deliveries_end_at_close(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q")
         await store.put(queue, b"a pump")
-        assert await (await store.asker(queue)).take(queue, 1)
+        assert await (await store.async_client(queue)).take(queue, 1)
     (received,) = collector.of_name("receive q")
     assert received.attributes["penstock.outcome"] == "unknown"

@@ -26,7 +26,7 @@ async def pulled(store: TracedStore, queue: Queue, request: bytes) -> Delivery:
     return answer.delivery
 
 
-async def test_nothing_is_kept_of_what_has_ended(server: Server, collector: Collector) -> None:
+async def test_ended_deliveries_are_forgotten(server: Server, collector: Collector) -> None:
     """Given back without its request, as a node does that cannot bring it to whoever asked; or settled by it."""
     requests = [secrets.token_bytes(16) for _ in range(3)]
     async with traced_store(server.url, collector.endpoint) as store:
@@ -34,7 +34,7 @@ async def test_nothing_is_kept_of_what_has_ended(server: Server, collector: Coll
         await store.put(queue, b"one", b"two", b"three")
         pipe = store.open_domain(queue.domain).pipe
         out = [await pulled(store, queue, request) for request in requests]
-        await (await store.asker(queue)).release(out[:1])
+        await (await store.async_client(queue)).release(out[:1])
         told: list[object] = []
         for request in requests[1:]:
             pipe.idempotent.settle(Source(store.client()), request, queue, told.append)

@@ -36,7 +36,7 @@ async def put_into(store: TracedStore, name: str) -> Queue:
     return queue
 
 
-async def test_without_a_sample_not_an_octet_differs(server: Server, collector: Collector) -> None:
+async def test_unsampled_records_are_unchanged(server: Server, collector: Collector) -> None:
     async with (
         traced_store(server.url, None) as plain,
         traced_store(server.url, collector.endpoint, ratio=0) as traced,
@@ -45,7 +45,7 @@ async def test_without_a_sample_not_an_octet_differs(server: Server, collector: 
     assert collector.spans() == []
 
 
-async def test_of_some_the_others_are_as_ever(server: Server, collector: Collector) -> None:
+async def test_other_records_of_a_sampled_run_are_unchanged(server: Server, collector: Collector) -> None:
     """What is traced begins its entry, so whoever takes that out need not look into others."""
     async with traced_store(server.url, collector.endpoint, ratio=0.05) as store:
         queue = await put_into(store, "q")
@@ -68,7 +68,7 @@ async def test_of_some_the_others_are_as_ever(server: Server, collector: Collect
                 assert of_record(record) is not None
 
 
-async def test_a_message_that_would_not_fit_does_without(server: Server, collector: Collector) -> None:
+async def test_message_without_room_gets_no_context(server: Server, collector: Collector) -> None:
     """A whole queue of so many octets holds the message, but not what would trace it."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("small", maxBytes=100)
@@ -77,7 +77,9 @@ async def test_a_message_that_would_not_fit_does_without(server: Server, collect
 
 
 @pytest.mark.parametrize("size", [MOST, MOST - 1, MOST - ATTRIBUTE + 1, MOST - ATTRIBUTE])
-async def test_what_fits_untraced_fits_traced(server: Server, collector: Collector, size: int) -> None:
+async def test_traced_message_fits_if_the_untraced_does(
+    server: Server, collector: Collector, size: int
+) -> None:
     """docs/tracing.md: alone, in a commit with others, as a copy of a SEND, or from another system."""
     async with traced_store(server.url, collector.endpoint) as store:
         alone, together, copied, came = [
@@ -85,7 +87,7 @@ async def test_what_fits_untraced_fits_traced(server: Server, collector: Collect
         ]
         record = records.encode(bytes(size))
         await store.put(alone, bytes(size))
-        asker = await store.asker(together)
+        asker = await store.async_client(together)
         halves = [records.encode(bytes(size // 2)), records.encode(bytes(size - size // 2))]
         await asker.commit("t", [CommitPart(together, [], [half], "test") for half in halves])
         tracing = store.get_domain("main").tracing
@@ -96,7 +98,7 @@ async def test_what_fits_untraced_fits_traced(server: Server, collector: Collect
             (copied, copy),
             (came, store.trace_propagation.arrived(came, record, hop("ring", b"7"))),
         ):
-            assert await (await store.asker(queue)).publish(queue, [made], "test") == []
+            assert await (await store.async_client(queue)).publish(queue, [made], "test") == []
             assert (made == record) is (size > MOST - ATTRIBUTE)
         for queue, bodies in ((alone, 1), (together, 2), (copied, 1), (came, 1)):
             assert (await store.listing.stats(queue))["ready"] == bodies
@@ -104,7 +106,7 @@ async def test_what_fits_untraced_fits_traced(server: Server, collector: Collect
         assert bool(any(traced)) is (size <= MOST - ATTRIBUTE)
 
 
-async def test_contexts_that_are_brought_take_no_ones_turn(server: Server, collector: Collector) -> None:
+async def test_carried_contexts_do_not_use_up_samples(server: Server, collector: Collector) -> None:
     """A run of messages that are not to be traced leaves the second's share to others."""
     quiet = f"00-{1:032x}-{2:016x}-00"
     async with traced_store(server.url, collector.endpoint, most_per_s=5) as store:
@@ -117,14 +119,14 @@ async def test_contexts_that_are_brought_take_no_ones_turn(server: Server, colle
 
 
 @pytest.mark.parametrize("is_traced", [False, True])
-async def test_attributes_are_not_decoded_to_see_that_they_bring_no_context(
+async def test_attributes_without_context_are_not_decoded(
     server: Server, collector: Collector, monkeypatch: pytest.MonkeyPatch, is_traced: bool
 ) -> None:
     """Most messages with attributes bring none. An edge that is not traced does not even look."""
     endpoint = collector.endpoint if is_traced else None
     async with traced_store(server.url, endpoint, ratio=0) as store:
         queue = await store.queue("q")
-        asker = await store.asker(queue)
+        asker = await store.async_client(queue)
         run = [records.encode(b"%d" % number, {"colour": "red"}) for number in range(50)]
         with monkeypatch.context() as watched:
             watched.setattr(msgpack, "unpackb", _decoded)
@@ -138,7 +140,7 @@ def _decoded(_: bytes) -> None:
     raise AssertionError("attributes are decoded")
 
 
-async def test_who_brings_a_context_is_followed(server: Server, collector: Collector) -> None:
+async def test_carried_context_is_followed(server: Server, collector: Collector) -> None:
     """Whatever the ratio is; if he does not trace it, nobody does."""
     theirs, quiet = fresh(), parse(f"00-{1:032x}-{2:016x}-00")
     assert quiet is not None
@@ -147,7 +149,7 @@ async def test_who_brings_a_context_is_followed(server: Server, collector: Colle
         await store.put(queue, b"one", traceparent=theirs.header, colour="red")
         await store.put(queue, b"two", traceparent=quiet.header)
         await store.put(queue, b"three", traceparent="nonsense")
-        asker = await store.asker(queue)
+        asker = await store.async_client(queue)
         got = await asker.take(queue, 3)
         await asker.settle(got)
         contents = [records.decode(record) for d in got for record in d.records()]

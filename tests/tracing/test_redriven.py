@@ -14,14 +14,14 @@ BETWEEN = 250  # letters between two that are brought back; a page has 200
 async def dead(store: TracedStore, number: int) -> tuple[DeadLetters, list[str]]:
     queue = await store.queue("orders")
     await store.put(queue, *[b"%d" % index for index in range(number)])
-    asker = await store.asker(queue)
-    while got := await asker.take(queue, 1000):
-        await asker.reject(got, "refused")
+    client = await store.async_client(queue)
+    while got := await client.take(queue, 1000):
+        await client.reject(got, "refused")
     letters = DeadLetters(store.get_domain(queue.domain), queue)
     return letters, [letter.id async for letter in letters.matching()]
 
 
-async def test_exactly_what_was_brought_back(server: Server, collector: Collector) -> None:
+async def test_redriven_letters_have_spans(server: Server, collector: Collector) -> None:
     """One had been purged meanwhile, for another one there was no room, and they lay far apart."""
     async with traced_store(server.url, collector.endpoint) as store:
         letters, ids = await dead(store, BETWEEN + 4)
@@ -36,7 +36,7 @@ async def test_exactly_what_was_brought_back(server: Server, collector: Collecto
     assert {span.attributes["penstock.reason"] for span in told} == {"refused"}
 
 
-async def test_a_process_of_before_is_answered_as_ever(server: Server, collector: Collector) -> None:
+async def test_older_process_gets_its_usual_reply(server: Server, collector: Collector) -> None:
     """It names no further key, and takes three values apart."""
     async with traced_store(server.url, collector.endpoint) as store:
         _, ids = await dead(store, 2)

@@ -10,7 +10,7 @@ from tests.tracing.collector import Collector
 from tests.tracing.conftest import NewRecorder
 
 
-async def test_a_push_and_a_pull_around(
+async def test_push_and_pull_across_a_ring(
     new_server: NewServer, recorder: NewRecorder, collector: Collector
 ) -> None:
     asks, serves = [
@@ -41,7 +41,7 @@ async def test_a_push_and_a_pull_around(
     assert {span.attributes["messaging.destination.name"] for span in collector.spans()} == {"orders"}
 
 
-async def test_the_id_alone_decides(
+async def test_id_alone_decides_sampling(
     new_server: NewServer, recorder: NewRecorder, collector: Collector
 ) -> None:
     """What it does not name begins no trace where it is put in, by chance."""
@@ -65,7 +65,7 @@ async def test_the_id_alone_decides(
     assert {span.parent_id for span in collector.of_name("send orders")} <= pushed
 
 
-async def test_what_is_on_its_way_begins_no_trace(
+async def test_forwarded_message_begins_no_trace(
     new_server: NewServer, recorder: NewRecorder, collector: Collector
 ) -> None:
     """Out of an outbox into an inbox, also one in another domain: nodes' own queues are in no trace."""

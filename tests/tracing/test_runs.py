@@ -59,7 +59,7 @@ async def put(store: TracedStore, queue: Queue, run: list[bytes], *, in_order: b
 
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("bound", SPECS)
-async def test_a_nearly_full_queue_takes_the_same(
+async def test_nearly_full_queue_accepts_the_same_messages(
     server: Server, chance: random.Random, bound: str, in_order: bool
 ) -> None:
     refused = 0

@@ -49,7 +49,7 @@ async def pair(begin: Begin) -> tuple[LiveEdge, LiveEdge]:
     return one, two
 
 
-async def test_a_copy_at_the_other_end(pair: tuple[LiveEdge, LiveEdge], collector: Collector) -> None:
+async def test_copy_at_the_other_store(pair: tuple[LiveEdge, LiveEdge], collector: Collector) -> None:
     one, two = pair
     queue = await two.declare("orders", **ORDERS)
     await send_all(await one.client(), b"order.new", [b"a pump"])
@@ -67,7 +67,9 @@ async def test_a_copy_at_the_other_end(pair: tuple[LiveEdge, LiveEdge], collecto
     assert forwarded.attributes["penstock.number"] == 1
 
 
-async def test_a_copy_here(pair: tuple[LiveEdge, LiveEdge], collector: Collector, tmp_path: Path) -> None:
+async def test_copy_at_this_store(
+    pair: tuple[LiveEdge, LiveEdge], collector: Collector, tmp_path: Path
+) -> None:
     """What is sent to the text service of the store that has the queue: one trace from the SEND on."""
     one, _ = pair
     queue = await one.declare("orders", **ORDERS)
@@ -80,7 +82,7 @@ async def test_a_copy_here(pair: tuple[LiveEdge, LiveEdge], collector: Collector
     assert sent.attributes["penstock.copies"] == 1
 
 
-async def test_each_neighbour_has_a_span_of_its_own(begin: Begin, collector: Collector) -> None:
+async def test_each_neighbour_has_its_own_span(begin: Begin, collector: Collector) -> None:
     """They begin the trace side by side; each copy goes on from the one by which it came."""
     one = await begin()
     others = [await begin(one), await begin(one)]
@@ -99,7 +101,7 @@ async def test_each_neighbour_has_a_span_of_its_own(begin: Begin, collector: Col
     assert len({span.attributes["penstock.neighbour"] for span in forwarded}) == 2
 
 
-async def test_one_link_behind_the_other(begin: Begin, collector: Collector) -> None:
+async def test_trace_crosses_two_links(begin: Begin, collector: Collector) -> None:
     one = await begin()
     two = await begin(one)
     three = await begin(two)
@@ -118,7 +120,7 @@ async def test_one_link_behind_the_other(begin: Begin, collector: Collector) -> 
     assert first.trace_id == second.trace_id == copied.trace_id
 
 
-async def test_a_copy_is_told_as_what_became_of_it(begin: Begin, collector: Collector) -> None:
+async def test_copys_span_has_its_outcome(begin: Begin, collector: Collector) -> None:
     """One is put in, what the store has already is passed over, and one finds no room: it is among the dead."""
     edge = await begin()
     queue = await edge.declare("orders", maxLength=1, **ORDERS)

@@ -6,6 +6,7 @@ Not for clients' requests: no queue denies access to it.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from services.store.model.client import INTERNAL_CLIENT, Client
 from services.store.model.delivery import Delivery
@@ -14,7 +15,7 @@ from services.store.model.identities import Identity
 from services.store.model.operations import CommitPart, Refusals, Source
 from services.store.model.queues import Queue
 from services.store.model.requests import Outcome
-from services.store.pipeline.answer import Answer
+from services.store.pipeline.answer import Answer, answered
 from services.store.pipeline.pipe import Pipe
 
 
@@ -28,9 +29,9 @@ class AsyncClient:
 
     async def publish(self, queue: Queue, records: list[bytes], origin: str) -> Refusals:
         """Publish 1 to 1,000 records; return (index, error) of each one refused, [] if all are stored."""
-        answer: Answer[Refusals] = Answer()
-        self._pipe.messages.publish(self._source, queue, records, origin, answer.take)
-        return await answer
+        messages = self._pipe.messages
+        refusals: Refusals = await answered(partial(messages.publish, self._source, queue, records, origin))
+        return refusals
 
     async def take(self, queue: Queue, want: int) -> list[Delivery]:
         """Lease up to `want` messages (1 to 1,000). If the caller is cancelled, they are returned to the queue."""
@@ -52,37 +53,27 @@ class AsyncClient:
 
     async def settle(self, deliveries: list[Delivery]) -> None:
         """Acknowledge one or more deliveries of one queue."""
-        answer: Answer[None] = Answer()
-        self._pipe.messages.settle(self._source, deliveries, answer.take)
-        await answer
+        await answered(partial(self._pipe.messages.settle, self._source, deliveries))
 
     async def release(
         self, deliveries: list[Delivery], *, failed: bool = False, to_end: bool = False, error: str = ""
     ) -> None:
         """Return deliveries to their old places, or to the end of the queue. failed: count it as an attempt."""
-        answer: Answer[None] = Answer()
-        self._pipe.messages.release(
-            self._source, deliveries, failed=failed, to_end=to_end, error=error, done=answer.take
-        )
-        await answer
+        release = partial(self._pipe.messages.release, self._source, deliveries, failed=failed, to_end=to_end)
+        await answered(lambda done: release(error=error, done=done))
 
     async def reject(self, deliveries: list[Delivery], reason: str, error: str = "") -> None:
         """Move one or more deliveries to the dead letters."""
-        answer: Answer[None] = Answer()
-        self._pipe.messages.reject(self._source, deliveries, reason, error, answer.take)
-        await answer
+        await answered(partial(self._pipe.messages.reject, self._source, deliveries, reason, error))
 
     async def note(self, delivery: Delivery, note: str) -> None:
         """Attach a note to a leased message (see `Messages.note`)."""
-        answer: Answer[None] = Answer()
-        self._pipe.messages.note(self._source, delivery, note, answer.take)
-        await answer
+        await answered(partial(self._pipe.messages.note, self._source, delivery, note))
 
     async def commit(self, identifier: str, parts: list[CommitPart], *, digest: str = "") -> None:
         """Apply all parts or none, once per identifier (see `Idempotent.commit`). Raises BatchDiffers."""
-        answer: Answer[None] = Answer()
-        self._pipe.idempotent.commit(self._source, identifier, parts, answer.take, digest=digest)
-        await answer
+        commit = self._pipe.idempotent.commit
+        await answered(lambda done: commit(self._source, identifier, parts, done, digest=digest))
 
     async def publish_once(
         self,
@@ -96,14 +87,9 @@ class AsyncClient:
         error: str = "",
     ) -> Outcome:
         """Publish one record once per identity (see `Idempotent.publish`). Raises BatchDiffers."""
-        answer: Answer[Outcome] = Answer()
-        self._pipe.idempotent.publish(
-            *(self._source, identity, queue, record, origin, answer.take),
-            holder=holder,
-            reason=reason,
-            error=error,
-        )
-        return await answer
+        publish = partial(self._pipe.idempotent.publish, holder=holder, reason=reason, error=error)
+        outcome: Outcome = await answered(partial(publish, self._source, identity, queue, record, origin))
+        return outcome
 
     def _give_back(self, deliveries: list[Delivery]) -> None:
         if deliveries:

@@ -6,10 +6,9 @@ from typing import Any
 
 from services.store.model.errors import StoreError, StoreFault, refusal
 from services.store.model.operations import Commit, IdempotentPublish
-from services.store.model.queues import Queue
 from services.store.model.requests import Outcome
 from services.store.pipeline.outcomes import Handler, failure, notify
-from services.store.pipeline.tallies import Tallies
+from services.store.pipeline.tallies import Tallies, queue_of
 
 Once = Commit | IdempotentPublish
 
@@ -19,7 +18,7 @@ def once(operation: Once, tallies: Tallies) -> Handler:
 
     def handle(reply: Any) -> None:
         def count(error: StoreError, _: int) -> None:
-            tallies.refuse_once(operation, error, _first(operation))
+            tallies.refuse_once(operation, error, queue_of(operation))
 
         failed = failure(reply, count, 1)
         if failed is not None:
@@ -37,15 +36,9 @@ def once(operation: Once, tallies: Tallies) -> Handler:
     return handle
 
 
-def _first(operation: Once) -> Queue | None:
-    if isinstance(operation, Commit):
-        return operation.parts[0].queue if operation.parts else None
-    return operation.queue
-
-
 def _refused(operation: Once, reply: Any, tallies: Tallies) -> StoreError:
     """Count a refusal {FAILED, why, part} with the queue of that part, and return it."""
-    queue = _first(operation)
+    queue = queue_of(operation)
     if isinstance(operation, Commit) and operation.parts:
         queue = operation.parts[reply[2]].queue
     error = refusal(reply[1])

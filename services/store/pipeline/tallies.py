@@ -204,7 +204,7 @@ class Tallies:
                 )
                 self._fail(work.queue, reason, number + len(work.notes) + len(work.counts))
             for once in round_.commits:
-                self._fail(_queue_of(once), reason, 1)
+                self._fail(queue_of(once), reason, 1)
                 self.refuse_goals(_puts_of(once))
             for send in round_.sends:
                 self._fail(None, reason, send.count)
@@ -225,7 +225,7 @@ def _puts_of(once: OnceOnly) -> list[tuple[Queue, int]]:
     return []
 
 
-def _queue_of(once: OnceOnly) -> Queue | None:
+def queue_of(once: OnceOnly) -> Queue | None:
     """Return the queue to blame if the store names none: of a commit, the first."""
     if isinstance(once, Commit):
         return once.parts[0].queue if once.parts else None

@@ -42,7 +42,7 @@ class Process:
     health: str | None  # 'host:port' of its health pages; None if unknown
     unready: str | None  # why it is not ready, None if it is
     connections: int  # open at `seen_ms`
-    topics: frozenset[str]  # the questions that it answers (rpc_client.py)
+    topics: frozenset[str]  # the questions that it answers (rpc_protocol.py)
 
 
 async def running(registry: Registry) -> list[Process]:

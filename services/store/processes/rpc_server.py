@@ -1,4 +1,4 @@
-"""Answer questions to this process that arrive through the store (rpc_client.py)."""
+"""Answer questions to this process that arrive through the store (process_directory.py)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from redis.exceptions import RedisError
 from services.store.catalogue.registry import Registry
 from services.store.model.errors import StoreError
 from services.store.processes.presence import Presence
-from services.store.processes.rpc_client import MOST_ITEMS, Question, encode_answer
-from services.store.processes.rpc_protocol import Respondent, Topic
+from services.store.processes.rpc_protocol import MOST_ITEMS, Question, Respondent, Topic, encode_answer
 from services.store.redis.connect import Connector
 from services.store.redis.process_names import process_name
 from services.store.redis.subscription import subscribed
@@ -80,9 +79,9 @@ class Reception:
 
     async def _received(self, text: bytes) -> None:
         question = Question.parse(text)
-        if question is None or not question.wanted.is_for(self._edge, self._name):
+        if question is None or not question.is_for(self._edge, self._name):
             return
-        topic = self._respondent.topics.get(question.wanted.topic)
+        topic = self._respondent.topics.get(question.topic)
         if topic is not None:
             await self._answer(question, topic)
 
@@ -98,11 +97,11 @@ class Reception:
     async def _encode_answer(self, question: Question, topic: Topic) -> bytes:
         items, more, problem = list[str](), False, ""
         try:
-            items, more = await encode_items(topic, question.wanted.args)
+            items, more = await encode_items(topic, question.args)
         except ValueError as error:
             problem = str(error)
         except Exception:
-            fields = {"action": "question_failed", "topic": question.wanted.topic}
+            fields = {"action": "question_failed", "topic": question.topic}
             log.exception("internal error: a question could not be answered", extra=fields)
             problem = FAILED
         return encode_answer(self._name, self._edge, items, more, problem)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
@@ -29,41 +28,30 @@ REPLY_TIMEOUT_S = 5.0
 OPEN_TIMEOUT_S = 2 * CONNECT_TIMEOUT_S  # to connect, and for the server's first answer
 
 
-class Resolver(Protocol):
-    """A directory of the store's servers. The address None is the URL's Unix socket."""
+class Resolver:
+    """The servers of a store: of a single one here. The address None is the URL's Unix socket."""
+
+    def __init__(self, url: StoreUrl) -> None:
+        self._url = url
 
     async def primary(self, key: str) -> Address | None:
         """Return the primary that holds the key. Raises StoreUnavailable."""
+        return self._url.addresses[0] if self._url.addresses else None
 
     async def primaries(self) -> list[Address | None]:
         """Return all primaries. Raises StoreUnavailable."""
+        return [await self.primary("")]
 
     async def servers(self) -> list[Address | None]:
         """Return all primaries and replicas, also those that are down. Raises StoreUnavailable."""
-
-
-@dataclass
-class FixedResolver(Resolver):
-    """The resolver of a single server."""
-
-    address: Address | None
-
-    async def primary(self, key: str) -> Address | None:
-        """Return the URL's address."""
-        return self.address
-
-    async def primaries(self) -> list[Address | None]:
-        """Return the URL's address."""
-        return [self.address]
-
-    servers = primaries
+        return await self.primaries()
 
 
 class SentinelResolver(Resolver):
     """A resolver that asks the Sentinels at every connect, as failovers change the answer."""
 
     def __init__(self, url: StoreUrl) -> None:
-        self._url = url
+        super().__init__(url)
         known = url.options
         own = {k: known["sentinel_" + k] for k in ("username", "password") if "sentinel_" + k in known}
         self._service = url.path
@@ -91,10 +79,6 @@ class SentinelResolver(Resolver):
             raise StoreUnavailable(f"the Sentinels see no healthy primary of the service {self._service!r}")
         return Address(newest["ip"], int(newest["port"]))
 
-    async def primaries(self) -> list[Address | None]:
-        """Return the service's primary."""
-        return [await self.primary("")]
-
     async def servers(self) -> list[Address | None]:
         """Return the primary and every replica that any Sentinel names, also those that are down."""
         answers = await self._ask_all("sentinel_slaves")
@@ -119,7 +103,7 @@ class ClusterResolver(Resolver):
     """A resolver that asks any node of the Cluster for the slots at every connect."""
 
     def __init__(self, url: StoreUrl) -> None:
-        self._url = url
+        super().__init__(url)
         self._known: list[Address] = list(url.addresses)
 
     async def primary(self, key: str) -> Address | None:
@@ -212,13 +196,8 @@ class Connector:
         self.reply_timeout_s = reply_timeout_s
         # a server behind a Unix socket has its data on a disk of this machine
         self.disk = Disk(Path(self.url.path).parent) if self.url.mode == "unix" else None
-        self.resolver: Resolver
-        if self.url.mode == "sentinel":
-            self.resolver = SentinelResolver(self.url)
-        elif self.url.mode == "cluster":
-            self.resolver = ClusterResolver(self.url)
-        else:
-            self.resolver = FixedResolver(self.url.addresses[0] if self.url.addresses else None)
+        resolvers = {"sentinel": SentinelResolver, "cluster": ClusterResolver}
+        self.resolver = resolvers.get(self.url.mode, Resolver)(self.url)
 
     @property
     def may_fail_over(self) -> bool:

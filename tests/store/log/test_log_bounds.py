@@ -63,7 +63,7 @@ def check_bounded(parts: list[list[Entry]]) -> None:
 # readings
 
 
-async def test_a_reading_is_bounded_whatever_was_read_before(book: Logbook) -> None:
+async def test_read_is_bounded(book: Logbook) -> None:
     """Small ones among large ones, both ways of reading: as much as is there at once, and no more."""
     sizes = [MIB] * 5 + [3] * 2500 + [MIB // 2 + 1] * 40 + [LOG_ENTRY] * 40 + [3] * 10
     lines = await fill(book, sizes)
@@ -85,7 +85,7 @@ async def test_a_reading_is_bounded_whatever_was_read_before(book: Logbook) -> N
         await tail.close()
 
 
-async def test_an_era_has_up_to_a_MiB_of_lines(book: Logbook, desk: Desk) -> None:
+async def test_era_has_up_to_1_mib_of_lines(book: Logbook, desk: Desk) -> None:
     """Whoever sends, and through whichever process; ids grow and go on counting messages."""
     async with desk.another() as other, logbook(other, book.log.spec) as there:
         for number in range(60):
@@ -104,7 +104,7 @@ async def test_an_era_has_up_to_a_MiB_of_lines(book: Logbook, desk: Desk) -> Non
     assert len({entry.origin for entry in entries}) == 1, "an era is no incarnation"
 
 
-async def test_a_reading_ends_where_it_must_in_whichever_era_that_is(book: Logbook) -> None:
+async def test_read_ends_at_its_limit_in_any_era(book: Logbook) -> None:
     await fill(book, [LOG_ENTRY] * 40)
     places = [START, *(entry.place for entry in await book.entries())]
     assert places[-1].era > places[1].era + 1
@@ -120,7 +120,7 @@ async def test_a_reading_ends_where_it_must_in_whichever_era_that_is(book: Logbo
 # entries
 
 
-async def test_what_a_queue_publishes_at_once_is_no_single_entry(
+async def test_large_publishes_are_split_into_entries(
     book: Logbook, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever goes into an entry of the queue, also where it grows, being shown escaped (5.3)."""
@@ -137,7 +137,7 @@ async def test_what_a_queue_publishes_at_once_is_no_single_entry(
     assert check_numbering(entries) == {b"%b %b" % (state.store, state.incarnation): 63}
 
 
-async def test_what_a_neighbour_sends_at_once_is_no_single_entry(book: Logbook) -> None:
+async def test_large_replicated_batches_are_split_into_entries(book: Logbook) -> None:
     lines = [b"t %03d" % number + b"x" * 10_000 for number in range(30)]
     assert await book.accept(arrived(ONE, 7, *lines)) == (30, 0)
     entries = await book.entries()
@@ -157,7 +157,7 @@ def memory_of(server: Server, book: Logbook) -> int:
 
 
 @pytest.mark.parametrize(("size", "messages"), [(2, 1), (30_000, 1), (5, 20), (50, 1_000)])
-async def test_the_log_takes_about_the_memory_that_it_says(
+async def test_log_memory_is_close_to_its_estimate(
     book: Logbook, server: Server, size: int, messages: int
 ) -> None:
     number = 1
@@ -171,7 +171,7 @@ async def test_the_log_takes_about_the_memory_that_it_says(
     assert said * 0.7 < memory_of(server, book) < said * 1.1
 
 
-async def test_many_small_messages_do_not_shut_the_store(own_server: Server) -> None:
+async def test_many_small_messages_do_not_fill_the_store(own_server: Server) -> None:
     """Nor a queue: nobody is refused for want of memory where only the log grows, and it is trimmed."""
     async with Desk(own_server) as desk, logbook(desk) as book:
         queue = await desk.queue()
@@ -188,7 +188,7 @@ async def test_many_small_messages_do_not_shut_the_store(own_server: Server) -> 
         assert block(b"a b") == (await book.entries())[0].block
 
 
-async def test_the_newest_entry_stays_also_when_a_new_incarnation_has_begun(desk: Desk) -> None:
+async def test_newest_entry_stays_in_a_new_incarnation(desk: Desk) -> None:
     """As after a restart of the server: the head is in another era by then."""
     async with logbook(desk, LogSpec(max_bytes=1 << 16)) as book:
         await book.send(b"t " + b"x" * 100_000)
@@ -201,7 +201,7 @@ async def test_the_newest_entry_stays_also_when_a_new_incarnation_has_begun(desk
         assert len(await book.entries()) == 1
 
 
-async def test_the_newest_entry_goes_where_it_keeps_everybody_out(server: Server, desk: Desk) -> None:
+async def test_newest_entry_is_trimmed_if_it_fills_the_store(server: Server, desk: Desk) -> None:
     """4.6: the log alone never shuts the store."""
     queue = await desk.queue()
     async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
@@ -224,9 +224,7 @@ async def is_open_again(book: Logbook) -> bool:
     return True
 
 
-async def test_ids_of_lost_entries_are_not_used_again_though_the_clock_is_behind(
-    server: Server, desk: Desk
-) -> None:
+async def test_ids_of_lost_entries_are_not_reused(server: Server, desk: Desk) -> None:
     """The data goes back by a few eras; a follower that knew the lost ones misses none of the new."""
     async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
         figures = book.log.keys.log[1]

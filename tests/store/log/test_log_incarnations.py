@@ -33,7 +33,7 @@ async def passed(book: Logbook, at_ms: int) -> bool:
     return await book.log.domain.link.now_ms() > at_ms
 
 
-async def test_one_server_that_runs_has_one(server: Server) -> None:
+async def test_running_server_keeps_its_incarnation(server: Server) -> None:
     """Processes come and go, functions are loaded again, the log is declared again: the numbers go on."""
     async with Desk(server) as desk, logbook(desk) as book:
         first = own(await book.state())
@@ -47,7 +47,7 @@ async def test_one_server_that_runs_has_one(server: Server) -> None:
         check_numbering(await book.entries())
 
 
-async def test_stores_have_different_ones(server: Server) -> None:
+async def test_stores_have_different_incarnations(server: Server) -> None:
     seen = set()
     for _ in range(3):
         server.clear()
@@ -57,7 +57,7 @@ async def test_stores_have_different_ones(server: Server) -> None:
 
 
 @every_server
-async def test_a_restart_begins_another(own_server: Server) -> None:
+async def test_restart_begins_an_incarnation(own_server: Server) -> None:
     """Also where nothing was lost: who has restarted cannot know. What was given out is held under the old one."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         incarnations = []
@@ -81,7 +81,7 @@ async def test_a_restart_begins_another(own_server: Server) -> None:
         assert (await book.state()).head == await book.head() == entries[-1].place
 
 
-async def test_a_primary_that_was_a_replica_in_between_begins_another(own_server: Server) -> None:
+async def test_primary_that_was_a_replica_begins_an_incarnation(own_server: Server) -> None:
     """The same process, with data that may have been another's."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "1")
@@ -96,7 +96,7 @@ async def test_a_primary_that_was_a_replica_in_between_begins_another(own_server
         assert [e.first for e in await book.entries()] == [1, 1]
 
 
-async def test_an_older_copy_of_the_data_goes_on_as_another(own_server: Server, tmp_path: Path) -> None:
+async def test_restored_copy_begins_an_incarnation(own_server: Server, tmp_path: Path) -> None:
     """No number and no place names two messages, and what the neighbours have of the lost part comes back."""
     data, copy = own_server.directory, tmp_path / "copy"
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
@@ -126,7 +126,7 @@ async def test_an_older_copy_of_the_data_goes_on_as_another(own_server: Server, 
         check_numbering(await book.entries())
 
 
-async def test_places_grow_though_the_clock_went_back(own_server: Server) -> None:
+async def test_places_grow_after_the_clock_went_back(own_server: Server) -> None:
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "1")
         far = (await book.head()).era + 10**10
@@ -144,7 +144,7 @@ async def test_places_grow_though_the_clock_went_back(own_server: Server) -> Non
 # other servers
 
 
-async def test_a_failover_begins_another(replicated: Replicated) -> None:
+async def test_failover_begins_an_incarnation(replicated: Replicated) -> None:
     """The new primary may lack what nobody was told of; what was answered is there, and a tail goes on behind it."""
     spec = LogSpec(ack_level="replicated:1")
     async with Desk(replicated.url, pipe=PATIENT) as desk, logbook(desk, spec) as book:
@@ -168,7 +168,7 @@ async def test_a_failover_begins_another(replicated: Replicated) -> None:
         await tail.close()
 
 
-async def test_a_slot_that_moves_begins_another(own_cluster: Cluster) -> None:
+async def test_moved_slot_begins_an_incarnation(own_cluster: Cluster) -> None:
     """And back: the server that had it before may have been restored meanwhile."""
     epoch, cluster = DomainKeys("main").epoch, own_cluster
     async with Desk(cluster.url, pipe=PATIENT) as desk, logbook(desk, LogSpec(ack_level="memory")) as book:

@@ -73,21 +73,21 @@ async def fill(book: Logbook, count: int) -> None:
 
 
 @pytest.mark.parametrize(("room", "left"), [(100, 10), (10, 10), (9, 9), (1, 1), (0, 1)])
-async def test_by_octets(book: Logbook, room: int, left: int) -> None:
+async def test_trim_by_octets(book: Logbook, room: int, left: int) -> None:
     await fill(book, 10)
     assert await keep(book, max_bytes=room * SIZE) == 10 - left
     assert await book.lines() == [LINE % number for number in range(11 - left, 11)]
     assert await keep(book, max_bytes=room * SIZE) == 0
 
 
-async def test_not_an_entry_more_than_it_must(book: Logbook) -> None:
+async def test_trim_removes_no_more_than_needed(book: Logbook) -> None:
     """An entry goes whole, the oldest first, and the first that may stay ends it. The newest always may."""
     await fill(book, 10)
     assert await keep(book, max_bytes=5 * SIZE + SIZE - 1) == 5
     assert await keep(book, max_bytes=5 * SIZE - 1) == 1
 
 
-async def test_by_age(book: Logbook) -> None:
+async def test_trim_by_age(book: Logbook) -> None:
     await fill(book, 5)
     begun = await book.desk.store.now_ms()
 
@@ -103,7 +103,7 @@ async def test_by_age(book: Logbook) -> None:
     assert (await book.state()).trimmed <= young
 
 
-async def test_in_steps_of_a_thousand_entries(book: Logbook) -> None:
+async def test_trim_in_steps_of_1000_entries(book: Logbook) -> None:
     """Others are served in between."""
     await fill(book, 2500)
     book.log.spec = LogSpec(max_bytes=100 * SIZE)
@@ -113,7 +113,7 @@ async def test_in_steps_of_a_thousand_entries(book: Logbook) -> None:
     await check(book)
 
 
-async def test_large_entries_in_smaller_steps(book: Logbook) -> None:
+async def test_large_entries_are_trimmed_in_smaller_steps(book: Logbook) -> None:
     for number in range(1, 41):
         await book.accept(arrived(ONE, number, b"t " + b"x" * 200_000))
     book.log.spec = LogSpec(max_bytes=0)
@@ -124,7 +124,7 @@ async def test_large_entries_in_smaller_steps(book: Logbook) -> None:
     await check(book)
 
 
-async def test_never_more_than_a_quarter_of_the_servers_memory(book: Logbook, server: Server) -> None:
+async def test_log_uses_at_most_a_quarter_of_the_servers_memory(book: Logbook, server: Server) -> None:
     """Or the log would shut the queues (StoreFull)."""
     for number in range(12):
         await book.send(b"t %04d" % number + b"x" * (1 << 20))
@@ -134,7 +134,7 @@ async def test_never_more_than_a_quarter_of_the_servers_memory(book: Logbook, se
     assert await book.counter("bytes") <= 8 << 20
 
 
-async def test_a_counter_that_is_too_small_is_never_less_than_nothing(book: Logbook, server: Server) -> None:
+async def test_size_counter_never_becomes_negative(book: Logbook, server: Server) -> None:
     """And what comes later counts whole."""
     await fill(book, 10)
     server.call("HSET", book.log.keys.log[1], "bytes", SIZE + 1)
@@ -147,7 +147,7 @@ async def test_a_counter_that_is_too_small_is_never_less_than_nothing(book: Logb
     assert await book.log.trim() == 1
 
 
-async def test_an_empty_log_weighs_nothing_whoever_has_emptied_it(book: Logbook, server: Server) -> None:
+async def test_empty_log_has_size_0(book: Logbook, server: Server) -> None:
     """Else all that came would be trimmed at once, for ever."""
     await fill(book, 10)
     server.call("XTRIM", book.log.keys.log[0], "MAXLEN", 0)
@@ -156,7 +156,7 @@ async def test_an_empty_log_weighs_nothing_whoever_has_emptied_it(book: Logbook,
     assert await book.counter("bytes") == 0
 
 
-async def test_numbers_outlive_what_is_trimmed(book: Logbook) -> None:
+async def test_numbers_survive_trimming(book: Logbook) -> None:
     """pubsub.md 4.6: what is held is not asked for, and not taken, a second time."""
     await fill(book, 10)
     await book.send(b"t x", b"t y")
@@ -170,7 +170,7 @@ async def test_numbers_outlive_what_is_trimmed(book: Logbook) -> None:
     assert (await book.entries())[0].first == 3
 
 
-async def test_places_stay_what_they_are(book: Logbook) -> None:
+async def test_places_survive_trimming(book: Logbook) -> None:
     """Whoever stands before what is gone reads on behind it; the serials tell how much it lost."""
     await fill(book, 10)
     places = [entry.place for entry in await book.entries()]
@@ -187,7 +187,7 @@ async def test_places_stay_what_they_are(book: Logbook) -> None:
     assert (await book.entries())[0].place == (places[-1].era, 11)
 
 
-async def test_gone_is_exactly_what_is_not_there(book: Logbook) -> None:
+async def test_gone_is_exactly_what_was_trimmed(book: Logbook) -> None:
     """Of several origins, with holes, gaps and restored numbers, trimmed bit by bit."""
     rnd = random.Random(7)
     gaps = 0

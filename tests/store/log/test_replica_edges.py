@@ -18,7 +18,7 @@ def held(last: int) -> Held:
     return {(b"one", b"i1"): Intervals.of([(1, last)])}
 
 
-async def test_the_first_baseline_stays(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_first_baseline_stays(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """4.3: written down once. The second edge has looked before the first writes, and writes after it."""
     async with (
         Desk(server) as first_desk,
@@ -41,7 +41,7 @@ async def test_the_first_baseline_stays(server: Server, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("behind", ["HEXISTS", "HSETNX"])
-async def test_a_store_that_is_emptied_on_the_way_is_told_as_such(
+async def test_store_emptied_meanwhile_raises_not_initialised(
     server: Server, monkeypatch: pytest.MonkeyPatch, behind: str
 ) -> None:
     """4.3: whatever was written down is gone, and the next one has to begin with what is held then."""

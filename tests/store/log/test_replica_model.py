@@ -202,7 +202,7 @@ def origin_of(text: bytes) -> Origin:
 
 
 @every_server
-def test_the_store_holds_what_the_model_holds(server: Server) -> None:
+def test_store_matches_the_model(server: Server) -> None:
     print(f"PENSTOCK_MODEL_SEED={SEED} PENSTOCK_MODEL_EXAMPLES={EXAMPLES}")
     run_state_machine_as_test(
         seed(SEED)(lambda: ReplicaMachine(server)),

@@ -29,7 +29,7 @@ def copy_of(server: Server) -> Callable[[], None]:
     return restore
 
 
-async def test_what_comes_after_that_is_followed_though_its_place_is_older(
+async def test_tail_follows_restored_data_with_older_places(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock had been an hour ahead: what comes now stands before what was read then."""

@@ -1,4 +1,4 @@
-"""Verbs that are awaited, and waiting for messages without asking all the time."""
+"""Awaitable operations (`AsyncClient`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.store.pipeline.async_client import AsyncClient
 from tests.store.desk import Desk, bodies, encode, until
 
 
-async def test_what_is_asked_is_answered_or_raised(desk: Desk) -> None:
+async def test_operations_return_or_raise(desk: Desk) -> None:
     queue, client = await desk.queue(max_length=2), AsyncClient(desk.pipe)
     assert await client.publish(queue, encode(b"1", b"2"), "test") == []
     ((index, why),) = await client.publish(queue, encode(b"3"), "test")
@@ -31,8 +31,8 @@ async def test_what_is_asked_is_answered_or_raised(desk: Desk) -> None:
         await client.take(queue, 1)
 
 
-async def test_what_agents_ask(desk: Desk) -> None:
-    """Notes, moves to the end, dead letters, and what is put in once (rqp_cast.md 4.2, 5.4; sysv.md)."""
+async def test_operations_of_agents(desk: Desk) -> None:
+    """Notes, returns to the end, dead letters, and idempotent publishes (rqp_cast.md 4.2, 5.4; sysv.md)."""
     queue, client = await desk.queue(), AsyncClient(desk.pipe)
     (record,) = encode(b"1")
     assert (
@@ -62,7 +62,7 @@ async def test_what_agents_ask(desk: Desk) -> None:
     assert (letter.reason, letter.error, letter.note) == ("unconfirmed", "20 attempts", "id=1")
 
 
-async def test_what_nobody_waits_for_any_more_goes_back(desk: Desk) -> None:
+async def test_messages_of_a_cancelled_take_are_returned(desk: Desk) -> None:
     queue, client = await desk.queue(), AsyncClient(desk.pipe)
     await desk.put(queue, b"x")
     asking = asyncio.create_task(client.take(queue, 1))
@@ -74,10 +74,10 @@ async def test_what_nobody_waits_for_any_more_goes_back(desk: Desk) -> None:
     assert returned["ready"] == 1
 
 
-async def test_what_came_in_the_turn_of_the_cancellation_goes_back(
+async def test_messages_that_arrive_during_cancellation_are_returned(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A signal and the answer may be read from their sockets together: the task never sees what it has got."""
+    """A signal and the answer may arrive together: the task then never sees its messages."""
     queue, client = await desk.queue(), AsyncClient(desk.pipe)
     await desk.put(queue, b"x")
     take = desk.pipe.messages.take

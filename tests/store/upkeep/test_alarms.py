@@ -8,7 +8,7 @@ from services.store.model.alarms import ALARMS
 from tests.kit.metrics.test_metrics import samples
 
 
-async def test_whoever_observes_a_store_hears_of_every_alarm_at_once() -> None:
+async def test_observer_gets_every_alarm_with_0_at_start() -> None:
     metrics = Metrics("tmq")
     store = Store("redis://localhost:1/0", "tmq", observe=metrics.count_store_event)
     for alarm in ALARMS:
