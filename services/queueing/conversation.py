@@ -38,7 +38,7 @@ class QueueConversation(Conversation):
 
         The client must not go on as if it alone had processed a message that will be redelivered (tmq.md 6.1).
         """
-        if error is None or self.gone or self.was_reset or isinstance(error, QueueUnknown):
+        if error is None or self.is_lost or self.was_reset or isinstance(error, QueueUnknown):
             return  # messages of a deleted queue are not redelivered
         self.wire.refuse(error.reason, str(error))
         self.closing = self.was_reset = True

@@ -21,26 +21,30 @@ EventT = TypeVar("EventT")
 class Rest(Generic[RunT, EventT]):
     """The rest of the current run."""
 
-    __slots__ = ("_inflow", "_run", "_take", "_talk")
+    __slots__ = ("_conversation", "_inflow", "_run", "_take")
 
-    def __init__(self, talk: Conversation, inflow: Inflow[EventT], take: Callable[[RunT], None]) -> None:
+    def __init__(
+        self, conversation: Conversation, inflow: Inflow[EventT], take: Callable[[RunT], None]
+    ) -> None:
         """Call `take` to lease messages for the rest of a run."""
-        self._talk = talk
+        self._conversation = conversation
         self._inflow = inflow
         self._take = take
         self._run: RunT | None = None
 
     def take(self, run: RunT) -> None:
         """Take for the rest of the run, now or once the client has read its replies."""
-        if self._talk.wire.is_blocked():
+        if self._conversation.wire.is_blocked():
             self._run = run
-            self._inflow.leave_it_to_the_output()
+            self._inflow.yield_to_output()
         else:
             self._take(run)
 
     def go_on(self) -> None:
         """Take for the waiting run: the client has read its replies."""
-        if self._run is not None and not self._talk.wire.is_blocked():
+        if self._run is not None and not self._conversation.wire.is_blocked():
             run, self._run = self._run, None
-            run.slot.asked = self._talk.wire.loop_time()  # do not count the time until the client has read
+            run.slot.asked = (
+                self._conversation.wire.loop_time()
+            )  # do not count the time until the client has read
             self._take(run)

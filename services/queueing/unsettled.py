@@ -13,11 +13,11 @@ from services.store.model import MAX_MESSAGES, Done, join_done
 class Unsettled:
     """A connection's unsettled messages. `deliveries` is empty most of the time."""
 
-    __slots__ = ("_brought", "_count", "_most", "_service", "_talk", "deliveries")
+    __slots__ = ("_brought", "_conversation", "_count", "_most", "_service", "deliveries")
 
-    def __init__(self, talk: QueueConversation, service: QueueService, most: int) -> None:
+    def __init__(self, conversation: QueueConversation, service: QueueService, most: int) -> None:
         """Allow at most `most` unsettled messages."""
-        self._talk = talk
+        self._conversation = conversation
         self._service = service
         self._most = most
         self._count = 0  # messages
@@ -49,7 +49,7 @@ class Unsettled:
     def settle(self) -> None:
         """Settle all messages with the next call to the store, out of sequence with the client's requests."""
         brought = self._brought
-        settle_all(self._service, self.take_all(), self._talk.reset_if_lost)
+        settle_all(self._service, self.take_all(), self._conversation.reset_if_lost)
         for settle in brought:
             settle()
 

@@ -16,10 +16,10 @@ async def test_latency_of_a_hung_store_is_observed(
 ) -> None:
     """Each call is measured once."""
     metrics = Metrics("test")
-    monkeypatch.setattr(Desk, "_observe", metrics.count_store_event)
+    monkeypatch.setattr(Desk, "_observe", metrics.store_observer)
 
     def told(what: str) -> float:
-        metrics.tell_store_calls()
+        metrics.publish_store_calls()
         return (
             metrics.registry.get_sample_value(f"penstock_store_call_seconds_{what}", {"edge": "test"}) or 0.0
         )
