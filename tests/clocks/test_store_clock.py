@@ -1,4 +1,4 @@
-"""The store's clock is stepped under processes at work, both ways (docs/store.md, Clocks)."""
+"""The store's clock is stepped forward and back during work (docs/store.md, Clocks)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -37,7 +37,7 @@ def client(stepped: Server, desk: Desk) -> Iterator[Client]:
 
 
 def step_at_once(client: Client, clocks: Clocks, forward_s: int) -> None:
-    """Returns once the server goes by it: Valkey keeps the time for some ms."""
+    """Wait until the server uses the new time: Valkey caches it for some ms."""
     before = int(client.call("TIME")[0])
     clocks.step(forward_s)
     while int(client.call("TIME")[0]) < before + forward_s:
@@ -45,7 +45,7 @@ def step_at_once(client: Client, clocks: Clocks, forward_s: int) -> None:
 
 
 async def sweeps(desk: Desk, number: int) -> int:
-    """Looks for dead sessions so often; how many messages went back."""
+    """Sweep so often; return how many messages were returned."""
     moved = 0
     for _ in range(number):
         moved += await desk.domain.sweep()
@@ -70,7 +70,7 @@ async def test_requests_continue_at_once(desk: Desk, clocks: Clocks, step_s: int
 async def test_call_that_is_always_late_is_refused(
     desk: Desk, stepped: Server, client: Client, clocks: Clocks
 ) -> None:
-    """The store's clock runs away: nothing was done, and that is what is said."""
+    """The store's clock runs away: nothing is done, and the answer says so."""
     queue, calls = await desk.queue(), 0
 
     def step(request: bytes) -> None:
@@ -135,7 +135,7 @@ async def test_claim_is_kept_for_its_ttl(desk: Desk, clocks: Clocks, claim: str,
 async def test_claim_of_a_killed_holder_ends_10_s_after_a_silence(
     desk: Desk, client: Client, clocks: Clocks, claim: str
 ) -> None:
-    """No edge ran for an hour, and then for 7 s again and again: neither can be told from a step forward."""
+    """No edge ran for an hour, then repeatedly for 7 s: both look like a step forward."""
     queue = await desk.queue()
     ask = getattr(desk.domain.claims, claim)
     await ask(queue, "killed", 60_000)
@@ -173,7 +173,7 @@ async def test_claim_of_a_killed_holder_expires_after_a_step_back(desk: Desk, cl
     async def is_free() -> bool:
         await desk.domain.tidy(
             queue
-        )  # as each sweep; Valkey may run the first with the time of before the step
+        )  # as each sweep; Valkey may run the first with the time before the step
         return (await desk.stats(queue))["reserved_for_ms"] == 0
 
     await until(is_free)

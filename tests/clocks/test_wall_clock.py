@@ -1,4 +1,4 @@
-"""The wall clock of a machine may be stepped: one module reads it, and others only for what is named here."""
+"""The wall clock may be stepped, so only one module reads it, and others for the purposes named here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collector that is away, slow or refuses: the edge goes on as ever, and what is lost is counted."""
+"""A collector that is down, slow or refuses: edges are not affected, and lost spans are counted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.tracing.stores import traced_store
 
 
 async def test_collector_outage_and_return(server: Server, tmp_path: Path) -> None:
-    """A real edge: clients are served meanwhile; what comes later is told."""
+    """Clients of a real edge are served meanwhile; later spans are exported."""
     collector = Collector(tmp_path / "collector")
     settings = (*collector.settings, "tracing.timeout_s=0.2")
     async with TmqProgram(server.url, tmp_path, *settings) as edge:
@@ -53,7 +53,7 @@ async def test_collector_outage_and_return(server: Server, tmp_path: Path) -> No
 
 
 async def test_collector_that_never_answers(server: Server) -> None:
-    """No verb waits for it; the queue is full after so many spans, and the rest is dropped and counted."""
+    """No operation waits for it; spans beyond the queue's limit are dropped and counted."""
     heard = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
@@ -88,7 +88,7 @@ async def test_collector_that_refuses(server: Server) -> None:
 
 
 async def test_headers_are_sent_with_requests(server: Server) -> None:
-    """Headers are sent; they stand in no log."""
+    """Headers are sent, and not logged."""
     asked: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def asking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -117,7 +117,7 @@ async def test_no_collector_listens(server: Server) -> None:
 
 
 async def test_temporary_errors_are_retried(server: Server) -> None:
-    """OTLP/HTTP: 503 is not for ever; on the same connection."""
+    """OTLP/HTTP: 503 is temporary; the connection is kept."""
     answers = iter(("503 Service Unavailable", "200 OK"))
     connections = 0
 
@@ -140,7 +140,7 @@ async def test_temporary_errors_are_retried(server: Server) -> None:
 
 
 async def test_partial_success_is_counted(server: Server) -> None:
-    """A partial success says how many it has not taken."""
+    """A partial success has the number of rejected spans."""
     partly = ExportTraceServiceResponse(
         partial_success=ExportTracePartialSuccess(rejected_spans=2, error_message="too old")
     ).SerializeToString()
@@ -158,7 +158,7 @@ async def test_partial_success_is_counted(server: Server) -> None:
 
 
 async def test_success_with_unusual_body(server: Server) -> None:
-    """OTLP/HTTP: 200 is a yes. Proxies answer with anything."""
+    """OTLP/HTTP: 200 is a success, whatever the body, as proxies may answer."""
 
     async def wordy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -172,7 +172,7 @@ async def test_success_with_unusual_body(server: Server) -> None:
 
 
 async def test_collectors_certificate_is_checked(server: Server, tmp_path: Path) -> None:
-    """tracing.ca, an intermediate authority; and whom nobody vouches for is told nothing."""
+    """tracing.ca, an intermediate authority; nothing is sent to an untrusted server."""
     authority = trustme.CA().create_child_ca()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -1,4 +1,4 @@
-"""The console goes on with the trace of whoever asks it, and brings dead letters back in theirs."""
+"""The console continues the trace of requests, and redrives dead letters in their own traces."""
 
 from __future__ import annotations
 

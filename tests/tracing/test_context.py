@@ -1,4 +1,4 @@
-"""traceparent as W3C Trace Context has it, and the contexts of hops."""
+"""traceparent of W3C Trace Context, and the contexts of hops."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_written_context_is_read() -> None:
     ],
 )
 def test_records_without_context(record: bytes) -> None:
-    """Damaged ones are somebody else's to notice."""
+    """Damaged records are detected elsewhere."""
     assert of_record(record) is None
 
 
@@ -77,7 +77,7 @@ def test_stamp_changes_nothing_else() -> None:
 
 
 def test_traced_record_begins_its_entry(chance: random.Random) -> None:
-    """However long the run is; all of it is there, in its order."""
+    """Runs of any length keep all records in order."""
     for _ in range(200):
         run = [records.encode(b"%d" % number) for number in range(chance.randint(1, 100))]
         for index in chance.sample(range(len(run)), chance.randint(0, len(run))):
@@ -96,7 +96,7 @@ def test_traced_record_begins_its_entry(chance: random.Random) -> None:
 async def test_each_message_has_the_same_probability(
     recorder: NewRecorder, chance: random.Random, ratio: float
 ) -> None:
-    """Whatever runs it comes in. The bounds are five deviations wide."""
+    """In runs of any length. The bounds are five standard deviations."""
     random.seed(chance.random())
     sampling, number, found = Sampling(_with(recorder, ratio)), 0, 0
     while number < 50_000:
@@ -119,12 +119,12 @@ async def test_ratios_0_and_1(recorder: NewRecorder) -> None:
 
 
 def _with(recorder: NewRecorder, ratio: float) -> Recorder:
-    """One that admits whatever comes."""
+    """A recorder that admits everything."""
     return recorder("test", ratio=ratio, most_per_s=100_000)
 
 
 async def test_hop_contexts(recorder: NewRecorder) -> None:
-    """Both ends say the same, and a higher ratio traces whatever a lower one does."""
+    """Both ends agree, and a higher ratio samples everything that a lower one does."""
     hops = [hop("cast", b"machine", b"%d" % number) for number in range(20_000)]
     assert len({each.context.trace_id for each in hops}) == len(hops)
     assert hop("cast", b"a").context == hop("cast", b"a").context != hop("text", b"a").context

@@ -1,4 +1,4 @@
-"""At the limits of a process that nobody has set (docs/tracing.md, "What it costs"): under load a trace has its end."""
+"""Default limits of a process under load: each trace is complete (docs/tracing.md, "What it costs")."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_deaths_and_redrives_have_spans(store: TracedStore, collector: Col
 
 
 async def test_clients_trace_continues(store: TracedStore, collector: Collector) -> None:
-    """However many others begin meanwhile."""
+    """Whatever the number of other traces."""
     free, traced = await store.queue("free"), await store.queue("traced")
     await store.put(free, *[b"%d" % number for number in range(LOAD)])
     await store.put(traced, *[b"%d" % number for number in range(LOAD)], traceparent=CONTEXT)
@@ -77,7 +77,7 @@ async def _settle_all(store: TracedStore, queue: Queue) -> None:
 
 
 async def _same_traces(collector: Collector, *names: str) -> None:
-    """As many as may begin have a span of each name, once all that wait are with the collector."""
+    """Check that each admitted trace has a span of each name, once all are exported."""
 
     def told(name: str) -> list[str]:
         return sorted(span.trace_id for span in collector.of_name(name))

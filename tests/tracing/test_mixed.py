@@ -1,5 +1,5 @@
-"""Edges that are traced beside those that are not, and beside those of before, which know nothing of traces: the same
-messages, in any order; spans of those who tell any."""
+"""Traced edges beside untraced ones and older versions without tracing: the same
+messages in any order, and spans of the traced ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.tracing.stores import TracedStore, traced_store
 
 
 async def bodies(store: TracedStore, queue: Queue, *, settled: bool) -> list[bytes]:
-    """All that are ready; given back, if they are not settled."""
+    """Take all ready messages; settle or return them."""
     asker = await store.async_client(queue)
     got = await asker.take(queue, 1000)
     await (asker.settle(got) if settled else asker.release(got))
@@ -42,8 +42,8 @@ async def test_traced_and_untraced_processes_interoperate(server: Server, collec
 
 
 async def test_traced_record_may_be_anywhere_in_an_entry(server: Server, collector: Collector) -> None:
-    """An edge that is not traced packs as ever. Whoever looks at the first octet alone passes some over: what he takes
-    out, and settles, is whole all the same."""
+    """An untraced edge packs as usual, so a traced one that checks first octets misses some; its messages are
+    complete all the same."""
     theirs = fresh()
     async with (
         traced_store(server.url, None) as plain,

@@ -1,4 +1,4 @@
-"""A collector whose name hangs, as its name server says nothing; and how long processes wait for one at their end."""
+"""A collector whose name lookup hangs, and how long processes wait for it when they end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = "collector.example"  # the machine's own patience with its name server is
 
 
 class OwnServer(Server):
-    """A store on the silent machine."""
+    """A store on a machine with a silent name server."""
 
     async def __aenter__(self) -> OwnServer:
         self.start()
@@ -42,8 +42,7 @@ def own_server(folder: Path) -> OwnServer:
 
 
 def test_name_lookup_counts_towards_the_request_timeout(tmp_path: Path) -> None:
-    """Then its spans are lost, and counted; once the name is known, all is well. However often it is tried, one look-up
-    waits."""
+    """Spans are lost and counted until the name is resolved. Only one lookup waits at a time."""
 
     async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError):
@@ -69,7 +68,7 @@ def test_name_lookup_counts_towards_the_request_timeout(tmp_path: Path) -> None:
 
 
 def test_command_ends_during_a_hanging_lookup(tmp_path: Path) -> None:
-    """Also where a request might take an hour."""
+    """Also if a request may take an hour."""
 
     async def scenario(names: NameServer) -> None:
         async with own_server(tmp_path) as server:
@@ -96,7 +95,7 @@ def test_edge_ends_during_a_hanging_lookup(tmp_path: Path) -> None:
 
 
 async def test_forced_exit_does_not_wait_for_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An edge that is told to end a second time; what waits is dropped, and counted."""
+    """A second signal ends the edge; waiting spans are dropped and counted."""
     monkeypatch.setattr("services.kit.tracing.recorder.LAST_S", 3600.0)
     heard = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""One message is one trace, whichever protocols carry it in and out (docs/tracing.md)."""
+"""A message has one trace, whichever protocols carry it (docs/tracing.md)."""
 
 from __future__ import annotations
 

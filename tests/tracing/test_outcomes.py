@@ -1,4 +1,4 @@
-"""What becomes of a message, and of what was asked (docs/tracing.md)."""
+"""Spans of outcomes of messages and operations (docs/tracing.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.tracing.stores import traced_store
 
 
 async def test_spans_of_returns_and_rejections(server: Server, collector: Collector) -> None:
-    """Each delivery has a span of its own, below the same one; the letter's is of when it died."""
+    """Each delivery has its own span below the publish's; the dead letter's has the time of death."""
     async with traced_store(server.url, collector.endpoint) as store:
         store.start_serving()
         queue = await store.queue("q")
@@ -43,7 +43,7 @@ async def test_spans_of_returns_and_rejections(server: Server, collector: Collec
 
 
 async def test_messages_that_die_in_the_store_have_spans(server: Server, collector: Collector) -> None:
-    """It expires; later it is brought back, in the same trace."""
+    """The message expires and is redriven in the same trace."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", messageTTL="1ms")
         await store.put(queue, b"a pump")
@@ -76,7 +76,7 @@ async def test_refused_publish_has_a_span_with_the_reason(server: Server, collec
 
 
 async def test_ordered_publishes_have_their_reasons(server: Server, collector: Collector) -> None:
-    """One finds no room, nor what came with it, in one call; what its source puts in later is refused for that."""
+    """One publish of a call does not fit, so the source's later ones are refused, too."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", maxLength=1)
         pipe, source = store.open_domain(queue.domain).pipe, Source(store.client())
@@ -99,7 +99,7 @@ async def test_ordered_publishes_have_their_reasons(server: Server, collector: C
 
 
 def _why(answer: Any) -> type[StoreError]:
-    """Of one that was refused whole: told as such, or of each of its messages."""
+    """A run that was refused as a whole, or message by message."""
     return type(answer if isinstance(answer, StoreError) else answer[0][1])
 
 
@@ -120,7 +120,7 @@ async def test_commit_ends_and_begins_spans(server: Server, collector: Collector
 
 
 async def test_deliveries_of_a_refused_commit_stay_open(server: Server, collector: Collector) -> None:
-    """Until it is given back, as a transaction does that is refused (tmq.md 5.3), or settled after all."""
+    """Until it is returned, as by a refused transaction (tmq.md 5.3), or settled."""
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal", maxLength=1)
         await store.put(source, b"one", b"two")
@@ -151,7 +151,7 @@ async def test_deliveries_of_a_refused_commit_stay_open(server: Server, collecto
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5])
 async def test_traces_are_rate_limited(server: Server, collector: Collector, ratio: float) -> None:
-    """Whatever the ratio is; the rest is counted, and stored like all others."""
+    """Whatever the ratio; the others are counted and stored as usual."""
     async with traced_store(server.url, collector.endpoint, ratio=ratio, most_per_s=1) as store:
         queue = await store.queue("q")
         await store.put(queue, *[b"%d" % number for number in range(1000)])

@@ -1,4 +1,4 @@
-"""Spans of dead letters that are brought back: of those that were, and of no others."""
+"""Spans of redriven dead letters, and of no others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def dead(store: TracedStore, number: int) -> tuple[DeadLetters, list[str]]
 
 
 async def test_redriven_letters_have_spans(server: Server, collector: Collector) -> None:
-    """One had been purged meanwhile, for another one there was no room, and they lay far apart."""
+    """One was purged meanwhile, one did not fit, and they were far apart."""
     async with traced_store(server.url, collector.endpoint) as store:
         letters, ids = await dead(store, BETWEEN + 4)
         first, gone, last, left = ids[0], ids[1], ids[-2], ids[-1]
@@ -37,7 +37,7 @@ async def test_redriven_letters_have_spans(server: Server, collector: Collector)
 
 
 async def test_older_process_gets_its_usual_reply(server: Server, collector: Collector) -> None:
-    """It names no further key, and takes three values apart."""
+    """It passes no further key, and expects three values."""
     async with traced_store(server.url, collector.endpoint) as store:
         _, ids = await dead(store, 2)
         queue = await store.catalogue.find("orders")

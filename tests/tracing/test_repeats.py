@@ -1,4 +1,4 @@
-"""A call whose answer was lost is asked again, octet for octet: what is traced has been put in, and is told, once."""
+"""A call with a lost reply is repeated unchanged: traced messages are stored and recorded once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 async def lost_once(proxy: Proxy, asked: asyncio.Future[T]) -> T:
-    """What was answered in the end."""
+    """Return the final answer."""
     before = proxy.lost
     await until(lambda: proxy.lost > before)
     proxy.lose_replies_to = b""

@@ -73,7 +73,7 @@ class Messages:
         in_order: once any ordered publish of this source is refused or has an unknown outcome, all later ones are
         refused (BehindRefused). They must all go to one domain, and under a `holder` that only this source uses.
 
-        carried: indexes of the records whose trace context is followed, where the caller decides that (`Hops`); no
+        carried: indexes of the records whose trace context is followed, where the caller decides that (`TracePropagation`); no
         other record begins a trace.
         """
         operation = Publish(records, origin, holder, done, source if in_order else None)

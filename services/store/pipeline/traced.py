@@ -85,7 +85,9 @@ class Traced:
     def once(self, source: Source, operation: IdempotentPublish) -> None:
         """Trace an idempotent publish."""
         record, identity = operation.record, operation.identity
-        if isinstance(identity, RequestId) and not record[0]:  # the id decided that it is not traced (`Hops`)
+        if (
+            isinstance(identity, RequestId) and not record[0]
+        ):  # the id decided that it is not traced (`TracePropagation`)
             return
         doing = "bury" if isinstance(identity, JournalNumber) and operation.reason else "send"
         operation.record, spans = self._tracing.put_one(

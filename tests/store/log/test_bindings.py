@@ -1,4 +1,4 @@
-"""Queues that subscribe to the log: SEND and all its copies in one step, or nothing (pubsub.md 5.1)."""
+"""Queues that subscribe to the log: SEND and its copies are stored atomically (pubsub.md 5.1)."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from tests.store.logbook import Logbook, check_numbering
 
 
 async def contents(book: Logbook, *queues: Queue) -> list[int]:
-    """Messages in the log, in each queue, and among the dead letters of each."""
+    """Return the messages in the log, in each queue, and in its dead letters."""
     found = [len(await book.lines())]
     for queue in queues:
         stats = await book.desk.stats(queue)
@@ -37,7 +37,7 @@ async def test_each_queue_gets_its_copy(book: Logbook, desk: Desk) -> None:
 
 
 async def test_copies_keep_the_order_of_the_log(book: Logbook, desk: Desk) -> None:
-    """pubsub.md 3.4: also where plain sends share entries with those that have copies."""
+    """pubsub.md 3.4: also if sends without copies share the call."""
     queue = await book.bound("one", "b")
     sources = [Source(INTERNAL_CLIENT) for _ in range(5)]
     asked = []
@@ -73,7 +73,7 @@ async def test_full_queue_refuses_the_whole_send(book: Logbook, bound: dict[str,
 
 
 async def test_refused_send_does_not_affect_others(book: Logbook) -> None:
-    """All in one call: each has its own answer."""
+    """In one call, each send gets its own answer."""
     full, other = await book.bound("full", "t", max_length=2), await book.bound("other", "t")
     asked = [book.sending(b"t %d" % i, to=(other, full) if i % 2 else ()) for i in range(10)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -116,7 +116,7 @@ async def test_oldest_messages_make_way(book: Logbook, desk: Desk, bound: dict[s
 
 @pytest.mark.parametrize("bound", [{"max_length": 2}, {"max_bytes": 2}])
 async def test_leased_messages_do_not_make_way(book: Logbook, desk: Desk, bound: dict[str, int]) -> None:
-    """It is refused, not stored without its copy."""
+    """The send is refused rather than stored without its copy."""
     queue = await book.bound("ring", "t", overflow="dead_letter_oldest", **bound)
     other = await book.bound("other", "t")
     for body in (b"t 1", b"t 2"):
@@ -131,7 +131,7 @@ async def test_leased_messages_do_not_make_way(book: Logbook, desk: Desk, bound:
 
 
 async def test_message_that_does_not_fit_displaces_none(book: Logbook, desk: Desk) -> None:
-    """More is leased than the queue may have, since its bound was lowered."""
+    """The bound was lowered below the number of leased messages."""
     queue = await book.bound("ring", "t")
     await desk.put(queue, *[b"x"] * 5)
     held = await desk.take(queue, 3)
@@ -144,7 +144,7 @@ async def test_message_that_does_not_fit_displaces_none(book: Logbook, desk: Des
 
 
 async def test_many_messages_make_way_in_steps(book: Logbook, desk: Desk) -> None:
-    """A bound that was lowered: refused until there is room, then stored with its copy."""
+    """After a lowered bound, sends are refused until there is room."""
     queue = await book.bound("ring", "t")
     await desk.put(queue, *[b"x"] * 2500)
     await book.change(

@@ -1,4 +1,4 @@
-"""Queues that publish under a tag: every way in shows in the log, in the same step (pubsub.md 5.2, 5.3)."""
+"""Queues that publish under a tag: every publish appears in the log atomically (pubsub.md 5.2, 5.3)."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ def shown(*bodies: bytes, tag: bytes = b"out") -> list[bytes]:
 
 
 async def test_published_messages_appear_in_order(book: Logbook, desk: Desk, queue: Queue) -> None:
-    """Several messages an entry, several entries a call."""
+    """Several messages per entry, several entries per call."""
     await desk.put(queue, b"first")
     await desk.put(queue, *numbered(100))
     assert await book.lines() == shown(b"first", *numbered(100))
@@ -79,7 +79,7 @@ async def test_returned_messages_do_not_appear_again(book: Logbook, desk: Desk) 
 
 
 async def test_bridged_messages_cross_no_other_bridge(book: Logbook, desk: Desk, queue: Queue) -> None:
-    """A SEND's copy is not published; publishes in the same call are."""
+    """Copies of a SEND are not published; publishes in the same call are."""
     both = await desk.queue("both", bindings={"text": {"subscribe": ["t"], "publish": "again"}})
     await book.look()
     source = desk.source
@@ -102,7 +102,7 @@ async def test_tag_follows_the_document(book: Logbook, desk: Desk, queue: Queue)
     await book.change(queue)
     await desk.put(queue, b"3")
     assert await book.lines() == [b"out 1", b"other 2"]
-    assert (await book.log.subscriptions()).version == "0", "whoever only publishes is no subscriber"
+    assert (await book.log.subscriptions()).version == "0", "a queue that only publishes is not a subscriber"
 
 
 async def test_publish_with_lost_reply_appears_once(own_server: Server) -> None:

@@ -1,4 +1,4 @@
-"""Which queues subscribe: every change is another version, and what is damaged harms its own only (pubsub.md 5.1)."""
+"""The table of subscriptions: every change has a new version, and damage affects only its queue (pubsub.md 5.1)."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ async def test_table_has_queues_and_patterns(book: Logbook, desk: Desk) -> None:
 
 
 async def test_every_change_has_a_new_version(book: Logbook, desk: Desk) -> None:
-    """And the same document declared again is none."""
+    """Declaring the same document again is no change."""
     versions = [(await book.log.subscriptions()).version]
     queue = await desk.queue("one")
 
@@ -48,7 +48,7 @@ async def test_every_change_has_a_new_version(book: Logbook, desk: Desk) -> None
 
 
 async def test_sends_by_an_older_table_are_refused(book: Logbook, desk: Desk) -> None:
-    """A queue that came, changed or went meanwhile: nothing is stored."""
+    """A queue was added, changed or removed meanwhile: nothing is stored."""
     queue = await book.bound("one", "a")
     old = book.known
     await book.change(queue, bindings={"text": {"subscribe": ["b"]}})
@@ -65,7 +65,7 @@ async def test_sends_by_an_older_table_are_refused(book: Logbook, desk: Desk) ->
 
 
 async def test_versions_of_lost_data_are_not_reused(book: Logbook, server: Server) -> None:
-    """Who knows the old table must not be taken to know the new one."""
+    """A sender with the old table must be refused."""
     await book.bound("one", "a")
     server.clear()
     async with Desk(server) as desk, logbook(desk) as new:
@@ -103,7 +103,7 @@ async def test_damaged_queue_affects_only_its_senders(
 
 
 async def test_log_stays_usable_after_a_damaged_call(book: Logbook, desk: Desk, server: Server) -> None:
-    """What is written down at the end of a call is not: no id or number may be used twice for all that."""
+    """The counters written at the end of the call are missing; ids and numbers must still not be reused."""
     queue = await desk.queue()
     server.call("HSET", queue.keys[1], "added", "damaged")
     for number in range(3):

@@ -1,4 +1,4 @@
-"""Appending to the log: whose numbers, in which order, and what is refused (docs/store.md; pubsub.md 3, 4.4)."""
+"""Appending to the log: numbers, order and refusals (docs/store.md; pubsub.md 3, 4.4)."""
 
 import asyncio
 import random
@@ -36,7 +36,7 @@ async def test_numbers_are_consecutive_from_1(book: Logbook) -> None:
 
 
 async def test_sends_of_many_connections_share_entries(book: Logbook) -> None:
-    """pubsub.md 3.4: and the messages of each keep their order."""
+    """pubsub.md 3.4: messages of each connection keep their order."""
     sources = [Source(INTERNAL_CLIENT) for _ in range(20)]
     mixed = [(number, source) for number in range(50) for source in sources]
     lines = [b"t%d %d" % (sources.index(source), number) for number, source in mixed]
@@ -48,7 +48,7 @@ async def test_sends_of_many_connections_share_entries(book: Logbook) -> None:
 
 
 async def test_entry_has_up_to_64_kib_of_lines(book: Logbook) -> None:
-    """One line may be longer than that: then it has an entry of its own."""
+    """A longer line has its own entry."""
     rnd = random.Random(4)
     sizes = [1, LOG_ENTRY + 5, 7, *(rnd.randrange(20_000) for _ in range(60)), LOG_ENTRY, 3]
     lines = [b"t %d." % i + b"x" * size for i, size in enumerate(sizes)]
@@ -67,7 +67,7 @@ async def test_any_octets_are_kept(book: Logbook) -> None:
 
 
 async def test_head_is_exact(book: Logbook, desk: Desk) -> None:
-    """pubsub.md 3.2: behind what was answered before it was asked for, before what begins after its answer."""
+    """pubsub.md 3.2: after sends answered before the question, before sends that begin after its answer."""
     other = await desk.another().__aenter__()
     async with logbook(other) as there:
         for number in range(20):
@@ -79,7 +79,7 @@ async def test_head_is_exact(book: Logbook, desk: Desk) -> None:
 
 
 async def test_head_keeps_the_order_of_its_connection(book: Logbook) -> None:
-    """All in one call, other connections' sends around it."""
+    """In one call with other connections' sends around it."""
     asked = []
     source = Source(INTERNAL_CLIENT)
     for number in range(10):
@@ -143,7 +143,7 @@ async def test_store_that_cannot_keep_the_level_refuses_sends(
 
 
 async def buffers_are_small(server: Server) -> bool:
-    """What a client's buffers hold of a long line is free again within seconds."""
+    """A client's buffers of a long line are freed within seconds."""
     return int(server.info("memory")["mem_clients_normal"]) < 1_000_000
 
 
@@ -171,7 +171,7 @@ async def test_log_of_level_memory_needs_no_file(book: Logbook, server: Server) 
 
 
 async def test_unanswered_send_has_an_unknown_outcome(own_server: Server) -> None:
-    """pubsub.md 3.1: never answered with yes or no, and done once when it is done."""
+    """pubsub.md 3.1: not answered, and done at most once."""
     hasty = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=20.0, request_timeout_s=1.0)
     async with Desk(own_server, pipe=hasty) as desk, logbook(desk) as book:
         await book.send(b"t 1")
@@ -206,12 +206,12 @@ async def test_send_with_lost_reply_is_stored_once(own_server: Server) -> None:
 
 
 def ask(lane: Lane, send: Send) -> None:
-    """The verb: a Lane's own `send` makes the call."""
+    """Send by the operation; a Lane's own `send` makes the call."""
     lane.log.send(lane.source, send, 0)
 
 
 def test_repeated_call_appends_nothing(client: Client) -> None:
-    """Whatever else is in it: lines, copies, a refused send, a head (tests/store/pipeline/test_replays.py)."""
+    """A call with lines, copies, a refused send and a head (tests/store/pipeline/test_replays.py)."""
     spec = QueueSpec(ack_level="fsync", max_length=1, bindings={"text": {"subscribe": ["b"]}})
     queue = Queue("bound", "q1", "main", "test", spec)
     begin(client, queue)

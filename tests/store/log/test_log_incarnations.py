@@ -1,4 +1,4 @@
-"""Whose numbers are given out: a new incarnation whenever the store may have forgotten some (pubsub.md 4.4)."""
+"""Incarnations: a new one begins whenever the store may have lost numbers (pubsub.md 4.4)."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,7 @@ PATIENT = PipeSettings(patience_s=20.0)
 
 
 def origins(entries: list[Entry]) -> list[bytes]:
-    """Of each entry, as they follow each other, without repetitions."""
+    """Return the origins of the entries, without repetitions."""
     return list(dict.fromkeys(entry.origin for entry in entries))
 
 
@@ -34,7 +34,7 @@ async def passed(book: Logbook, at_ms: int) -> bool:
 
 
 async def test_running_server_keeps_its_incarnation(server: Server) -> None:
-    """Processes come and go, functions are loaded again, the log is declared again: the numbers go on."""
+    """Numbers continue when processes come and go, functions are reloaded, and the log is declared again."""
     async with Desk(server) as desk, logbook(desk) as book:
         first = own(await book.state())
         for number in range(3):
@@ -58,7 +58,7 @@ async def test_stores_have_different_incarnations(server: Server) -> None:
 
 @every_server
 async def test_restart_begins_an_incarnation(own_server: Server) -> None:
-    """Also where nothing was lost: who has restarted cannot know. What was given out is held under the old one."""
+    """Also if nothing was lost. Old numbers are held under the old incarnation."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         incarnations = []
         for round_ in range(3):
@@ -82,7 +82,7 @@ async def test_restart_begins_an_incarnation(own_server: Server) -> None:
 
 
 async def test_primary_that_was_a_replica_begins_an_incarnation(own_server: Server) -> None:
-    """The same process, with data that may have been another's."""
+    """The process is the same, but its data may be another's."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "1")
         old = own(await book.state())
@@ -97,7 +97,7 @@ async def test_primary_that_was_a_replica_begins_an_incarnation(own_server: Serv
 
 
 async def test_restored_copy_begins_an_incarnation(own_server: Server, tmp_path: Path) -> None:
-    """No number and no place names two messages, and what the neighbours have of the lost part comes back."""
+    """Numbers and places stay unique, and neighbours return the lost part."""
     data, copy = own_server.directory, tmp_path / "copy"
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "kept 1", "kept 2")
@@ -145,7 +145,7 @@ async def test_places_grow_after_the_clock_went_back(own_server: Server) -> None
 
 
 async def test_failover_begins_an_incarnation(replicated: Replicated) -> None:
-    """The new primary may lack what nobody was told of; what was answered is there, and a tail goes on behind it."""
+    """Acknowledged entries survive a failover, and a tail continues after them."""
     spec = LogSpec(ack_level="replicated:1")
     async with Desk(replicated.url, pipe=PATIENT) as desk, logbook(desk, spec) as book:
         tail = Tail(desk.store.connector, book.log.keys, 1)
@@ -169,7 +169,7 @@ async def test_failover_begins_an_incarnation(replicated: Replicated) -> None:
 
 
 async def test_moved_slot_begins_an_incarnation(own_cluster: Cluster) -> None:
-    """And back: the server that had it before may have been restored meanwhile."""
+    """Also when the slot returns: its former server may have been restored meanwhile."""
     epoch, cluster = DomainKeys("main").epoch, own_cluster
     async with Desk(cluster.url, pipe=PATIENT) as desk, logbook(desk, LogSpec(ack_level="memory")) as book:
         tail = Tail(desk.store.connector, book.log.keys, 0)

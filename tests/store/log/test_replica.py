@@ -1,4 +1,4 @@
-"""Taking what neighbours send: exactly what is not held, whoever brings it (pubsub.md 4.3, 4.4, 4.5, 5.1)."""
+"""Storing neighbours' entries: exactly the numbers that are not held (pubsub.md 4.3, 4.4, 4.5, 5.1)."""
 
 import asyncio
 
@@ -95,7 +95,7 @@ async def test_held_numbers_are_skipped(
 
 
 async def test_numbers_are_kept_as_few_intervals(book: Logbook, client: Client) -> None:
-    """pubsub.md 4.4: normally one. What touches becomes one, on both sides."""
+    """pubsub.md 4.4: adjacent intervals are merged on both sides; normally there is one."""
     for first, last, shown in (
         (5, 6, "5-6"),
         (7, 8, "5-8"),
@@ -148,7 +148,7 @@ async def test_entries_of_own_older_incarnations_are_accepted(book: Logbook) -> 
 async def test_unknown_own_numbers_end_the_incarnation(
     book: Logbook, first: int, last: int, gap: bool
 ) -> None:
-    """pubsub.md 4.4: our data went back in time without our knowing. They would be given out again."""
+    """pubsub.md 4.4: this store lost data unnoticed and would give the numbers out again."""
     await book.send(*lines(1, 3))
     before = await book.state()
     old = own(before)
@@ -170,7 +170,7 @@ async def test_unknown_own_numbers_end_the_incarnation(
 
 
 async def test_gap_is_counted_once_and_can_be_filled(book: Logbook) -> None:
-    """pubsub.md 4.5: what one neighbour has no more, another may have."""
+    """pubsub.md 4.5: another neighbour may have what one has trimmed."""
     for missing in (5, 0):
         assert await book.accept(Gap(*ONE, 4, 8)) == (0, missing)
     assert await book.accept(Gap(*ONE, 7, 10)) == (0, 2)
@@ -185,7 +185,7 @@ async def test_gap_is_counted_once_and_can_be_filled(book: Logbook) -> None:
 
 
 async def test_numbers_received_elsewhere_are_not_gone(book: Logbook) -> None:
-    """Else it would be told to whoever follows us as a gap, though it stands in the log."""
+    """Otherwise followers would be told of a gap although the log has the entry."""
     await book.accept(run(ONE, 3, 4), run(ONE, 7, 7))
     assert await book.accept(Gap(*ONE, 1, 9)) == (0, 6)
     state = await book.state()
@@ -194,7 +194,7 @@ async def test_numbers_received_elsewhere_are_not_gone(book: Logbook) -> None:
 
 
 async def test_gap_of_held_numbers_changes_nothing(book: Logbook) -> None:
-    """pubsub.md 4.5, decision 9: it is told again whenever a link is set up."""
+    """pubsub.md 4.5, decision 9: gaps are repeated whenever a link is set up."""
     await book.accept(run(ONE, 5, 6), Gap(*ONE, 1, 9))
     before = await book.state()
     for first, last in ((1, 9), (2, 3), (5, 6), (4, 7)):
@@ -218,7 +218,7 @@ def scattered(pieces: int, first: int = 1) -> list[Arrived]:
 
 
 async def test_more_than_1000_intervals_are_refused(book: Logbook) -> None:
-    """What came before the one that is too much is kept; other origins go on."""
+    """Earlier intervals are kept, and other origins continue."""
     assert await book.accept(*scattered(SCATTERED)) == (SCATTERED, 0)
     with pytest.raises(NumbersScattered):
         await book.accept(*scattered(1, 2 * SCATTERED + 1))
@@ -240,7 +240,7 @@ async def test_more_than_1000_gaps_are_refused(book: Logbook) -> None:
 
 
 async def test_more_than_10000_origins_are_refused(book: Logbook, client: Client) -> None:
-    """Those that are known go on."""
+    """Known origins continue."""
     known = [word for i in range(ORIGINS - 1) for word in (b"x%d inc1" % i, b"1-1")]
     client.call("HSET", book.log.keys.log[2], *known)
     assert await book.accept(run(ONE, 1, 3)) == (3, 0)
@@ -251,7 +251,7 @@ async def test_more_than_10000_origins_are_refused(book: Logbook, client: Client
 
 
 async def test_origin_with_1000_intervals_can_continue(book: Logbook) -> None:
-    """Whoever forged them must not end the links of its own store: what makes no piece more is taken."""
+    """A forger must not end the links of a store: numbers that add no interval are accepted."""
     await book.accept(run(ONE, 1, 3), *scattered(SCATTERED - 1, 1001))
     assert await book.accept(run(ONE, 4, 6), run(ONE, 1, 6)) == (3, 0)
     assert await book.accept(run(ONE, 1001, 1003)) == (1, 0)
@@ -273,7 +273,7 @@ async def test_gaps_of_more_than_10000_origins_are_refused(book: Logbook, client
 
 @pytest.mark.parametrize(("told", "is_new"), [(0, False), (3, False), (4, True), (MAX_NUMBER, True)])
 async def test_numbers_held_by_a_neighbour_count_as_given_out(book: Logbook, told: int, is_new: bool) -> None:
-    """pubsub.md 4.4: else another incarnation begins, before its numbers are given out again."""
+    """pubsub.md 4.4: otherwise a new incarnation begins before numbers are reused."""
     await book.send(*lines(1, 3))
     before = await book.state()
     state = await book.replica.state(told)
@@ -332,7 +332,7 @@ async def test_lease_expires(book: Logbook) -> None:
 
 
 async def test_baseline_is_bounded(book: Logbook) -> None:
-    """decision 9: it is kept for ever. Nothing is written of one that is beyond it."""
+    """decision 9: it is kept for ever; one that is too long is not written."""
     long = Intervals.of((9 * 10**15 + 2 * i, 9 * 10**15 + 2 * i) for i in range(BASELINE_BYTES // 34))
     most = {ONE: long}
     more = {ONE: long, TWO: Intervals.of((2 * i + 1, 2 * i + 1) for i in range(1000))}
@@ -345,7 +345,7 @@ async def test_baseline_is_bounded(book: Logbook) -> None:
 
 
 async def test_neighbours_are_bounded(book: Logbook, client: Client) -> None:
-    """Each of them has a baseline for ever; those that are known are linked with as before."""
+    """Each has a baseline for ever; known neighbours can still be linked."""
     known = [word for i in range(NEIGHBOURS - 1) for word in (b"x%d" % i, b"")]
     client.call("HSET", book.log.keys.log_base, *known)
     assert await book.replica.baseline(b"one", {}) == {}

@@ -1,4 +1,4 @@
-"""Copies of what comes over a link, for queues that subscribe: no link stands still for one (pubsub.md 5.1)."""
+"""Copies of lines from a link for subscribed queues; none of them stops the link (pubsub.md 5.1)."""
 
 import pytest
 
@@ -50,7 +50,7 @@ async def test_copies_are_made_of_new_lines_only(book: Logbook, desk: Desk) -> N
 async def test_full_queue_does_not_stop_the_link(
     book: Logbook, desk: Desk, spec: dict[str, int], reason: str
 ) -> None:
-    """pubsub.md 5.1: the copy goes to the queue's dead letters."""
+    """pubsub.md 5.1: the copy becomes a dead letter of the queue."""
     queue, other = await book.bound("shut", "t", **spec), await book.bound("other", "t")
     copies = [copy(q, i, b"%d" % i) for i in range(3) for q in (queue, other)]
     assert await book.accept(arrived(ONE, 1, *lines(3), copies=copies)) == (3, 0)
@@ -70,7 +70,7 @@ async def test_reserved_queue_does_not_stop_the_link(book: Logbook, desk: Desk) 
 
 
 async def test_too_large_copy_does_not_stop_the_link(book: Logbook, desk: Desk) -> None:
-    """rqp_mca.md 3.1: it is not put into a transmission queue."""
+    """rqp_mca.md 3.1: it is not stored in a transmission queue."""
     remote = {"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 1}
     queue = await book.bound("far", "t", remote=remote)
     copies = [copy(queue, 0, b"12"), copy(queue, 1, b"1")]
@@ -96,7 +96,7 @@ async def test_copies_notify_waiting_consumers(book: Logbook, desk: Desk, server
 
 
 async def test_copies_by_other_bindings_are_refused(book: Logbook, desk: Desk) -> None:
-    """Nothing is stored: what was left out could never be put in again."""
+    """Nothing is stored, as a missing copy could never be added."""
     queue = await desk.queue("late", bindings={"text": {"subscribe": ["t"]}})
     with pytest.raises(BindingsChanged):
         await book.accept(arrived(ONE, 1, *lines(3)), Gap(*ONE, 4, 5))
@@ -120,7 +120,7 @@ async def test_received_lines_cross_no_bridge_back(book: Logbook, desk: Desk) ->
 async def test_damaged_queue_stops_neither_link_nor_other_queues(
     book: Logbook, desk: Desk, server: Server, key: str
 ) -> None:
-    """What came is written down, or it would come again and again."""
+    """The received numbers are recorded, or the lines would be sent again and again."""
     bad, good = await book.bound("bad", "t"), await book.bound("good", "t")
     damaged = bad.keys["sq".index(key)]
     server.call("DEL", damaged)

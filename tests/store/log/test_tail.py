@@ -1,4 +1,4 @@
-"""Following the log: each entry once, in order, and not before it is durable (docs/store.md; pubsub.md 3.2, 4.2)."""
+"""Tails: each entry once, in order, when it is durable (docs/store.md; pubsub.md 3.2, 4.2)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -25,7 +25,7 @@ PATIENT = PipeSettings(patience_s=20.0)
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long it waits for entries does not matter here."""
+    """Shorten the wait for entries."""
     monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
 
 
@@ -36,7 +36,7 @@ def _soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def tail(book: Logbook) -> AsyncIterator[Tail]:
-    """At the end of the log as it is."""
+    """Open a tail at the end of the log."""
     await book.send(b"t before")
     tail = Tail(book.desk.store.connector, book.log.keys, 0)
     assert await tail.next() == []
@@ -45,7 +45,7 @@ async def tail(book: Logbook) -> AsyncIterator[Tail]:
 
 
 async def next_of(tail: Tail) -> list[Entry]:
-    """The next entries, through whatever troubles."""
+    """Return the next entries, retrying after faults."""
     found: list[list[Entry]] = []
 
     async def asked() -> bool:
@@ -60,7 +60,7 @@ async def next_of(tail: Tail) -> list[Entry]:
 
 
 async def all_of(tail: Tail, last: bytes) -> list[Entry]:
-    """Everything up to an entry that ends in this."""
+    """Return everything up to an entry that ends with this text."""
     found: list[Entry] = []
     while not (found and found[-1].block.endswith(last + b"\n")):
         found += await next_of(tail)
@@ -68,7 +68,7 @@ async def all_of(tail: Tail, last: bytes) -> list[Entry]:
 
 
 async def test_tail_begins_at_the_end(book: Logbook, tail: Tail) -> None:
-    """pubsub.md 3.2: what is older was sent before anybody followed."""
+    """pubsub.md 3.2: older entries were sent before the tail began."""
     assert tail.place == await book.head()
     await book.send(b"t 1")
     assert [e.block for e in await tail.next()] == [b"SEND t 1\n"]
@@ -86,7 +86,7 @@ async def test_tail_of_an_empty_log_misses_nothing(book: Logbook) -> None:
 
 @pytest.fixture
 def _patient(tail: Tail, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits goes on waiting."""
+    """The tail keeps waiting."""
     monkeypatch.setattr(tail_module, "BLOCK_MS", 20_000)
     monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 30.0)
 
@@ -106,7 +106,7 @@ async def blocked(book: Logbook) -> bool:
 
 @every_server
 async def test_tail_returns_every_entry_once(book: Logbook, tail: Tail) -> None:
-    """Of the size of a line and of a megabyte."""
+    """Entries of one line and of a megabyte."""
     for size in (10, 10, 400_000, 400_000, 2_000_000, 10, 10):
         await book.send(b"t " + b"x" * size)
     await asyncio.gather(*(book.sending(b"t " + body) for body in numbered(100)))
@@ -119,7 +119,7 @@ async def test_tail_returns_every_entry_once(book: Logbook, tail: Tail) -> None:
 
 
 async def test_tail_reads_1_mib_at_most(book: Logbook, tail: Tail) -> None:
-    """Whatever came before, also while it waits: one entry, as long as it may be, and what is there by then."""
+    """Also while it waits: one entry of any length, and then what is there."""
     before = await book.head()
     for size in (10, 200_000):
         for number in range(30):
@@ -134,7 +134,7 @@ async def test_tail_reads_1_mib_at_most(book: Logbook, tail: Tail) -> None:
 
 
 async def test_tail_continues_after_a_kill(own_server: Server) -> None:
-    """Nothing twice, nothing left out, over restarts and dropped connections."""
+    """No entry is repeated or missing after restarts and lost connections."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         tail = Tail(desk.store.connector, book.log.keys, 0)
         assert await tail.next() == []
@@ -196,7 +196,7 @@ async def test_cancelled_read_loses_nothing(book: Logbook, tail: Tail) -> None:
 
 
 async def test_emptied_store_raises_dataset_lost(book: Logbook, tail: Tail, server: Server) -> None:
-    """It would tell nothing for ever."""
+    """Otherwise it would wait for ever."""
     await book.send(b"t 1")
     assert len(await tail.next()) == 1
     server.call("FLUSHALL", "SYNC")
@@ -213,7 +213,7 @@ async def test_store_that_is_not_set_up_raises_not_initialised(server: Server) -
 
 
 async def test_trimmed_entries_show_as_a_gap(book: Logbook, tail: Tail) -> None:
-    """pubsub.md 3.6: the difference of serials is the number of messages that are lost."""
+    """pubsub.md 3.6: the difference of serials is the number of missed messages."""
     for number in range(10):
         await book.send(b"t %d" % number, b"u %d" % number)
     before = tail.place
@@ -230,7 +230,7 @@ async def test_trimmed_entries_show_as_a_gap(book: Logbook, tail: Tail) -> None:
 
 
 def follows(primary: Server) -> bool:
-    """Its replica has what is written now."""
+    """Wait until the replica has everything."""
     with primary.client() as client:
         client.call("SET", "written", "now")
         return bool(client.call("WAIT", 1, 100))
@@ -275,7 +275,7 @@ async def test_unreplicated_entries_are_not_returned(pair: tuple[Server, Server]
 
 
 async def test_link_state_is_replicated(pair: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch) -> None:
-    """pubsub.md 4.3: the baseline is durable before the first entry is asked for, whoever wrote it down."""
+    """pubsub.md 4.3: the baseline is replicated before the first entry is requested."""
     monkeypatch.setattr(replica_module, "WAIT_MS", 500)
     primary, replica = pair
     item = arrived((b"n1", b"i"), 1, b"t 1")

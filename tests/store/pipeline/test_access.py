@@ -121,7 +121,7 @@ VERBS: dict[str, Ask] = {
     },
     "pull": lambda pipe, source, queue, done: pipe.idempotent.pull(source, ID, queue, 1000, 1000, done),
 }
-ENDS_A_DELIVERY = {"settle", "release", "reject", "note"}  # whoever has it was let in
+ENDS_A_DELIVERY = {"settle", "release", "reject", "note"}  # its holder was admitted
 OF_THE_LOG = {"send", "head"}  # it is no queue; those that subscribe let the text service, or are refused
 
 
@@ -203,7 +203,7 @@ async def test_forgotten_handle_follows_its_document(desk: Desk) -> None:
 
 
 async def test_unused_handles_are_garbage_collected(desk: Desk) -> None:
-    gc.freeze()  # else a collection looks at all that is loaded
+    gc.freeze()  # otherwise a collection scans everything that is loaded
     try:
         for name in map(str, range(10)):
             await desk.queue(name)

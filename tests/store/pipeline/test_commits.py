@@ -71,7 +71,7 @@ async def test_commit_with_another_digest_is_refused(two: Two) -> None:
     await two.desk.commit("batch", CommitPart(two.one, [], encode(b"x"), "t"), digest="d1")
     with pytest.raises(BatchDiffers):
         await two.desk.commit("batch", CommitPart(two.one, [], encode(b"y"), "t"), digest="d2")
-    await two.desk.commit("batch", CommitPart(two.one, [], encode(b"y"), "t"))  # nobody asks
+    await two.desk.commit("batch", CommitPart(two.one, [], encode(b"y"), "t"))  # without a digest
     assert (await two.desk.drain(two.one))[-1:] == [b"x"]
     assert (await two.desk.stats(two.one))["added"] == 6
 

@@ -206,7 +206,7 @@ async def test_unavailable_store_refuses_at_once_and_settles_are_kept(own_server
         await desk.put(queue, *numbered(3))
         held = await desk.take(queue, 2)
         own_server.kill9()
-        await until(lambda: desk.pipe.trouble is not None)  # though nobody asked for anything
+        await until(lambda: desk.pipe.trouble is not None)  # without any request
         start = time.monotonic()
         with pytest.raises(StoreUnavailable):
             await desk.publish(queue, b"x")

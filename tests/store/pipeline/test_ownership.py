@@ -56,7 +56,7 @@ async def test_owner_sets_the_condition(desk: Desk) -> None:
     assert await desk.domain.claims.set_condition(queue, "keiner antwortet: Ä\udcff", fence)
     assert (await desk.stats(queue))["condition"] == "keiner antwortet: Ä?"
     await desk.domain.claims.disown(queue, "edge 1", fence)
-    assert (await desk.stats(queue))["condition"], "it is not better because nobody looks after it"
+    assert (await desk.stats(queue))["condition"], "the condition stays without an owner"
     newer = await desk.domain.claims.own(queue, "edge 2", 60_000)
     assert newer is not None
     assert not await desk.domain.claims.set_condition(queue, "", fence), (

@@ -67,4 +67,4 @@ async def test_origin_may_be_any_octets(desk: Desk) -> None:
     queue = await desk.queue()
     assert await desk.publish(queue, b"a", origin="console \udcff") == []
     (delivery,) = await desk.domain.peek(queue, 10, 1 << 20)
-    assert delivery.origin == "console \ufffd"  # as whoever looks is told
+    assert delivery.origin == "console \ufffd"  # as it is shown

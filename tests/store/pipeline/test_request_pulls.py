@@ -76,7 +76,7 @@ async def test_repeated_pull_of_an_empty_queue(desk: Desk, node: Node) -> None:
     assert await node.settle(A, queue) is Settlement.UNKNOWN
     assert given(await node.pull(B, queue)) == (b"x", False)
     ttl = await desk.domain.link.call("PTTL", desk.domain.keys.request(A))
-    assert ttl <= 600_000, "whoever polls leaves little behind"
+    assert ttl <= 600_000, "polling leaves few keys"
 
 
 async def test_paused_queue_refuses_pulls(desk: Desk, node: Node) -> None:
@@ -111,7 +111,7 @@ async def test_too_large_message_stays_in_the_queue(desk: Desk, node: Node) -> N
     assert await node.settle(A, queue) is Settlement.UNKNOWN
     (first,) = await desk.take(queue, 1)
     assert bodies([first]) == [b"z" * 1001]
-    assert (first.acquired, first.failed) == (2, 0), "it is nobody's fault"
+    assert (first.acquired, first.failed) == (2, 0), "it does not count as failed"
     assert given(await node.pull(B, queue, largest=1000)) == (b"x" * 1000, False)
     assert await desk.domain.link.call("SCARD", desk.domain.keys.lots(desk.pipe.session)) == 2
     await desk.settle([first])

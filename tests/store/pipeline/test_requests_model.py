@@ -101,7 +101,7 @@ class RequestMachine(StoreMachine):
         elif len(taken[0].body) > largest:
             assert isinstance(told, MessageTooLarge)
             model.give_back(taken[0].body, failed=False, to_end=False)
-            model.counts.subtract(("delivered", "returned"))  # nobody has seen it
+            model.counts.subtract(("delivered", "returned"))  # no client has seen it
         else:
             self.check(told, taken[0], again=False)
             known.owner, known.held = lane, Held(queue, told.delivery)

@@ -143,7 +143,7 @@ async def test_paused_queue_cannot_be_reserved(desk: Desk) -> None:
     await desk.store.catalogue.declare("orders", QueueSpec(paused=True), "test", replace=True)
     with pytest.raises(QueuePaused):
         await desk.domain.claims.reserve(queue, "mca 8", 60_000)
-    assert await desk.domain.claims.reserve(queue, "mca 7", 60_000) == 1, "whoever has it keeps it"
+    assert await desk.domain.claims.reserve(queue, "mca 7", 60_000) == 1, "the holder keeps it"
     assert await desk.domain.claims.release_reservation(queue, "mca 7", 1)
     with pytest.raises(QueuePaused):
         await desk.domain.claims.reserve(queue, "mca 7", 60_000)

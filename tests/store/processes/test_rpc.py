@@ -161,7 +161,7 @@ async def test_silent_processes_are_named(desk: Desk, server: Server) -> None:
             assert [one.name for one in found.silent] == [process.name]
             asking = asyncio.create_task(desk.store.processes.inquire("numbers", {"count": 2}, 30.0))
             await until(lambda: server.call("PUBSUB", "CHANNELS", "*answers*"))
-            program.signal(signal.SIGCONT)  # its late answer to the first question is nobody's
+            program.signal(signal.SIGCONT)  # its late answer to the first question is ignored
             assert [len(answer.items) for answer in (await asking).answers] == [2, 2]
             assert server.call("KEYS", "*answers*") == []
             program.signal(signal.SIGSTOP)

@@ -57,7 +57,7 @@ async def test_failover_loses_no_acknowledged_message(replicated: Replicated, fa
         await more(traffic)
         new = replicated.primary()
         assert generation(new) == before + 1
-        assert desk.refusals["new_generation"] <= 1  # or the other process was told of it first
+        assert desk.refusals["new_generation"] <= 1  # or the other process was first
         await until(lambda: answered(desk))  # the directory is written anew, whatever of it was lost
         await traffic.stop()
         await traffic.check()
@@ -85,10 +85,10 @@ async def test_nothing_is_acknowledged_without_replicas(whole_replicated: Replic
         try:
             with pytest.raises(OutcomeUnknown):
                 await desk.put(queue, b"x")
-            for _ in range(2):  # that it was done before is not told either (ring.md 5.4)
+            for _ in range(2):  # the repeat is answered alike (ring.md 5.4)
                 with pytest.raises(OutcomeUnknown):
                     await Node(desk).push(request_id(1), queue, b"once")
-            await desk.put(memory, b"y")  # nobody else waits for that replica
+            await desk.put(memory, b"y")  # others do not wait for that replica
         finally:
             replica.cont()
         await until(lambda: replicated.replicas(replicated.primary()) == 2)

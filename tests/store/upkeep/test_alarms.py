@@ -1,4 +1,4 @@
-"""Alarms are told as 0 before there is one: docs/operations.md, "What to watch"."""
+"""Alarms are reported with 0 at start: docs/operations.md, "What to watch"."""
 
 from __future__ import annotations
 

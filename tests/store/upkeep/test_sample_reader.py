@@ -1,4 +1,4 @@
-"""Samples are read as they come, and back from where one began (docs/store.md, Samples)."""
+"""Samples are read as they come, and backwards from the start (docs/store.md, Samples)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """A process that looks after the store, as edges do; a test looks when it wants to."""
+    """A process with upkeep, as an edge; samples are written on request."""
     async with Desk(server, timing=Timing(sample_s=3600.0, upkeep_s=3600.0)) as desk:
         desk.store.start_serving()
         yield desk
 
 
 async def rest(following: SampleReader) -> list[StoredSample]:
-    """What came."""
+    """Return the new samples."""
     return await following.next(100_000)
 
 
 async def all_earlier(following: SampleReader, count: int = 1_000) -> list[StoredSample]:
-    """What was there, the oldest first."""
+    """Return the earlier samples, the oldest first."""
     found: list[StoredSample] = []
     while page := await following.earlier(count):
         found += page
@@ -59,7 +59,7 @@ async def test_new_samples_are_read(desk: Desk) -> None:
 
 
 def fill(server: Server, first_ms: int, step_ms: int, number: int) -> None:
-    """Samples with numbers."""
+    """Write numbered samples."""
     script = (
         "for i = 0, ARGV[3] - 1 do redis.call('XADD', KEYS[1], string.format('%.0f-1', ARGV[1] + i * ARGV[2]), "
         "'n', i) end"
@@ -115,7 +115,7 @@ async def test_trimmed_samples_are_skipped(desk: Desk, server: Server) -> None:
 
 
 async def test_reader_continues_after_data_loss(desk: Desk, server: Server) -> None:
-    """A copy was restored, or another server took over whose clock is behind: what comes then is told."""
+    """After a restored copy or a failover to a slow clock, new samples are read."""
     now = await desk.store.now_ms()
     following = desk.store.following("main", HOUR_MS)
     assert await rest(following) == []

@@ -1,4 +1,4 @@
-"""Upkeep: counters are counted against the stream in steps while the queue works (docs/store.md)."""
+"""Upkeep: counters are checked against the stream in steps during traffic (docs/store.md)."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ async def tamper(desk: Desk, queue: Queue, counter: str, by: int) -> None:
 
 
 async def fill(desk: Desk, queue: Queue, entries: int) -> None:
-    """Entries of one message each, so that a count takes several steps."""
+    """Publish entries of one message each, so that a count takes several steps."""
     await asyncio.gather(*(desk.publishing(queue, b"x", origin=f"t {i}") for i in range(entries)))
 
 
@@ -62,7 +62,7 @@ async def test_empty_queue_and_queue_of_one_step(desk: Desk) -> None:
 
 
 async def test_count_is_exact_during_traffic(desk: Desk) -> None:
-    """Everything that can happen to a message happens between the steps of a count."""
+    """Every operation on messages happens between the steps of a count."""
     queue = await desk.queue(max_deliveries=2)
     await fill(desk, queue, 1200)
     await desk.put(queue, *numbered(1600))
@@ -87,7 +87,7 @@ async def test_count_is_exact_during_traffic(desk: Desk) -> None:
 
 
 async def test_count_is_exact_during_late_settles(desk: Desk) -> None:
-    """A whole entry settled twice: the second time it is fenced, and must not be taken off the count."""
+    """The second settle of an entry is fenced, and must not change the count."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(64))
     await fill(desk, queue, RECONCILE_STEP)
@@ -130,7 +130,7 @@ async def test_count_continues_in_a_new_generation(desk: Desk) -> None:
 
 
 async def test_age_of_the_oldest_message(desk: Desk) -> None:
-    """Also when all that is left has moved out of the stream."""
+    """Also if all messages were returned and left the stream."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(32))
     got = singles(await desk.take(queue))
@@ -144,7 +144,7 @@ async def test_age_of_the_oldest_message(desk: Desk) -> None:
 
 
 async def test_empty_message_leaves_a_queue_during_a_count(desk: Desk) -> None:
-    """Its 0 octets are taken off what the count has found so far."""
+    """Its 0 octets are subtracted from the count."""
     empty = await desk.queue("empty")
     await asyncio.gather(*(desk.publishing(empty, b"", origin=f"t {i}") for i in range(RECONCILE_STEP + 1)))
     assert await desk.domain.tidy(empty) is None
