@@ -73,8 +73,8 @@ class Messages:
         in_order: once any ordered publish of this source is refused or has an unknown outcome, all later ones are
         refused (BehindRefused). They must all go to one domain, and under a `holder` that only this source uses.
 
-        carried: indexes of the records whose trace context is followed, where the caller decides that (`TracePropagation`); no
-        other record begins a trace.
+        carried: indexes of the records whose trace context is followed, if the caller decides that
+        (`TracePropagation`); no other record begins a trace.
         """
         operation = Publish(records, origin, holder, done, source if in_order else None)
         has_traced = self._traced is not None and self._traced.publish(source, queue, operation, carried)

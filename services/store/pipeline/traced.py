@@ -87,7 +87,7 @@ class Traced:
         record, identity = operation.record, operation.identity
         if (
             isinstance(identity, RequestId) and not record[0]
-        ):  # the id decided that it is not traced (`TracePropagation`)
+        ):  # not sampled by its id (`TracePropagation`)
             return
         doing = "bury" if isinstance(identity, JournalNumber) and operation.reason else "send"
         operation.record, spans = self._tracing.put_one(
