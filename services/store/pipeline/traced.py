@@ -85,9 +85,7 @@ class Traced:
     def once(self, source: Source, operation: IdempotentPublish) -> None:
         """Trace an idempotent publish."""
         record, identity = operation.record, operation.identity
-        if (
-            isinstance(identity, RequestId) and not record[0]
-        ):  # not sampled by its id (`TracePropagation`)
+        if isinstance(identity, RequestId) and not record[0]:  # not sampled by its id (`TracePropagation`)
             return
         doing = "bury" if isinstance(identity, JournalNumber) and operation.reason else "send"
         operation.record, spans = self._tracing.put_one(

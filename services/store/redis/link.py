@@ -77,11 +77,11 @@ class Link:
         self._sent = False  # the current command may have reached the store
         self._heard = 0.0  # when the store last answered
 
-    async def call(self, *command: Any, attempts: int = 2) -> Any:
-        """Return the reply to a command. Raises StoreError. attempts=1: it must not be repeated."""
-        return await self._call(command, attempts, changes=False)
+    async def call(self, *command: Any, attempts: int = 2, changes: bool = False) -> Any:
+        """Return the reply to a command. Raises StoreError; with `changes` also OutcomeUnknown.
 
-    async def _call(self, command: tuple[Any, ...], attempts: int, *, changes: bool) -> Any:
+        attempts=1: the command must not be repeated. changes: it changes data.
+        """
         await self._turn()
         try:
             return await self._attempt(command, attempts, changes)
@@ -129,7 +129,7 @@ class Link:
     ) -> Any:
         """Return the reply of a library function. Raises OutcomeUnknown if a change was sent and not answered."""
         command = ("FCALL", f"ps1_{name}", len(keys), *keys, *args)
-        return await self._call(command, attempts, changes=name not in READS)
+        return await self.call(*command, attempts=attempts, changes=name not in READS)
 
     async def now_ms(self) -> int:
         """Return the store's time, ms since 1970."""

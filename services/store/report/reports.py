@@ -18,20 +18,19 @@ from services.store.report.report import MOST_OCTETS, Report, decode
 from services.store.report.report_figures import Figures, figures
 
 FUNCTION = "ps1_put_report"
+REPLY_TIMEOUT_S = 30.0
 TIME_OCTETS = 32  # before the report: the time of its plan
 log = logging.getLogger(__name__)
 
 
-def write_report(
-    url: str, report: bytes, now_ms: int, *, reply_timeout_s: float = 30.0, patience_s: float = 30.0
-) -> bool:
+def write_report(url: str, report: bytes, now_ms: int, *, patience_s: float = 30.0) -> bool:
     """Write a report, blocking; return False if the store has a newer one.
 
     now_ms: the report's time. Raises StoreUnavailable (also if the store accepts no writes), StoreFault, ValueError for
     an invalid URL.
     """
     key = RegistryKeys().report
-    line = BlockingConnection(url, reply_timeout_s, patience_s)
+    line = BlockingConnection(url, REPLY_TIMEOUT_S, patience_s)
     try:
         (reply,) = line.ask(key, ("FCALL", FUNCTION, 1, key, now_ms, report))
     except ResponseError as error:
