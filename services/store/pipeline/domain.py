@@ -140,7 +140,7 @@ class Domain:
                 await self.sweep()
             except StoreError as error:
                 fields = {"action": "sweep_failed"}
-                log.info("sweep failed; dead sessions keep their messages: %s", error, extra=fields)
+                log.info("sweep of dead sessions failed; it will be retried: %s", error, extra=fields)
             await asyncio.sleep(self._timing.sweep_s * random.uniform(0.8, 1.2))
 
     async def close_dead(self) -> None:

@@ -273,7 +273,7 @@ class Pipe:
         old, self._session.epoch = self.epoch, epoch
         if old and old.partition(".")[0] != epoch.partition(".")[0]:
             fields = {"action": "dataset_changed", "old": old, "new": epoch}
-            log.error("the store has another dataset; operations under way are lost", extra=fields)
+            log.error("the store has another dataset; operations under way fail", extra=fields)
             self._observe(DATASET_CHANGED, 1)
             self._session.is_open = False
             self._flight.dataset_lost()

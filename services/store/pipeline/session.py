@@ -145,6 +145,9 @@ class Session:
             found: Any = await ask(connection, "GET", self._keys.epoch)
             return str(found.decode())
         fields = {"action": "new_generation", "old": epoch, "new": newer}
-        log.error("failover or data loss: operations of the last moments may be lost", extra=fields)
+        log.error(
+            "new generation after a failover or data loss; the latest operations may be lost",
+            extra=fields,
+        )
         self._observe(NEW_GENERATION, 1)
         return newer

@@ -78,7 +78,7 @@ class Caretaker:
                 await self.tidy_all()
             except StoreError as error:
                 fields = {"action": "upkeep_failed"}
-                log.info("upkeep failed; nothing expires until it succeeds: %s", error, extra=fields)
+                log.info("upkeep failed; it will be retried: %s", error, extra=fields)
 
     async def tidy_all(self) -> None:
         """Do one step of upkeep for every queue of the catalogue, except queues of unreachable domains."""
