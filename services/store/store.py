@@ -84,8 +84,8 @@ class Store:
         )
         self.registry = Registry(self.connector)
         self.domains = Domains(self._make_domain)
-        if isinstance(observer, Metered) and (hear := observer.meter(self.domains.report)) is not None:
-            self.domains.meter(hear)
+        if isinstance(observer, Metered) and (report := observer.meter(self.domains.report)) is not None:
+            self.domains.meter(report)
         self.promises = KeptPromises(self.connector, self.registry)
         self.peers = Peers(self.registry)
         self.audit = AuditLog(self.registry)

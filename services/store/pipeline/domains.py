@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from services.store.pipeline.domain import Domain
-from services.store.pipeline.metering import Hear
+from services.store.pipeline.metering import ReportActivity
 
 
 class Domains:
@@ -15,7 +15,7 @@ class Domains:
         self._make = make
         self._domains: dict[str, Domain] = {}
         self._is_sweeping = self._keeps_tallies = False
-        self._hear: Hear | None = None
+        self._report_activity: ReportActivity | None = None
 
     def get(self, name: str) -> Domain:
         """Return the domain without opening a session: enough for reads and for dead letters."""
@@ -26,8 +26,8 @@ class Domains:
                 found.start_sweeping()
             if self._keeps_tallies:
                 found.tallies.keep()
-            if self._hear is not None:
-                found.tallies.meter(self._hear)
+            if self._report_activity is not None:
+                found.tallies.meter(self._report_activity)
         return found
 
     def open(self, name: str) -> Domain:
@@ -56,9 +56,9 @@ class Domains:
         for domain in self.all():
             domain.tallies.keep()
 
-    def meter(self, hear: Hear) -> None:
-        """Pass the domains' activity to `hear` whenever `report` is called."""
-        self._hear = hear
+    def meter(self, report_activity: ReportActivity) -> None:
+        """Pass the domains' activity to `report_activity` whenever `report` is called."""
+        self._report_activity = report_activity
 
     def report(self) -> None:
         """Report the activity since the last call."""

@@ -37,12 +37,12 @@ class Timed(Protocol):
         """Observe the time from the first sending of a call until it was done and replicated as required."""
 
 
-Hear = Callable[[str, Activity], None]  # queue name, activity since the last report
+ReportActivity = Callable[[str, Activity], None]  # queue name, activity since the last report
 
 
 @runtime_checkable
 class Metered(Protocol):
     """An observer of the store that measures the activity of each queue."""
 
-    def meter(self, ask: Callable[[], None]) -> Hear | None:
+    def meter(self, ask: Callable[[], None]) -> ReportActivity | None:
         """Return the receiver of activity reports, None to get none. Calling `ask` reports at once."""

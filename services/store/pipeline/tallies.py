@@ -16,7 +16,7 @@ from services.store.model.clock import Clock
 from services.store.model.errors import StoreError
 from services.store.model.operations import Commit, IdempotentPublish, OnceOnly, Round
 from services.store.model.queues import Queue
-from services.store.pipeline.metering import Activity, Hear
+from services.store.pipeline.metering import Activity, ReportActivity
 
 Observe = Callable[[StoreError, int], None]
 
@@ -95,7 +95,7 @@ class Tallies:
         self._observe = observe
         self._since = time.monotonic()
         self._is_kept = self._is_read = False
-        self._hear: Hear | None = None
+        self._report_activity: ReportActivity | None = None
         self._tallies: dict[str, Tally] = {}
         self._unread = Tally("", self._since, observe)
         self._class = 0  # histogram class of the current call's latency
@@ -104,9 +104,9 @@ class Tallies:
         """Keep a tally per queue for `read` from now on."""
         self._is_kept, self._is_read, self._since = True, True, time.monotonic()
 
-    def meter(self, hear: Hear) -> None:
-        """Keep a tally per queue and report it to `hear` whenever `report` is called."""
-        self._is_kept, self._hear = True, hear
+    def meter(self, report_activity: ReportActivity) -> None:
+        """Keep a tally per queue and report it to `report_activity` whenever `report` is called."""
+        self._is_kept, self._report_activity = True, report_activity
 
     def of(self, queue: Queue | None) -> Tally:
         """Return the queue's tally. None: for what concerns no queue."""
@@ -128,11 +128,11 @@ class Tallies:
 
     def report(self) -> None:
         """Report the activity since the last call to the receiver, if any. Drop tallies that are not `read`."""
-        if self._hear is None:
+        if self._report_activity is None:
             return
         for tally in self._tallies.values():
             if tally.name and (activity := tally.unreported()) is not None:
-                self._hear(tally.name, activity)
+                self._report_activity(tally.name, activity)
         if not self._is_read:
             self._tallies = {}
 

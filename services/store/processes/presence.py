@@ -108,7 +108,7 @@ class Presence:
         """Write the entry and renew it from now on."""
         self._task = asyncio.create_task(self._keep(), name="store presence")
 
-    def hears(self) -> None:
+    def announce_topics(self) -> None:
         """Add the topics to the entry: the process can be asked from now on."""
         self._listens.set()
 

@@ -56,7 +56,7 @@ class Reception:
         while True:
             try:
                 async with subscribed(self._connector, keys.epoch, keys.questions) as connection:
-                    self.presence.hears()
+                    self.presence.announce_topics()
                     await self._listen(connection)
             except (RedisError, OSError, TimeoutError, StoreError) as error:
                 log.debug("cannot receive questions: %s", error, extra={"action": "questions_lost"})

@@ -15,7 +15,7 @@ from services.store import Queue, StoreUnavailable
 from services.store.model.buckets import WAIT_S
 from services.store.model.spec import Overflow
 from services.store.pipeline.domain import Timing
-from services.store.pipeline.metering import Activity, Hear
+from services.store.pipeline.metering import Activity, ReportActivity
 from services.store.pipeline.tallies import NUMBERS
 from services.store.upkeep.stats_poller import poll_store, read_store_stats
 from tests.servers import Server
@@ -33,7 +33,7 @@ class Meter:
     def __call__(self, reason: str, number: int) -> None:
         pass
 
-    def meter(self, ask: Callable[[], None]) -> Hear:
+    def meter(self, ask: Callable[[], None]) -> ReportActivity:
         self.ask = ask
         return self.hear
 
