@@ -171,9 +171,7 @@ async def test_claim_of_a_killed_holder_expires_after_a_step_back(desk: Desk, cl
     clocks.step(-HOUR_S)
 
     async def is_free() -> bool:
-        await desk.domain.tidy(
-            queue
-        )  # as each sweep; Valkey may run the first with the time before the step
+        await desk.domain.tidy(queue)  # as each sweep; Valkey may run the first with the time before the step
         return (await desk.stats(queue))["reserved_for_ms"] == 0
 
     await until(is_free)

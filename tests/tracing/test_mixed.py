@@ -13,9 +13,9 @@ from tests.tracing.stores import TracedStore, traced_store
 
 async def bodies(store: TracedStore, queue: Queue, *, settled: bool) -> list[bytes]:
     """Take all ready messages; settle or return them."""
-    asker = await store.async_client(queue)
-    got = await asker.take(queue, 1000)
-    await (asker.settle(got) if settled else asker.release(got))
+    async_client = await store.async_client(queue)
+    got = await async_client.take(queue, 1000)
+    await (async_client.settle(got) if settled else async_client.release(got))
     return [records.decode(record).body for delivery in got for record in delivery.records()]
 
 

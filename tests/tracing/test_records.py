@@ -87,9 +87,9 @@ async def test_traced_message_fits_if_the_untraced_does(
         ]
         record = records.encode(bytes(size))
         await store.put(alone, bytes(size))
-        asker = await store.async_client(together)
+        async_client = await store.async_client(together)
         halves = [records.encode(bytes(size // 2)), records.encode(bytes(size - size // 2))]
-        await asker.commit("t", [CommitPart(together, [], [half], "test") for half in halves])
+        await async_client.commit("t", [CommitPart(together, [], [half], "test") for half in halves])
         tracing = store.get_domain("main").tracing
         assert tracing is not None
         (_, copy), *_ = tracing.send([(copied, record)], store.client(), "test")[0]
@@ -126,13 +126,13 @@ async def test_attributes_without_context_are_not_decoded(
     endpoint = collector.endpoint if is_traced else None
     async with traced_store(server.url, endpoint, ratio=0) as store:
         queue = await store.queue("q")
-        asker = await store.async_client(queue)
+        async_client = await store.async_client(queue)
         run = [records.encode(b"%d" % number, {"colour": "red"}) for number in range(50)]
         with monkeypatch.context() as watched:
             watched.setattr(msgpack, "unpackb", _decoded)
-            assert await asker.publish(queue, run, "test") == []
-            got = await asker.take(queue, 50)
-            await asker.settle(got)
+            assert await async_client.publish(queue, run, "test") == []
+            got = await async_client.take(queue, 50)
+            await async_client.settle(got)
         assert [record for delivery in got for record in delivery.records()] == run
 
 
@@ -149,9 +149,9 @@ async def test_carried_context_is_followed(server: Server, collector: Collector)
         await store.put(queue, b"one", traceparent=theirs.header, colour="red")
         await store.put(queue, b"two", traceparent=quiet.header)
         await store.put(queue, b"three", traceparent="nonsense")
-        asker = await store.async_client(queue)
-        got = await asker.take(queue, 3)
-        await asker.settle(got)
+        async_client = await store.async_client(queue)
+        got = await async_client.take(queue, 3)
+        await async_client.settle(got)
         contents = [records.decode(record) for d in got for record in d.records()]
     assert [content.body for content in contents] == [b"one", b"two", b"three"]
     assert contents[0].attributes["colour"] == "red"

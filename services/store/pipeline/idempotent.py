@@ -103,7 +103,7 @@ class Idempotent:
             return
 
         def pulled(answer: Pulled | Nothing | StoreError) -> None:
-            if answer is Nothing.LOOKED:
+            if answer is Nothing.RETRY:
                 self.pull(source, request, queue, largest, keep_ms, done)
             elif isinstance(answer, Pulled) and queue.at_most_once:
                 self._settle_first(request, answer, done)

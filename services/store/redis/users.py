@@ -59,7 +59,7 @@ async def _kept(connector: Connector, server: Address | None, answer: object) ->
     return Applied(place, kept=NOT_KEPT if isinstance(saved, Exception) else "in its configuration file")
 
 
-async def compare_users(connector: Connector) -> Finding:
+async def check_users(connector: Connector) -> Finding:
     """Return whether all servers have the same users, with the same passwords and rights."""
     try:
         servers = await connector.resolver.servers()
