@@ -118,7 +118,7 @@ async def test_every_queue_has_its_own_visibility_timeout(desk: Desk, mute: Lane
         return await desk.count(soon) == 2
 
     await until(back)
-    assert await desk.store.now_ms() >= start + 1000
+    assert await desk.store.now_ms() >= start + 990  # functions see a time that Valkey caches for some ms
     assert await desk.count(late) == 0
     assert not await swept(desk, "mute")
     await desk.store.catalogue.declare("late", QueueSpec(visibility_timeout="1s"), "test", replace=True)
