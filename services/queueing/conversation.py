@@ -1,4 +1,4 @@
-"""One connection's replies, in the order of its requests, and what is counted of them."""
+"""Send a connection's replies in the order of its requests, and count them."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from services.store.model import QueueUnknown
 
 
 class QueueConversation(Conversation):
-    """Knows none of the session's parts. An edge adds how its refusals are worded."""
+    """One connection's replies. An edge adds the wording of refusals."""
 
     __slots__ = ("_tally", "origin", "source", "was_reset")
 
     def __init__(self, wire: Wire, service: QueueService, protocol: str) -> None:
-        """protocol: as origins of messages name it."""
+        """Begin a conversation. protocol: its name in the origins of messages."""
         super().__init__(wire)
         self._tally = service.tally
         self.origin = f"{protocol} {wire.peer.certificate or wire.peer.address}"
         self.source = Source(service.store.client(wire.peer))
-        self.was_reset = False  # a settling failed: nothing is answered any more
+        self.was_reset = False  # a settlement failed; no more replies are sent
 
     def reply(self, slot: Slot, reply: bytes, label: str, good: int, total: int) -> None:
-        """Give the replies to a run of `total` requests, `good` of them done; sent once all before it are known.
+        """Add the replies to a run of `total` requests, `good` of them done; they are sent in order.
 
-        label: of the requests in the counters.
+        label: of the requests in metrics.
         """
         self._tally.count(label, good, total, self.wire.loop_time() - slot.asked)
         self.fill(slot, reply)
 
     def unknown(self, error: StoreError) -> None:
-        """Close unanswered: the outcome cannot be learnt, so any answer might be a lie (tmq.md 7.2, ring.md 5.8)."""
+        """Close without a reply, as the outcome is unknown and any reply may be wrong (tmq.md 7.2, ring.md 5.8)."""
         self.close_unanswered(error.reason, str(error))
 
     def reset_if_lost(self, error: StoreError | None) -> None:
-        """Reset the connection if a settling failed.
+        """Reset the connection if a settlement failed.
 
-        A client must not go on as if a message had been its own that others are given too (tmq.md 6.1).
+        The client must not go on as if it alone had processed a message that will be redelivered (tmq.md 6.1).
         """
         if error is None or self.is_lost or self.was_reset or isinstance(error, QueueUnknown):
-            return  # with its queue a message is gone for everybody
+            return  # messages of a deleted queue are not redelivered
         self.wire.refuse(error.reason, str(error))
         self.closing = self.was_reset = True
         self.wire.abort()

@@ -1,4 +1,4 @@
-"""What the connections of a process share: the store, the counters, and the work beside the loop."""
+"""What the connections of a process share: the store, metrics and background tasks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ from services.store import INTERNAL_CLIENT, Delivery, Pipe, Queue, Source, Store
 from services.store.background_tasks import BackgroundTasks
 
 
-def decode_name(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
-
-
 class QueueService:
-    """Of one edge. An edge's own service adds its settings."""
+    """The shared parts of an edge process. An edge's own service adds its settings."""
 
     def __init__(self, store: Store, metrics: Metrics, request_timeout_s: float, domain: str) -> None:
-        """domain: the one that the process must be able to use to be ready."""
+        """Take over the store. domain: the process is ready only while it can use this domain."""
         self.store = store
         self.metrics = metrics
         self.tally = Tally(metrics)
@@ -26,14 +22,16 @@ class QueueService:
         self.readiness = Readiness(store=partial(store.fault_of, domain))
 
     def pipe(self, queue: Queue) -> Pipe:
+        """Return the pipe of the queue's domain."""
         return self.store.open_domain(queue.domain).pipe
 
     def give_back(self, deliveries: list[Delivery], *, failed: bool, error: str = "") -> None:
-        """Return messages to their places, in no connection's order. failed: it counts towards max_deliveries."""
+        """Return messages to their places, in any order. failed: count it towards max_deliveries."""
         for d in deliveries:
             self.pipe(d.queue).messages.release(Source(INTERNAL_CLIENT), [d], failed=failed, error=error)
 
     async def close(self) -> None:
+        """End the background tasks, close the store and write the last counts."""
         await self.background.close()
         await self.store.close()
         await self.tally.close()

@@ -1,4 +1,4 @@
-"""One connection as the kit sees it: what comes in goes to its inflow, what it was given is settled or goes back."""
+"""The session of one connection: pass its input to the inflow, and settle or return its messages at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class QueueSession(InflowSession[EventT, ConversationT]):
         eof_grace_s: float,
         request_timeout_s: float,
     ) -> None:
-        """eof_grace_s, request_timeout_s: as of `GracefulClose`."""
+        """Take `eof_grace_s` and `request_timeout_s` as `GracefulClose` does."""
         super().__init__(conversation, inflow)
         self._service = service
         self._unsettled = unsettled
@@ -37,25 +37,28 @@ class QueueSession(InflowSession[EventT, ConversationT]):
 
     @property
     def is_lingering(self) -> bool:
-        """Whether it ends, and its last replies must still arrive."""
+        """Whether the session is ending and its last replies are still being sent."""
         return self._ending is not None and self._ending.deadline is not None
 
     def deadline(self) -> float | None:
-        if self._ending is not None and (look := self._ending.deadline) is not None:
-            return look
+        """Return when `on_time` is to be called next, by the loop's clock; None: never."""
+        if self._ending is not None and (deadline := self._ending.deadline) is not None:
+            return deadline
         return self._inflow.deadline()
 
     def on_time(self, now: float) -> None:
+        """Apply the time-outs of the ending, or else of the inflow."""
         if self._ending is not None and self._ending.deadline is not None:
             self._ending.on_time(now)
         else:
             self._inflow.on_time(now)
 
     def lost(self, reset: bool) -> None:
+        """Return the unsettled messages of a lost connection."""
         self.give_up(self._unsettled.take_all())
 
     def give_up(self, leased: list[Delivery]) -> None:
-        """The connection has gone: what was leased for it goes back, and counts as failed unless we ended it."""
+        """Return the messages of a lost connection; count them as failed unless the process is draining."""
         conversation = self._conversation
         conversation.is_lost = True
         self._inflow.lost()
@@ -63,6 +66,7 @@ class QueueSession(InflowSession[EventT, ConversationT]):
         self._service.give_back(leased, failed=not conversation.drained, error=error)
 
     def end_if_done(self) -> None:
+        """Begin to end the session, or go on with that, once it is closing, draining or at its end of input."""
         conversation = self._conversation
         if conversation.is_lost or not (
             conversation.closing or conversation.drained or self._inflow.eof_parsed

@@ -1,4 +1,4 @@
-"""Runs of takes that are answered in parts: the next part waits for the client to read the last one (tmq.md 7.3)."""
+"""Answer runs of takes in parts: the next part waits until the client has read the last one (tmq.md 7.3)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ EventT = TypeVar("EventT")
 
 
 class Rest(Generic[RunT, EventT]):
-    """What is left of the run at hand."""
+    """The rest of the current run."""
 
     __slots__ = ("_conversation", "_inflow", "_run", "_take")
 
     def __init__(
         self, conversation: Conversation, inflow: Inflow[EventT], take: Callable[[RunT], None]
     ) -> None:
-        """take: asks for what the run may still be given."""
+        """Call `take` to lease messages for the rest of a run."""
         self._conversation = conversation
         self._inflow = inflow
         self._take = take
         self._run: RunT | None = None
 
     def take(self, run: RunT) -> None:
-        """Ask for the rest of the run, once the client has read what it was given."""
+        """Take for the rest of the run, now or once the client has read its replies."""
         if self._conversation.wire.is_blocked():
             self._run = run
             self._inflow.yield_to_output()
@@ -41,8 +41,10 @@ class Rest(Generic[RunT, EventT]):
             self._take(run)
 
     def go_on(self) -> None:
-        """The client has read."""
+        """Take for the waiting run: the client has read its replies."""
         if self._run is not None and not self._conversation.wire.is_blocked():
             run, self._run = self._run, None
-            run.slot.asked = self._conversation.wire.loop_time()  # until now it waited for its client
+            run.slot.asked = (
+                self._conversation.wire.loop_time()
+            )  # do not count the time until the client has read
             self._take(run)

@@ -1,4 +1,4 @@
-"""Messages that a client was given, until they are settled: leases that its next request ends (tmq.md 6.1)."""
+"""Messages delivered to a client and not settled yet; its next request settles them (tmq.md 6.1)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from services.store.model import MAX_MESSAGES, Done, join_done
 
 
 class Unsettled:
-    """What a connection was given and has not shown to have got; `deliveries` is empty most of the time."""
+    """A connection's unsettled messages. `deliveries` is empty most of the time."""
 
     __slots__ = ("_brought", "_conversation", "_count", "_most", "_service", "deliveries")
 
     def __init__(self, conversation: QueueConversation, service: QueueService, most: int) -> None:
-        """most: messages at a time."""
+        """Allow at most `most` unsettled messages."""
         self._conversation = conversation
         self._service = service
         self._most = most
@@ -28,25 +28,26 @@ class Unsettled:
         return self._count > 0
 
     def admits(self, count: int) -> int:
-        """How many of so many requests may be given a message."""
+        """Return how many of `count` requests may be given a message."""
         return min(count, self._most - self._count)
 
     def add(self, got: list[Delivery]) -> None:
+        """Add deliveries that were sent to the client."""
         self.deliveries += got
         self._count += sum(d.count for d in got)
 
     def add_brought(self, settle: Callable[[], None]) -> None:
-        """Add a message of another system, which settles it and otherwise gives it back by itself."""
+        """Add a message of another system, with the callback that settles it; unsettled, it returns by itself."""
         self._brought.append(settle)
         self._count += 1
 
     def take_all(self) -> list[Delivery]:
-        """Return the deliveries: they are the caller's to settle or to give back."""
+        """Take out the deliveries, for the caller to settle or to return."""
         taken, self.deliveries, self._brought, self._count = self.deliveries, [], [], 0
         return taken
 
     def settle(self) -> None:
-        """Settling is not part of the sequence of requests: it may go with any call, as soon as possible."""
+        """Settle all messages with the next call to the store, out of sequence with the client's requests."""
         brought = self._brought
         settle_all(self._service, self.take_all(), self._conversation.reset_if_lost)
         for settle in brought:

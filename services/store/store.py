@@ -33,8 +33,8 @@ from services.store.tracing.spans import Traced
 from services.store.tracing.trace_propagation import TracePropagation
 from services.store.upkeep.caretaker import Caretaker
 from services.store.upkeep.dead_spans import DeadSpans
-from services.store.upkeep.following import MOST_BACK, Following
 from services.store.upkeep.process_counters import Shell
+from services.store.upkeep.sample_reader import MOST_BACK, SampleReader
 from services.store.upkeep.sampler import Sampler
 
 DEFAULT_DOMAIN = "main"
@@ -84,8 +84,8 @@ class Store:
         )
         self.registry = Registry(self.connector)
         self.domains = Domains(self._make_domain)
-        if isinstance(observer, Metered) and (hear := observer.meter(self.domains.tell)) is not None:
-            self.domains.meter(hear)
+        if isinstance(observer, Metered) and (report := observer.meter(self.domains.report)) is not None:
+            self.domains.meter(report)
         self.promises = KeptPromises(self.connector, self.registry)
         self.peers = Peers(self.registry)
         self.audit = AuditLog(self.registry)
@@ -219,9 +219,9 @@ class Store:
         """Return a domain, and open its session if necessary."""
         return self.domains.open(name)
 
-    def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> Following:
+    def following(self, domain: str, back_ms: int, most_back: int = MOST_BACK) -> SampleReader:
         """Return a reader for new samples of a domain, and for earlier ones."""
-        return Following(self.get_domain(domain).link, domain, back_ms, most_back)
+        return SampleReader(self.get_domain(domain).link, domain, back_ms, most_back)
 
     def wakes(self, name: str = DEFAULT_DOMAIN) -> Wakes:
         """Return the process's notifications of queues of a domain that may have messages."""

@@ -40,20 +40,20 @@ class Clocks:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the process needs beside the rest of its environment."""
+        """Return the environment variables that the process needs."""
         return {"LD_PRELOAD": str(self._library), FILE: str(self.path)}
 
     def step(self, seconds: float) -> None:
-        """Steps the wall clock, as NTP or the operator does."""
+        """Step the wall clock, as NTP or the operator does."""
         change(self.path, seconds, 0)
 
     def suspend(self, seconds: float) -> None:
-        """Moves the clocks on as a suspended machine's: the monotonic clock stands still meanwhile."""
+        """Advance the clocks as during a suspend of the machine, while the monotonic clock stands still."""
         change(self.path, seconds, seconds)
 
 
 def change(path: Path, wall_s: float, boot_s: float) -> None:
-    """Adds to the offsets in the file."""
+    """Add to the offsets in the file."""
     with path.open("r+b") as file, mmap.mmap(file.fileno(), _OFFSETS.size) as shared:
         wall, boot = _OFFSETS.unpack_from(shared)
         _OFFSETS.pack_into(shared, 0, wall + round(wall_s * NS), boot + round(boot_s * NS))

@@ -11,7 +11,7 @@ __all__ = ["pytest_asyncio_loop_factories"]
 
 @pytest.fixture(scope="module")
 def clocks(tmp_path_factory: pytest.TempPathFactory) -> Clocks:
-    """Of the store's server."""
+    """Clocks of the store's server."""
     return Clocks(tmp_path_factory.mktemp("clocks"))
 
 

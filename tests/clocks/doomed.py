@@ -1,9 +1,9 @@
-"""Edges that hold something of each protocol, and are killed.
+"""Run edges that hold leases of each protocol, to be killed.
 
     python -m tests.clocks.doomed STORE-URL FOLDER NUMBER NEIGHBOUR...
 
-It says `held` on a line of its own, and goes on until it is killed. Other processes of this machine take it for one
-elsewhere, of which they cannot see that it has died.
+It prints `held` and runs until it is killed. Other processes of this machine take it for one
+of another machine, whose death they cannot see.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an edge of each protocol holds by a lease, while clocks change or after the edge was killed."""
+"""Leases of an edge of each protocol, while clocks change or after the edge was killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOON = {"visibilityTimeout": "1ms"}  # the session's time decides
 
 
 class Held:
-    """One lease. `begin` makes it."""
+    """One lease. `begin` takes it."""
 
     def __init__(self, place: World, name: str, number: int) -> None:
         self.place, self.name, self.number = place, name, number
@@ -37,11 +37,11 @@ class Held:
         raise NotImplementedError
 
     async def finish(self) -> list[str]:
-        """The edge that holds it lives: use it, and return what the queue has then."""
+        """Use the lease of a live edge; return what the queue then has."""
         raise NotImplementedError
 
     async def again(self) -> list[str]:
-        """The edge that held it was killed: return what another one of `place` gets of it."""
+        """Return what another edge of `place` gets after the holder was killed."""
         return await self.drained(self.name)
 
     async def drained(self, name: str) -> list[str]:
@@ -55,7 +55,7 @@ class Held:
 
 
 class TmqMessage(Held):
-    """Taken and not settled: the next request settles it."""
+    """A message that is taken and settled by the next request."""
 
     listener = "document"
     in_transaction = False
@@ -105,7 +105,7 @@ class RingMessage(Held):
 
 
 class RingNode(Held):
-    """Its row on the board, and the queue of what waits for its successor; only a next life of it shows more."""
+    """A ring node's row on the board, and the queue of messages for its successor."""
 
     async def begin(self) -> None:
         await self._owns(await self._node(), 1)
@@ -127,7 +127,7 @@ class RingNode(Held):
         return node
 
     async def _owns(self, node: LiveRing, fence: int) -> None:
-        """Returns once the queue of its name has had so many owners."""
+        """Wait until the queue of its name has had so many owners."""
 
         async def is_owned() -> bool:
             try:
@@ -141,7 +141,7 @@ class RingNode(Held):
 
 
 class TextLink(Held):
-    """The lease of the link to a neighbour: the edge that has it brings what is sent there."""
+    """The lease of the link to a neighbour, whose holder receives what is sent there."""
 
     async def begin(self) -> None:
         await linked(self.place.text)
@@ -204,7 +204,7 @@ class CastReservation(Held):
 
 
 class Sent(Held):
-    """A message of a transmission queue whose goal is not there yet; its edge owns the queue."""
+    """A message of an owned transmission queue whose destination is not there yet."""
 
     protocol = ""
 
@@ -250,7 +250,7 @@ SETTLED = tuple(kind for kind in LIVE if kind.startswith(("tmq", "ring")))  # by
 
 
 def all_held(kinds: dict[str, type[Held]], place: World, first: int) -> dict[str, Held]:
-    """One of each kind, with a queue and numbers of its own from `first` on."""
+    """Return a lease of each kind, each with its own queue and numbers from `first`."""
     return {
         kind: made(place, f"{kind} {first}".replace(" ", "-"), first + 10 * index)
         for index, (kind, made) in enumerate(kinds.items())

@@ -1,9 +1,9 @@
-"""A process with an edge of each protocol, whose clocks and whose store's clock are changed at work.
+"""Run a process with an edge of each protocol, and change its clocks and the store's during work.
 
     python -m tests.clocks.protocols STORE-URL FOLDER STORE-CLOCKS OWN-CLOCKS
 
-Prints JSON, by change: what came out by each protocol of what was put in before and after it; what was found where a
-lease was used after it; what came back of edges that were killed before it; how many steps of the store's clock an edge
+Print JSON by change: what each protocol delivered of messages published before and after it, the results of
+leases used after it, messages returned by edges that were killed before it, and the number of clock steps that an edge
 counted.
 """
 
@@ -69,7 +69,7 @@ _ids = itertools.count(1)
 
 
 async def put_by_cast(world: World, _name: str, key: int, bodies: Sequence[bytes]) -> None:
-    """Ids of messages are not used twice."""
+    """Unused message ids."""
     with HandSender(world.net, ELSEWHERE) as sender:
         for body in bodies:
             offer, identifier = await sender.asked(key), next(_ids)
@@ -93,7 +93,7 @@ BODIES = [b"before", b"after"]
 
 
 class Exchange:
-    """One way through the store, under one change of clocks."""
+    """Publish and take by one protocol, during one change of clocks."""
 
     def __init__(self, place: World, way: str, name: str, number: int, key: int) -> None:
         self._place = place
@@ -136,7 +136,7 @@ async def guarded(work: Awaitable[Any]) -> Any:
 
 
 class Clocked:
-    """The store's server and the edges, with the files of their clocks."""
+    """The store's server and the edges, with their clocks."""
 
     def __init__(self, server: Server, store: Path, own: Path) -> None:
         self._server, self._store, self._own = server, store, own
@@ -158,7 +158,7 @@ class Clocked:
 
 
 async def exchange(place: World, folder: Path, keys: Keys, clocked: Clocked, name: str) -> dict[str, Any]:
-    """What became of each protocol's messages under one change, and of its leases."""
+    """Return the results of each protocol's messages and leases during one change."""
     async with AsyncExitStack() as stack:
         row = list(CHANGES).index(name)
         exchanges = {
@@ -181,7 +181,7 @@ async def exchange(place: World, folder: Path, keys: Keys, clocked: Clocked, nam
 async def killed(
     server: Server, folder: Path, clocked: Clocked, name: str, neighbour: Neighbour
 ) -> dict[str, Any]:
-    """What comes back of edges that are killed before the change, to others that live on."""
+    """Return what live edges get of edges that are killed before the change."""
     first = 20_000 + 1000 * KILLS.index(name)
     command = [sys.executable, "-m", "tests.clocks.doomed", server.url, folder, str(first)]
     command += [str(part) for part in astuple(neighbour)]
@@ -206,12 +206,12 @@ async def killed(
 
 
 def stepped(edge: Live[Any]) -> float:
-    """How many steps of the store's clock the edge has counted."""
+    """Return how many steps of the store's clock the edge has counted."""
     return edge.value("penstock_store_events_total", reason=CLOCK_STEPPED)
 
 
 async def all_killed(server: Server, folder: Path, clocked: Clocked) -> dict[str, Any]:
-    """By change. The neighbour has a store of its own, whose clock stays as it is."""
+    """Return the results by change. The neighbour has its own store with an unchanged clock."""
     for name in KILLS:
         (folder / name).mkdir()
     other = Server("valkey", folder / "neighbour").start()

@@ -1,4 +1,4 @@
-"""Every protocol serves at once whichever clock is stepped, and after a suspend (docs/guarantees.md, Clocks)."""
+"""Every protocol continues at once after steps of any clock and after a suspend (docs/guarantees.md, Clocks)."""
 
 import json
 import os
@@ -20,7 +20,7 @@ RUN_S = 300.0
 
 @pytest.fixture(scope="module")
 def matrix(clocks: Clocks, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What one process with all edges saw under all changes, on one store."""
+    """Return the results of one process with all edges during all changes."""
     folder = tmp_path_factory.mktemp("protocols")
     own = Clocks(tmp_path_factory.mktemp("edges"))
     server = Server("valkey", folder / "store", environment=clocks.environment).start()
@@ -50,14 +50,14 @@ def test_messages_arrive_once_and_in_order(matrix: dict[str, Any], change: str, 
 
 @pytest.mark.parametrize("kind", LIVE)
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_lease_is_used_after_it(matrix: dict[str, Any], change: str, kind: str) -> None:
-    """What was taken is settled and given to no other client; what was assigned takes the message."""
+def test_lease_can_be_used_after_a_clock_step(matrix: dict[str, Any], change: str, kind: str) -> None:
+    """A taken message is settled and not redelivered; an assignment is used."""
     assert matrix["held"][change][kind] == ([] if kind in SETTLED else [BODY.decode()])
 
 
 @pytest.mark.parametrize("kind", KILLED)
 @pytest.mark.parametrize("change", KILLS)
-def test_what_a_killed_edge_elsewhere_held_comes_back(matrix: dict[str, Any], change: str, kind: str) -> None:
+def test_messages_of_a_killed_remote_edge_return(matrix: dict[str, Any], change: str, kind: str) -> None:
     """Within its lease, not after the step."""
     assert matrix["returned"][change][kind] == [BODY.decode()]
 

@@ -1,4 +1,4 @@
-"""The store's clock is stepped under processes at work, both ways (docs/store.md, Clocks)."""
+"""The store's clock is stepped forward and back during work (docs/store.md, Clocks)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -37,7 +37,7 @@ def client(stepped: Server, desk: Desk) -> Iterator[Client]:
 
 
 def step_at_once(client: Client, clocks: Clocks, forward_s: int) -> None:
-    """Returns once the server goes by it: Valkey keeps the time for some ms."""
+    """Wait until the server uses the new time: Valkey caches it for some ms."""
     before = int(client.call("TIME")[0])
     clocks.step(forward_s)
     while int(client.call("TIME")[0]) < before + forward_s:
@@ -45,7 +45,7 @@ def step_at_once(client: Client, clocks: Clocks, forward_s: int) -> None:
 
 
 async def sweeps(desk: Desk, number: int) -> int:
-    """Looks for dead sessions so often; how many messages went back."""
+    """Sweep so often; return how many messages were returned."""
     moved = 0
     for _ in range(number):
         moved += await desk.domain.sweep()
@@ -55,7 +55,7 @@ async def sweeps(desk: Desk, number: int) -> int:
 
 @every_server
 @steps
-async def test_requests_go_on_at_once(desk: Desk, clocks: Clocks, step_s: int) -> None:
+async def test_requests_continue_at_once(desk: Desk, clocks: Clocks, step_s: int) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"before")
     clocks.step(step_s)
@@ -67,10 +67,10 @@ async def test_requests_go_on_at_once(desk: Desk, clocks: Clocks, step_s: int) -
     assert desk.refusals == {"clock_stepped": 1}
 
 
-async def test_a_call_that_is_always_late_is_refused(
+async def test_call_that_is_always_late_is_refused(
     desk: Desk, stepped: Server, client: Client, clocks: Clocks
 ) -> None:
-    """The store's clock runs away: nothing was done, and that is what is said."""
+    """The store's clock runs away: nothing is done, and the answer says so."""
     queue, calls = await desk.queue(), 0
 
     def step(request: bytes) -> None:
@@ -101,9 +101,7 @@ async def test_messages_of_a_killed_session_return_after_its_timeout(
 
 
 @steps
-async def test_a_session_that_sends_heartbeats_keeps_its_messages(
-    desk: Desk, clocks: Clocks, step_s: int
-) -> None:
+async def test_session_with_heartbeats_keeps_its_messages(desk: Desk, clocks: Clocks, step_s: int) -> None:
     queue = await desk.queue(visibility_timeout="1ms")
     await desk.put(queue, b"held")
     got = await desk.take(queue)
@@ -116,9 +114,7 @@ async def test_a_session_that_sends_heartbeats_keeps_its_messages(
 
 @steps
 @pytest.mark.parametrize("claim", ["own", "reserve"])
-async def test_a_claim_is_kept_for_its_time_and_no_longer(
-    desk: Desk, clocks: Clocks, claim: str, step_s: int
-) -> None:
+async def test_claim_is_kept_for_its_ttl(desk: Desk, clocks: Clocks, claim: str, step_s: int) -> None:
     queue = await desk.queue()
 
     async def ask(holder: str) -> bool:
@@ -136,10 +132,10 @@ async def test_a_claim_is_kept_for_its_time_and_no_longer(
 
 
 @pytest.mark.parametrize("claim", ["own", "reserve"])
-async def test_a_claim_of_a_killed_holder_is_free_10_s_after_a_silence(
+async def test_claim_of_a_killed_holder_ends_10_s_after_a_silence(
     desk: Desk, client: Client, clocks: Clocks, claim: str
 ) -> None:
-    """No edge ran for an hour, and then for 7 s again and again: neither can be told from a step forward."""
+    """No edge ran for an hour, then repeatedly for 7 s: both look like a step forward."""
     queue = await desk.queue()
     ask = getattr(desk.domain.claims, claim)
     await ask(queue, "killed", 60_000)
@@ -150,7 +146,7 @@ async def test_a_claim_of_a_killed_holder_is_free_10_s_after_a_silence(
 
 
 @pytest.mark.parametrize("asks", ["available", "publish"])
-async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
+async def test_query_of_a_killed_holders_reservation_lets_it_expire(
     desk: Desk, clocks: Clocks, asks: str
 ) -> None:
     queue = await desk.queue()
@@ -169,21 +165,19 @@ async def test_a_look_at_a_killed_holders_reservation_lets_it_run_out(
     await until(is_free, 2 * TTL_MS / 1000 + 5)
 
 
-async def test_a_claim_of_a_killed_holder_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
+async def test_claim_of_a_killed_holder_expires_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "killed", TTL_MS)
     clocks.step(-HOUR_S)
 
     async def is_free() -> bool:
-        await desk.domain.tidy(
-            queue
-        )  # as each sweep; Valkey may run the first with the time of before the step
+        await desk.domain.tidy(queue)  # as each sweep; Valkey may run the first with the time before the step
         return (await desk.stats(queue))["reserved_for_ms"] == 0
 
     await until(is_free)
 
 
-async def test_a_killed_edges_lease_of_a_link_runs_out_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
+async def test_link_lease_of_a_killed_edge_expires_after_a_step_back(desk: Desk, clocks: Clocks) -> None:
     key = desk.domain.keys.log_lease("neighbour")
 
     async def lease(holder: str) -> bool:

@@ -1,4 +1,4 @@
-"""The wall clock of a machine may be stepped: one module reads it, and others only for what is named here."""
+"""The wall clock may be stepped, so only one module reads it, and others for the purposes named here."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reads_wall_clock(source: str) -> bool:
     return False
 
 
-def test_only_named_modules_read_it() -> None:
+def test_only_named_modules_read_the_wall_clock() -> None:
     files = [file for folder in ("services", "operator", "protos") for file in (ROOT / folder).rglob("*.py")]
     found = {str(file.relative_to(ROOT)) for file in files if reads_wall_clock(file.read_text())}
     advice = "use services.store.model.clock, or name the module above with a reason"
@@ -57,6 +57,6 @@ def test_only_named_modules_read_it() -> None:
         "from time import time",
     ],
 )
-def test_each_way_of_reading_it_is_found(source: str) -> None:
+def test_every_way_of_reading_the_wall_clock_is_found(source: str) -> None:
     assert reads_wall_clock(source)
     assert not reads_wall_clock("time.monotonic() + loop.time() + clock.now()")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.store.processes.rpc_client import MOST_ITEMS, Answer
+from services.store.processes.rpc_protocol import MOST_ITEMS, Answer
 from tests.kit.authority import Authority
 from tests.live import until
 from tests.pubsub.conftest import Start

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from services.store import Store
-from services.store.processes.rpc_client import Answers
+from services.store.processes.process_directory import Answers
 from tests.live import until
 from tests.servers import Server
 from tests.tmq.conftest import MakeEdge

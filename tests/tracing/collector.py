@@ -1,4 +1,4 @@
-"""OpenTelemetry's collector, in a process of its own: what edges send over OTLP it writes into a file."""
+"""OpenTelemetry's collector in its own process; it writes the spans that edges send over OTLP to a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tools.kubernetes.programs import find
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One span as the collector has it."""
+    """A span as received by the collector."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ class Seen:
 
 
 class Collector:
-    """Runs between `start` and `stop`, on a port of its own that stays the same."""
+    """A collector that runs from `start` to `stop` on a fixed port."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -67,11 +67,11 @@ class Collector:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Of an edge that sends all it has to tell here, and soon."""
+        """Return settings of an edge that exports here without delay."""
         return (f"tracing.endpoint={self.endpoint}", "tracing.interval_s=0.02", "tracing.most_per_s=1000")
 
     def start(self) -> Collector:
-        """Returns once it listens."""
+        """Wait until it listens."""
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [find("otelcol"), "--config", f"file:{self._folder / 'config.yaml'}"],
@@ -93,19 +93,19 @@ class Collector:
             return True
 
     def stop(self) -> None:
-        """It takes nothing more; what it had is written."""
+        """Stop it; received spans are written."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(30)
             self._process = None
 
     def begin(self) -> None:
-        """Leave out what it was sent until now: that belongs to earlier tests."""
+        """Ignore spans received until now, which belong to earlier tests."""
         self._began = self._read = self._spans.stat().st_size if self._spans.exists() else 0
         self._seen.clear()
 
     def spans(self) -> list[Seen]:
-        """All until now, by when they began."""
+        """Return the spans received until now, by their start."""
         lines = self._octets(self._read).splitlines(keepends=True)
         whole = [line for line in lines if line.endswith(b"\n")]
         if whole:
@@ -115,7 +115,7 @@ class Collector:
         return list(self._seen)
 
     def raw(self) -> bytes:
-        """All that it was sent until now, as it writes it."""
+        """Return the text written until now."""
         return self._octets(self._began)
 
     def _octets(self, since: int) -> bytes:
@@ -129,7 +129,7 @@ class Collector:
         return [span for span in self.spans() if span.name == name]
 
     async def has(self, *names: str) -> list[Seen]:
-        """Waits until there is one of each name; answers them all, the last of each."""
+        """Wait until there is a span of each name; return the last of each."""
         await until(lambda: set(names) <= {span.name for span in self.spans()})
         return [self.of_name(name)[-1] for name in names]
 

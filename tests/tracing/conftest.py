@@ -25,7 +25,7 @@ def running_collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Coll
 
 @pytest.fixture
 def collector(running_collector: Collector) -> Iterator[Collector]:
-    """The shared collector, with nothing of earlier tests."""
+    """The shared collector, without spans of earlier tests."""
     running_collector.begin()
     yield running_collector
     # what tests put in by any protocol: no span has anything of a body
@@ -37,7 +37,7 @@ NewRecorder = Callable[..., Recorder]
 
 @pytest.fixture
 async def recorder(collector: Collector) -> AsyncIterator[NewRecorder]:
-    """Makes what edges of the test's own process send to the collector by: `recorder("tmq", ratio=0.5)`."""
+    """Return a factory of recorders that export to the collector: `recorder("tmq", ratio=0.5)`."""
     made: list[Recorder] = []
 
     def make(name: str, **said: Any) -> Recorder:

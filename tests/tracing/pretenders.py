@@ -1,4 +1,4 @@
-"""Those who listen where a collector should, and are none."""
+"""Servers that pretend to be a collector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def listening(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """Somebody who is no collector, at this URL."""
+    """Serve at this URL instead of a collector."""
 
     async def met(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tasks.append(asyncio.current_task())
@@ -35,7 +35,7 @@ async def listening(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncI
 
 
 async def request(reader: asyncio.StreamReader) -> bytes:
-    """The head of one, whole with its body."""
+    """Read one request; return its head."""
     head = await reader.readuntil(b"\r\n\r\n")
     size = re.search(rb"(?i)content-length: (\d+)", head)
     assert size is not None

@@ -1,4 +1,4 @@
-"""Edges as programs of their own, which may be traced."""
+"""Edges as separate programs, which may be traced."""
 
 from __future__ import annotations
 

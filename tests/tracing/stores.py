@@ -1,4 +1,4 @@
-"""A store as a traced process has it, with the real way to the collector."""
+"""A store of a traced process that exports to a real collector."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_S = 0.05  # how often dead letters are read
 
 
 class TracedStore(Store):
-    """`recorder` may be told to stop early, so that all it had is with the collector."""
+    """A store whose `recorder` can be stopped early, so that all spans are exported."""
 
     def __init__(self, url: str, recorder: Recorder | None, metrics: Metrics) -> None:
         metrics.store_observer.recorder = recorder
@@ -48,7 +48,7 @@ class TracedStore(Store):
 
 @asynccontextmanager
 async def traced_store(url: str, endpoint: str | None, /, **settings: Any) -> AsyncIterator[TracedStore]:
-    """endpoint: None for one that is not traced."""
+    """Open a store. endpoint: None for an untraced one."""
     said = {"endpoint": endpoint, "interval_s": 0.02, "most_per_s": 100_000, **settings}
     metrics = Metrics(NAME)
     recorder = tracing(TracingSettings(**said), NAME, _counting(metrics))

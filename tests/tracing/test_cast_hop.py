@@ -1,4 +1,4 @@
-"""RQP/cast has no place for a context: both ends make one of the message's id (docs/tracing.md, rqp_cast.md 2.3)."""
+"""RQP/cast carries no context: both ends derive one from the message's id (docs/tracing.md, rqp_cast.md 2.3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.tracing.conftest import NewRecorder
 
 @pytest.fixture
 async def machines(server: Server, recorder: NewRecorder) -> AsyncIterator[Machines]:
-    """All of them traced."""
+    """Return two traced edges."""
     edges: list[LiveEdge] = []
 
     async def start(server: Server, ratio: float = 1.0, **settings: Any) -> LiveEdge:
@@ -37,7 +37,7 @@ async def machines(server: Server, recorder: NewRecorder) -> AsyncIterator[Machi
 
 
 async def put_as_a_client(edge: LiveEdge, queue: Queue, body: bytes) -> None:
-    """Through the edge's own store, which is traced."""
+    """Publish through the edge's traced store."""
     pipe = edge.service.pipe(queue)
     await pipe.ready()
     assert await AsyncClient(pipe).publish(queue, [len(body).to_bytes(4) + body], "test") == []
@@ -75,7 +75,7 @@ async def test_a_hop_between_two_stores(
     assert (came.parent_id, got.parent_id) == (hop.span_id, came.span_id)
 
 
-async def test_attempts_that_come_to_nothing_are_told(machines: Machines, collector: Collector) -> None:
+async def test_failed_attempts_have_spans(machines: Machines, collector: Collector) -> None:
     here = await machines.sender(t_wait1_s=0.05)
     out = await remote(here)
     await put_as_a_client(here, out, b"a pump")
@@ -84,8 +84,10 @@ async def test_attempts_that_come_to_nothing_are_told(machines: Machines, collec
     assert {span.trace_id for span in attempts} == {collector.of_name(f"send {out.name}")[0].trace_id}
 
 
-async def test_the_id_alone_decides(new_server: NewServer, machines: Machines, collector: Collector) -> None:
-    """What it does not name begins no trace on its way in, by chance: half of all are traced there, no more."""
+async def test_id_alone_decides_sampling(
+    new_server: NewServer, machines: Machines, collector: Collector
+) -> None:
+    """Unsampled ids begin no trace at random: half of the messages are traced, no more."""
     number = 16
     there = await machines.receiver(server=await new_server(), edge={"ratio": 0.5})
     here = await machines.sender()

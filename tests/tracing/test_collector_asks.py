@@ -1,4 +1,4 @@
-"""What a collector asks for: time, a pause, another address. Edges are kept waiting by none of it."""
+"""Collectors that are slow, ask for a pause or redirect. Edges are not delayed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ EMPTY = "Content-Length: 0\r\n\r\n"
 @pytest.mark.parametrize(
     "said", ["HTTP/1.1 200 OK\r\nX-Why: ", "HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n"]
 )
-async def test_an_answer_that_dribbles(server: Server, said: str) -> None:
-    """tracing.timeout_s is for all of it, and not for each octet."""
+async def test_slow_reply_times_out(server: Server, said: str) -> None:
+    """tracing.timeout_s bounds the whole reply, not each octet."""
 
     async def dribbling(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await request(reader)
@@ -40,7 +40,7 @@ async def test_an_answer_that_dribbles(server: Server, said: str) -> None:
 
 
 @pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
-async def test_a_pause_that_it_asks_for_is_made(server: Server, status: str) -> None:
+async def test_retry_after_is_obeyed(server: Server, status: str) -> None:
     asked: list[float] = []
 
     async def busy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,8 +58,8 @@ async def test_a_pause_that_it_asks_for_is_made(server: Server, status: str) -> 
     assert second - first >= 0.9
 
 
-async def test_a_pause_that_is_too_long_for_one_request_is_the_next_ones(server: Server) -> None:
-    """What was to be sent is lost at once, and counted; nothing is sent before the time has come."""
+async def test_long_retry_after_applies_to_the_next_request(server: Server) -> None:
+    """Spans are dropped at once and counted; nothing is sent before the pause ends."""
     asked: list[float] = []
 
     async def busy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -79,8 +79,8 @@ async def test_a_pause_that_is_too_long_for_one_request_is_the_next_ones(server:
     assert second - first >= 0.9
 
 
-def test_a_pause_as_http_says_it() -> None:
-    """RFC 9110, 10.2.3; what is no pause is none."""
+def test_retry_after_as_http_date() -> None:
+    """RFC 9110, 10.2.3; invalid values are ignored."""
     soon = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     assert 3500 < retry_after_s(soon) <= 3600
     assert retry_after_s("120") == 120
@@ -88,8 +88,8 @@ def test_a_pause_as_http_says_it() -> None:
         assert retry_after_s(none) == 0
 
 
-async def test_nobody_is_followed_elsewhere(server: Server) -> None:
-    """Headers, a token perhaps, are for the collector that was named."""
+async def test_redirects_are_not_followed(server: Server) -> None:
+    """Headers may have a token, and are only for the configured collector."""
     elsewhere: list[bytes] = []
 
     async def other(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""A collector that is away, slow or refuses: the edge goes on as ever, and what is lost is counted."""
+"""A collector that is down, slow or refuses: edges are not affected, and lost spans are counted."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.tracing.programs import TmqProgram
 from tests.tracing.stores import traced_store
 
 
-async def test_it_is_away_and_comes_back(server: Server, tmp_path: Path) -> None:
-    """A real edge: clients are served meanwhile; what comes later is told."""
+async def test_collector_outage_and_return(server: Server, tmp_path: Path) -> None:
+    """Clients of a real edge are served meanwhile; later spans are exported."""
     collector = Collector(tmp_path / "collector")
     settings = (*collector.settings, "tracing.timeout_s=0.2")
     async with TmqProgram(server.url, tmp_path, *settings) as edge:
@@ -52,8 +52,8 @@ async def test_it_is_away_and_comes_back(server: Server, tmp_path: Path) -> None
             collector.stop()
 
 
-async def test_it_never_answers(server: Server) -> None:
-    """No verb waits for it; the queue is full after so many spans, and the rest is dropped and counted."""
+async def test_collector_that_never_answers(server: Server) -> None:
+    """No operation waits for it; spans beyond the queue's limit are dropped and counted."""
     heard = asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
@@ -74,7 +74,7 @@ async def test_it_never_answers(server: Server) -> None:
         assert store.counted("exported") == 0
 
 
-async def test_it_refuses(server: Server) -> None:
+async def test_collector_that_refuses(server: Server) -> None:
     async def refusing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -87,8 +87,8 @@ async def test_it_refuses(server: Server) -> None:
         assert (await store.listing.stats(queue))["ready"] == 1
 
 
-async def test_who_asks_for_a_secret_is_told_it(server: Server) -> None:
-    """Headers are sent; they stand in no log."""
+async def test_headers_are_sent_with_requests(server: Server) -> None:
+    """Headers are sent, and not logged."""
     asked: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def asking(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -110,14 +110,14 @@ async def test_who_asks_for_a_secret_is_told_it(server: Server) -> None:
     assert "content-type: application/x-protobuf\r\n" in head
 
 
-async def test_nothing_listens_at_all(server: Server) -> None:
+async def test_no_collector_listens(server: Server) -> None:
     async with traced_store(server.url, f"http://127.0.0.1:{free_port()}", timeout_s=0.1) as store:
         await store.put(await store.queue("q"), b"a pump")
         await until(lambda: store.counted("failed") == 1)
 
 
-async def test_it_is_tried_again_where_that_may_help(server: Server) -> None:
-    """OTLP/HTTP: 503 is not for ever; on the same connection."""
+async def test_temporary_errors_are_retried(server: Server) -> None:
+    """OTLP/HTTP: 503 is temporary; the connection is kept."""
     answers = iter(("503 Service Unavailable", "200 OK"))
     connections = 0
 
@@ -139,8 +139,8 @@ async def test_it_is_tried_again_where_that_may_help(server: Server) -> None:
     assert connections == 1
 
 
-async def test_it_takes_some(server: Server) -> None:
-    """A partial success says how many it has not taken."""
+async def test_partial_success_is_counted(server: Server) -> None:
+    """A partial success has the number of rejected spans."""
     partly = ExportTraceServiceResponse(
         partial_success=ExportTracePartialSuccess(rejected_spans=2, error_message="too old")
     ).SerializeToString()
@@ -157,8 +157,8 @@ async def test_it_takes_some(server: Server) -> None:
         assert store.counted("failed") == 2
 
 
-async def test_it_says_yes_in_words_of_its_own(server: Server) -> None:
-    """OTLP/HTTP: 200 is a yes. Proxies answer with anything."""
+async def test_success_with_unusual_body(server: Server) -> None:
+    """OTLP/HTTP: 200 is a success, whatever the body, as proxies may answer."""
 
     async def wordy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -171,8 +171,8 @@ async def test_it_says_yes_in_words_of_its_own(server: Server) -> None:
         assert store.counted("failed") == 0
 
 
-async def test_it_is_known_by_its_certificate(server: Server, tmp_path: Path) -> None:
-    """tracing.ca, an intermediate authority; and whom nobody vouches for is told nothing."""
+async def test_collectors_certificate_is_checked(server: Server, tmp_path: Path) -> None:
+    """tracing.ca, an intermediate authority; nothing is sent to an untrusted server."""
     authority = trustme.CA().create_child_ca()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

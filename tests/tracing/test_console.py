@@ -1,4 +1,4 @@
-"""The console goes on with the trace of whoever asks it, and brings dead letters back in theirs."""
+"""The console continues the trace of requests, and redrives dead letters in their own traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.tracing.conftest import NewRecorder
 PUT = "/queues/orders/messages"
 
 
-async def test_it_goes_on_with_a_trace(server: Server, recorder: NewRecorder, collector: Collector) -> None:
+async def test_console_continues_a_trace(server: Server, recorder: NewRecorder, collector: Collector) -> None:
     theirs = fresh()
     async with LiveConsole(server.url, recorder("console")) as console:
         queue = await console.declare("orders")
@@ -35,7 +35,7 @@ async def test_it_goes_on_with_a_trace(server: Server, recorder: NewRecorder, co
         assert (redriven.trace_id, redriven.parent_id) == (sent.trace_id, sent.span_id)
 
 
-async def test_what_is_no_context_is_not_kept(server: Server, recorder: NewRecorder) -> None:
+async def test_invalid_context_is_dropped(server: Server, recorder: NewRecorder) -> None:
     async with LiveConsole(server.url, recorder("console")) as console:
         await console.declare("orders")
         quiet = fresh().header[:-2] + "00"  # theirs is not traced, so this is not
@@ -46,7 +46,7 @@ async def test_what_is_no_context_is_not_kept(server: Server, recorder: NewRecor
         assert second["attributes"][KEY] != "nonsense"
 
 
-async def test_a_console_that_is_not_traced_keeps_nothing_of_it(server: Server) -> None:
+async def test_untraced_console_keeps_no_context(server: Server) -> None:
     async with LiveConsole(server.url) as console:
         await console.declare("orders")
         header = {KEY: fresh().header}

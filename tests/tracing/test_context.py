@@ -1,4 +1,4 @@
-"""traceparent as W3C Trace Context has it, and the contexts of hops."""
+"""traceparent of W3C Trace Context, and the contexts of hops."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ TRACE, SPAN = 0x4BF92F3577B34DA6A3CE929D0E0E4736, 0x00F067AA0BA902B7
         (GOOD.encode(), None),
     ],
 )
-def test_parse(header: object, found: Context | None) -> None:
+def test_parse_traceparent(header: object, found: Context | None) -> None:
     assert parse(header) == found
 
 
-def test_what_is_written_is_read() -> None:
+def test_written_context_is_read() -> None:
     for context in (fresh(), fresh().child(), Context(1, 1, False)):
         assert parse(context.header) == context
 
@@ -64,20 +64,20 @@ def test_what_is_written_is_read() -> None:
         records.encode(b"a"),
     ],
 )
-def test_what_carries_none(record: bytes) -> None:
-    """Damaged ones are somebody else's to notice."""
+def test_records_without_context(record: bytes) -> None:
+    """Damaged records are detected elsewhere."""
     assert of_record(record) is None
 
 
-def test_a_stamp_leaves_everything_else() -> None:
+def test_stamp_changes_nothing_else() -> None:
     context = fresh()
     before = records.encode(b"body", {"tag": "t", KEY: "nonsense", "n": 7})
     after = records.decode(stamped(before, context))
     assert after == records.Content(b"body", {"tag": "t", KEY: context.header, "n": 7})
 
 
-def test_what_is_traced_begins_its_entry(chance: random.Random) -> None:
-    """However long the run is; all of it is there, in its order."""
+def test_traced_record_begins_its_entry(chance: random.Random) -> None:
+    """Runs of any length keep all records in order."""
     for _ in range(200):
         run = [records.encode(b"%d" % number) for number in range(chance.randint(1, 100))]
         for index in chance.sample(range(len(run)), chance.randint(0, len(run))):
@@ -93,10 +93,10 @@ def test_what_is_traced_begins_its_entry(chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.2, 0.9])
-async def test_each_message_has_the_same_chance(
+async def test_each_message_has_the_same_probability(
     recorder: NewRecorder, chance: random.Random, ratio: float
 ) -> None:
-    """Whatever runs it comes in. The bounds are five deviations wide."""
+    """In runs of any length. The bounds are five standard deviations."""
     random.seed(chance.random())
     sampling, number, found = Sampling(_with(recorder, ratio)), 0, 0
     while number < 50_000:
@@ -110,7 +110,7 @@ async def test_each_message_has_the_same_chance(
     assert abs(found - number * ratio) < 5 * (number * ratio * (1 - ratio)) ** 0.5
 
 
-async def test_none_and_all(recorder: NewRecorder) -> None:
+async def test_ratios_0_and_1(recorder: NewRecorder) -> None:
     none, every = Sampling(_with(recorder, 0)), Sampling(_with(recorder, 1))
     assert all(none.passes(1000) for _ in range(1000))
     for run in (1, 7, 1000):
@@ -119,12 +119,12 @@ async def test_none_and_all(recorder: NewRecorder) -> None:
 
 
 def _with(recorder: NewRecorder, ratio: float) -> Recorder:
-    """One that admits whatever comes."""
+    """A recorder that admits everything."""
     return recorder("test", ratio=ratio, most_per_s=100_000)
 
 
-async def test_hops(recorder: NewRecorder) -> None:
-    """Both ends say the same, and a higher ratio traces whatever a lower one does."""
+async def test_hop_contexts(recorder: NewRecorder) -> None:
+    """Both ends agree, and a higher ratio samples everything that a lower one does."""
     hops = [hop("cast", b"machine", b"%d" % number) for number in range(20_000)]
     assert len({each.context.trace_id for each in hops}) == len(hops)
     assert hop("cast", b"a").context == hop("cast", b"a").context != hop("text", b"a").context

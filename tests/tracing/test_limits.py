@@ -1,4 +1,4 @@
-"""At the limits of a process that nobody has set (docs/tracing.md, "What it costs"): under load a trace has its end."""
+"""Default limits of a process under load: each trace is complete (docs/tracing.md, "What it costs")."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def store(server: Server, collector: Collector) -> AsyncIterator[TracedSto
         yield store
 
 
-async def test_each_trace_that_began_has_its_delivery(store: TracedStore, collector: Collector) -> None:
+async def test_each_started_trace_has_its_delivery(store: TracedStore, collector: Collector) -> None:
     queue = await store.queue("q")
     await store.put(queue, *[b"%d" % number for number in range(LOAD)])
     await _settle_all(store, queue)
@@ -36,7 +36,7 @@ async def test_each_trace_that_began_has_its_delivery(store: TracedStore, collec
     assert store.counted("unfollowed") == 0
 
 
-async def test_each_that_dies_and_is_brought_back_is_told(store: TracedStore, collector: Collector) -> None:
+async def test_deaths_and_redrives_have_spans(store: TracedStore, collector: Collector) -> None:
     queue = await store.queue("q")
     store.start_serving()
     await store.put(queue, *[b"%d" % number for number in range(LOAD)])
@@ -50,8 +50,8 @@ async def test_each_that_dies_and_is_brought_back_is_told(store: TracedStore, co
     await _same_traces(collector, "send q", "redrive later")
 
 
-async def test_a_trace_of_a_client_goes_on(store: TracedStore, collector: Collector) -> None:
-    """However many others begin meanwhile."""
+async def test_clients_trace_continues(store: TracedStore, collector: Collector) -> None:
+    """Whatever the number of other traces."""
     free, traced = await store.queue("free"), await store.queue("traced")
     await store.put(free, *[b"%d" % number for number in range(LOAD)])
     await store.put(traced, *[b"%d" % number for number in range(LOAD)], traceparent=CONTEXT)
@@ -60,7 +60,7 @@ async def test_a_trace_of_a_client_goes_on(store: TracedStore, collector: Collec
     assert len(collector.of_name("send traced")) == LOAD
 
 
-async def test_that_too_has_a_limit(server: Server, collector: Collector) -> None:
+async def test_continued_traces_are_rate_limited(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint, most_followed_per_s=1) as store:
         queue = await store.queue("q")
         await store.put(queue, *[b"%d" % number for number in range(LOAD)], traceparent=CONTEXT)
@@ -77,7 +77,7 @@ async def _settle_all(store: TracedStore, queue: Queue) -> None:
 
 
 async def _same_traces(collector: Collector, *names: str) -> None:
-    """As many as may begin have a span of each name, once all that wait are with the collector."""
+    """Check that each admitted trace has a span of each name, once all are exported."""
 
     def told(name: str) -> list[str]:
         return sorted(span.trace_id for span in collector.of_name(name))

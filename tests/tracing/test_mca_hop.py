@@ -1,4 +1,4 @@
-"""RQP/MCA has no place for a context, and no ids: both ends count what goes over a connection (docs/tracing.md)."""
+"""RQP/MCA carries neither context nor ids: both ends count the messages of a connection (docs/tracing.md)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WAYS = [
 
 @pytest.fixture
 async def edge(new_server: NewServer, recorder: NewRecorder) -> AsyncIterator[NewEdge]:
-    """Starts one on a store of its own; `ratio` is of its traces."""
+    """Start an edge on its own store with a sampling ratio."""
     edges: list[LiveEdge] = []
 
     async def start(ratio: float = 1.0, **settings: Any) -> LiveEdge:
@@ -58,7 +58,7 @@ def to(*addresses: str, **peer: Any) -> dict[str, Any]:
 
 
 async def put_as_a_client(edge: LiveEdge, queue: Queue, *bodies: bytes) -> None:
-    """Through the edge's own store, which is traced."""
+    """Publish through the edge's traced store."""
     pipe = edge.service.pipe(queue)
     await pipe.ready()
     assert (
@@ -74,15 +74,15 @@ async def are_there(collector: Collector, name: str, number: int) -> list[Seen]:
 
 
 def hops_and_attempts(spans: list[Seen]) -> tuple[list[Seen], list[Seen]]:
-    """Of those called `forward`: what the other end goes on from, and what is in the message's own trace."""
+    """Return the `forward` spans: those of the hop, and those in the message's own trace."""
     return [span for span in spans if not span.parent_id], [span for span in spans if span.parent_id]
 
 
 @pytest.mark.parametrize(("profile", "reliable", "window"), WAYS)
-async def test_each_message_goes_on_there(
+async def test_each_message_continues_at_the_other_end(
     edge: NewEdge, collector: Collector, profile: Profile, reliable: bool, window: int
 ) -> None:
-    """Each has another size, by which it is known at both ends; all are put in at once, and share entries."""
+    """Messages are known by their sizes; all are published at once, and share entries."""
     number = 40
     there = await edge()
     goal = await there.numbered("orders", 7)
@@ -109,17 +109,17 @@ async def test_each_message_goes_on_there(
 
 
 @pytest.mark.parametrize(("here_ratio", "there_ratio"), [(1.0, 0.25), (0.25, 1.0), (0.3, 0.3)])
-async def test_both_decide_alike(
+async def test_both_ends_sample_alike(
     edge: NewEdge, collector: Collector, here_ratio: float, there_ratio: float
 ) -> None:
-    """The higher ratio traces whatever the lower one does; what neither names begins no trace on its way in."""
+    """The higher ratio samples everything that the lower one does; others begin no trace on arrival."""
     number = 64
     there = await edge(there_ratio)
     goal = await there.numbered("orders", 7)
     # nothing is sent again, however late a confirm comes
     here = await edge(here_ratio, mca=to(there.address, window=16) | {"data_timeout_s": 60})
     away = await here.remote("away")
-    await here.put(away, *(b"%d" % each for each in range(number)))  # by somebody who is not traced
+    await here.put(away, *(b"%d" % each for each in range(number)))  # by an untraced process
     hops = await are_there(collector, f"forward {away.name}", number if here_ratio == 1 else number // 4)
     came = await are_there(collector, f"send {goal.name}", number if there_ratio == 1 else number // 4)
     left, arrived = {span.span_id for span in hops}, {span.parent_id for span in came}
@@ -130,8 +130,8 @@ async def test_both_decide_alike(
     assert len(collector.of_name(f"send {goal.name}")) == len(came)
 
 
-async def test_connections_are_not_all_traced_at_the_same_numbers(recorder: NewRecorder) -> None:
-    """Else whoever opens one for each message would be traced never, or always."""
+async def test_connections_sample_different_numbers(recorder: NewRecorder) -> None:
+    """Otherwise one connection per message would mean that none or all are traced."""
     traces = recorder("rqp", ratio=0.25)
     hops = TracePropagation(traces, lambda _: DeliverySpans(traces, Clock()))
     ports = range(32768, 61000)
@@ -140,7 +140,7 @@ async def test_connections_are_not_all_traced_at_the_same_numbers(recorder: NewR
 
 
 async def test_names(recorder: NewRecorder) -> None:
-    """Whatever differs makes another one: also the body, as a port is used again later."""
+    """Every difference gives another context: also the body, as ports are reused."""
     traces = recorder("rqp")
     hops = TracePropagation(traces, lambda _: DeliverySpans(traces, Clock()))
     found = set()
@@ -155,7 +155,7 @@ async def test_names(recorder: NewRecorder) -> None:
 
 
 async def test_the_same_address_in_two_forms(edge: NewEdge, collector: Collector) -> None:
-    """An IPv6 socket shows an IPv4 address as ::ffff:a.b.c.d; both ends mean the same one, at whichever it is."""
+    """An IPv6 socket shows an IPv4 address as ::ffff:a.b.c.d; it is the same address."""
     there = await edge(listeners=ANYWHERE)
     goal = await there.numbered("orders", 7, exclusive=False)
     port = there.places["mca"][1]
@@ -171,7 +171,7 @@ async def test_the_same_address_in_two_forms(edge: NewEdge, collector: Collector
 
 
 async def test_each_attempt_is_a_hop(edge: NewEdge, collector: Collector) -> None:
-    """Whoever does not confirm may have stored it all the same; what goes to another one next has another name."""
+    """An unconfirmed message may have been stored; the next attempt has another context."""
     async with McaPeer() as silent:
         here = await edge(mca=to(silent.address))
         away = await here.remote("away")
@@ -190,8 +190,8 @@ async def test_each_attempt_is_a_hop(edge: NewEdge, collector: Collector) -> Non
     assert {span.trace_id for span in attempts} == {collector.of_name(f"send {away.name}")[0].trace_id}
 
 
-async def test_what_is_there_twice_is_so_in_two_traces(edge: NewEdge, collector: Collector) -> None:
-    """The confirm comes too late, so it is sent again (3.3): each goes on from the attempt that brought it."""
+async def test_duplicate_has_its_own_trace(edge: NewEdge, collector: Collector) -> None:
+    """The confirm is late, so the message is sent again (3.3); each copy continues from its attempt."""
     there = await edge()
     goal = await there.numbered("orders", 7, exclusive=False)
     here = await edge(mca=to(there.address))
@@ -210,8 +210,8 @@ async def test_what_is_there_twice_is_so_in_two_traces(edge: NewEdge, collector:
     assert {outcomes[span.parent_id] for span in twice} == {"data_timeout", "confirmed"}
 
 
-async def test_what_finds_no_room_goes_on_among_the_dead(edge: NewEdge, collector: Collector) -> None:
-    """UNRELIABLE ones that are refused are buried (2.1), in the trace that came with them."""
+async def test_undeliverable_message_continues_as_dead_letter(edge: NewEdge, collector: Collector) -> None:
+    """Refused UNRELIABLE messages become dead letters (2.1) in their trace."""
     there = await edge()
     goal = await there.numbered("orders", 7, maxLength=1)
     here = await edge(mca=to(there.address))
@@ -223,8 +223,8 @@ async def test_what_finds_no_room_goes_on_among_the_dead(edge: NewEdge, collecto
     assert buried.attributes["penstock.reason"] == "queue_full"
 
 
-async def test_what_is_not_sent_at_all(edge: NewEdge, collector: Collector) -> None:
-    """Nobody has the queue: an UNRELIABLE message becomes a dead letter here, and there is no hop."""
+async def test_message_that_is_not_sent(edge: NewEdge, collector: Collector) -> None:
+    """No peer has the queue: an UNRELIABLE message becomes a dead letter here, without a hop."""
     here = await edge(mca={"availability_timeout_s": 0.05})
     away = await here.remote("away", reliable=False)
     await put_as_a_client(here, away, b"a pump")
@@ -234,8 +234,8 @@ async def test_what_is_not_sent_at_all(edge: NewEdge, collector: Collector) -> N
     assert attempt.links == []
 
 
-async def test_a_trace_of_a_message_that_is_no_hop(edge: NewEdge, collector: Collector) -> None:
-    """Its number does not say so: its own trace has the attempt, and the other system does not go on."""
+async def test_traced_message_without_hop(edge: NewEdge, collector: Collector) -> None:
+    """Its number is not sampled: the attempt is in its own trace, and the other system does not continue it."""
     there = await edge(0.0)
     goal = await there.numbered("orders", 7)
     here = await edge(0.0, mca=to(there.address, window=4))

@@ -1,5 +1,5 @@
-"""Edges that are traced beside those that are not, and beside those of before, which know nothing of traces: the same
-messages, in any order; spans of those who tell any."""
+"""Traced edges beside untraced ones and older versions without tracing: the same
+messages in any order, and spans of the traced ones."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tests.tracing.stores import TracedStore, traced_store
 
 
 async def bodies(store: TracedStore, queue: Queue, *, settled: bool) -> list[bytes]:
-    """All that are ready; given back, if they are not settled."""
+    """Take all ready messages; settle or return them."""
     async_client = await store.async_client(queue)
     got = await async_client.take(queue, 1000)
     await (async_client.settle(got) if settled else async_client.release(got))
     return [records.decode(record).body for delivery in got for record in delivery.records()]
 
 
-async def test_what_one_puts_in_the_other_takes_out(server: Server, collector: Collector) -> None:
+async def test_traced_and_untraced_processes_interoperate(server: Server, collector: Collector) -> None:
     numbers = [b"%d" % number for number in range(100)]
     async with (
         traced_store(server.url, None) as plain,
@@ -41,9 +41,9 @@ async def test_what_one_puts_in_the_other_takes_out(server: Server, collector: C
     assert acquired == ([2, 4] if sent else [])
 
 
-async def test_what_is_traced_may_stand_anywhere_in_an_entry(server: Server, collector: Collector) -> None:
-    """An edge that is not traced packs as ever. Whoever looks at the first octet alone passes some over: what he takes
-    out, and settles, is whole all the same."""
+async def test_traced_record_may_be_anywhere_in_an_entry(server: Server, collector: Collector) -> None:
+    """An untraced edge packs as usual, so a traced one that checks first octets misses some; its messages are
+    complete all the same."""
     theirs = fresh()
     async with (
         traced_store(server.url, None) as plain,

@@ -1,4 +1,4 @@
-"""A collector whose name hangs, as its name server says nothing; and how long processes wait for one at their end."""
+"""A collector whose name lookup hangs, and how long processes wait for it when they end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = "collector.example"  # the machine's own patience with its name server is
 
 
 class OwnServer(Server):
-    """A store on the silent machine."""
+    """A store on a machine with a silent name server."""
 
     async def __aenter__(self) -> OwnServer:
         self.start()
@@ -41,9 +41,8 @@ def own_server(folder: Path) -> OwnServer:
     return OwnServer(next(iter(PROGRAMS)), folder / "store")
 
 
-def test_a_name_is_within_the_time_of_a_request(tmp_path: Path) -> None:
-    """Then its spans are lost, and counted; once the name is known, all is well. However often it is tried, one look-up
-    waits."""
+def test_name_lookup_counts_towards_the_request_timeout(tmp_path: Path) -> None:
+    """Spans are lost and counted until the name is resolved. Only one lookup waits at a time."""
 
     async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError):
@@ -68,8 +67,8 @@ def test_a_name_is_within_the_time_of_a_request(tmp_path: Path) -> None:
     on_silent_machine(scenario, tmp_path)
 
 
-def test_a_command_ends_while_it_hangs(tmp_path: Path) -> None:
-    """Also where a request might take an hour."""
+def test_command_ends_during_a_hanging_lookup(tmp_path: Path) -> None:
+    """Also if a request may take an hour."""
 
     async def scenario(names: NameServer) -> None:
         async with own_server(tmp_path) as server:
@@ -83,7 +82,7 @@ def test_a_command_ends_while_it_hangs(tmp_path: Path) -> None:
     on_silent_machine(scenario, tmp_path)
 
 
-def test_an_edge_ends_while_it_hangs(tmp_path: Path) -> None:
+def test_edge_ends_during_a_hanging_lookup(tmp_path: Path) -> None:
     async def scenario(names: NameServer) -> None:
         settings = (f"tracing.endpoint=http://{NAME}:4318", "tracing.timeout_s=3600")
         async with own_server(tmp_path) as server, TmqProgram(server.url, tmp_path, *settings) as edge:
@@ -95,8 +94,8 @@ def test_an_edge_ends_while_it_hangs(tmp_path: Path) -> None:
     on_silent_machine(scenario, tmp_path)
 
 
-async def test_who_hurries_waits_for_no_collector(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An edge that is told to end a second time; what waits is dropped, and counted."""
+async def test_forced_exit_does_not_wait_for_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second signal ends the edge; waiting spans are dropped and counted."""
     monkeypatch.setattr("services.kit.tracing.recorder.FLUSH_TIMEOUT_S", 3600.0)
     heard = asyncio.Event()
 
@@ -109,7 +108,7 @@ async def test_who_hurries_waits_for_no_collector(monkeypatch: pytest.MonkeyPatc
         recorder = tracing(TracingSettings(endpoint=endpoint, timeout_s=3600, interval_s=0.01), "test")
         assert recorder is not None
         recorder.start()
-        recorder.record(Span("a span", Kind.INTERNAL, fresh(), None, {}).ended())
+        recorder.record(Span("a span", Kind.INTERNAL, fresh(), None, {}).end())
         await heard.wait()
         hurries = asyncio.Event()
         ending = asyncio.create_task(recorder.close(hurries.is_set))

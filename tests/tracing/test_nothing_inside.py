@@ -1,4 +1,4 @@
-"""No span has anything of what is in a message (docs/tracing.md, What is promised)."""
+"""No span has message contents (docs/tracing.md, What is promised)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TOLD = {
 }
 
 
-async def test_no_body_and_no_attribute_leaves_with_a_span(server: Server, collector: Collector) -> None:
-    """Whatever becomes of a message; also where the collector shows octets in another way."""
+async def test_spans_contain_no_bodies_and_attributes(server: Server, collector: Collector) -> None:
+    """After every outcome, and in every encoding of the collector."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue, later = await store.queue("q"), await store.queue("later")
         client = await store.async_client(queue)

@@ -1,4 +1,4 @@
-"""Off by default: then nothing of OpenTelemetry is even imported, and a store's pipe is the plain one."""
+"""Tracing is off by default: OpenTelemetry is not imported, and operations are not wrapped."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.tracing.programs import TmqProgram
 from tests.tracing.stores import traced_store
 
 
-async def test_an_edge_imports_nothing_of_it(
+async def test_untraced_edge_does_not_import_opentelemetry(
     server: Server, collector: Collector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And one that is traced does, so this would be noticed. redis-py looks for OpenTelemetry's SDK, and finds none."""
-    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")  # every import is told on standard error
+    """A traced edge imports it, so the test would fail. redis-py looks for OpenTelemetry's SDK and finds none."""
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")  # every import is printed on standard error
     for settings, is_traced in (((), False), (collector.settings, True)):
         async with TmqProgram(server.url, tmp_path, *settings) as edge:
             client = await edge.client()
@@ -33,7 +33,7 @@ async def test_an_edge_imports_nothing_of_it(
             assert any(name.startswith("penstock_trace_spans_total") for name in samples) is is_traced
 
 
-async def test_nothing_looks_at_its_messages(server: Server, collector: Collector) -> None:
+async def test_untraced_process_has_no_tracer(server: Server, collector: Collector) -> None:
     async with (
         traced_store(server.url, None) as plain,
         traced_store(server.url, collector.endpoint) as traced,
@@ -43,8 +43,8 @@ async def test_nothing_looks_at_its_messages(server: Server, collector: Collecto
         assert traced.open_domain().pipe.tracing is not None
 
 
-def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told in one line what to install."""
+def test_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says in one line what to install."""
 
     class Hidden:
         @staticmethod
@@ -62,7 +62,7 @@ def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Of the environment as of all others; what is secret is shown to nobody."""
+    """From the environment, as all settings; secrets are not shown."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(
         "PENSTOCK_TRACING__ENDPOINT", "https://me:secret@traces.example/otlp?key=s3cret&of=mine"
@@ -113,7 +113,7 @@ def test_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ({"headers": {"authorization": "Bearer s\u20acret"}}, "tracing.headers: the value of authorization"),
     ],
 )
-def test_what_cannot_be(
+def test_invalid_settings_are_refused(
     said: dict[str, object], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)

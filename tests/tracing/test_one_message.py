@@ -1,4 +1,4 @@
-"""One message is one trace, whichever protocols carry it in and out (docs/tracing.md)."""
+"""A message has one trace, whichever protocols carry it (docs/tracing.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.tracing.collector import Collector
 from tests.tracing.programs import RingProgram, TmqProgram
 
 
-async def test_from_one_protocol_into_another(server: Server, collector: Collector, tmp_path: Path) -> None:
+async def test_trace_crosses_protocols(server: Server, collector: Collector, tmp_path: Path) -> None:
     async with (
         TmqProgram(server.url, tmp_path, *collector.settings) as tmq,
         RingProgram(server.url, tmp_path, *collector.settings) as ring,

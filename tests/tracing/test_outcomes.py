@@ -1,4 +1,4 @@
-"""What becomes of a message, and of what was asked (docs/tracing.md)."""
+"""Spans of outcomes of messages and operations (docs/tracing.md)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.tracing.collector import Collector
 from tests.tracing.stores import traced_store
 
 
-async def test_returned_and_rejected(server: Server, collector: Collector) -> None:
-    """Each delivery has a span of its own, below the same one; the letter's is of when it died."""
+async def test_spans_of_returns_and_rejections(server: Server, collector: Collector) -> None:
+    """Each delivery has its own span below the publish's; the dead letter's has the time of death."""
     async with traced_store(server.url, collector.endpoint) as store:
         store.start_serving()
         queue = await store.queue("q")
@@ -42,10 +42,8 @@ async def test_returned_and_rejected(server: Server, collector: Collector) -> No
     assert len(collector.of_name("dead q")) == 1
 
 
-async def test_what_dies_where_nobody_looks_is_told_all_the_same(
-    server: Server, collector: Collector
-) -> None:
-    """It expires; later it is brought back, in the same trace."""
+async def test_messages_that_die_in_the_store_have_spans(server: Server, collector: Collector) -> None:
+    """The message expires and is redriven in the same trace."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", messageTTL="1ms")
         await store.put(queue, b"a pump")
@@ -64,7 +62,7 @@ async def test_what_dies_where_nobody_looks_is_told_all_the_same(
     assert redriven.kind == "producer"
 
 
-async def test_what_is_refused_says_why(server: Server, collector: Collector) -> None:
+async def test_refused_publish_has_a_span_with_the_reason(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", maxLength=1)
         async_client = await store.async_client(queue)
@@ -79,8 +77,8 @@ async def test_what_is_refused_says_why(server: Server, collector: Collector) ->
     assert well.trace_id != badly.trace_id
 
 
-async def test_in_order_each_says_why(server: Server, collector: Collector) -> None:
-    """One finds no room, nor what came with it, in one call; what its source puts in later is refused for that."""
+async def test_ordered_publishes_have_their_reasons(server: Server, collector: Collector) -> None:
+    """One publish of a call does not fit, so the source's later ones are refused, too."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", maxLength=1)
         pipe, source = store.open_domain(queue.domain).pipe, Source(store.client())
@@ -103,11 +101,11 @@ async def test_in_order_each_says_why(server: Server, collector: Collector) -> N
 
 
 def _why(answer: Any) -> type[StoreError]:
-    """Of one that was refused whole: told as such, or of each of its messages."""
+    """A run that was refused as a whole, or message by message."""
     return type(answer if isinstance(answer, StoreError) else answer[0][1])
 
 
-async def test_a_commit_ends_and_begins(server: Server, collector: Collector) -> None:
+async def test_commit_ends_and_begins_spans(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal")
         await store.put(source, b"in")
@@ -123,10 +121,8 @@ async def test_a_commit_ends_and_begins(server: Server, collector: Collector) ->
     assert put.attributes["penstock.outcome"] == "stored"
 
 
-async def test_what_a_refused_commit_would_have_settled_is_still_out(
-    server: Server, collector: Collector
-) -> None:
-    """Until it is given back, as a transaction does that is refused (tmq.md 5.3), or settled after all."""
+async def test_deliveries_of_a_refused_commit_stay_open(server: Server, collector: Collector) -> None:
+    """Until it is returned, as by a refused transaction (tmq.md 5.3), or settled."""
     async with traced_store(server.url, collector.endpoint) as store:
         source, goal = await store.queue("source"), await store.queue("goal", maxLength=1)
         await store.put(source, b"one", b"two")
@@ -156,8 +152,8 @@ async def test_what_a_refused_commit_would_have_settled_is_still_out(
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5])
-async def test_no_more_than_so_many_a_second(server: Server, collector: Collector, ratio: float) -> None:
-    """Whatever the ratio is; the rest is counted, and stored like all others."""
+async def test_traces_are_rate_limited(server: Server, collector: Collector, ratio: float) -> None:
+    """Whatever the ratio; the others are counted and stored as usual."""
     async with traced_store(server.url, collector.endpoint, ratio=ratio, most_per_s=1) as store:
         queue = await store.queue("q")
         await store.put(queue, *[b"%d" % number for number in range(1000)])
@@ -167,7 +163,7 @@ async def test_no_more_than_so_many_a_second(server: Server, collector: Collecto
     assert 1 <= len(collector.of_name("send q")) <= 5
 
 
-async def test_at_most_once_has_its_end_at_once(server: Server, collector: Collector) -> None:
+async def test_at_most_once_delivery_ends_at_once(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q", delivery="at-most-once")
         await store.put(queue, b"a pump")
@@ -177,7 +173,7 @@ async def test_at_most_once_has_its_end_at_once(server: Server, collector: Colle
     assert received.attributes["penstock.outcome"] == "settled"
 
 
-async def test_what_is_still_out_is_told_at_the_end(server: Server, collector: Collector) -> None:
+async def test_open_deliveries_end_at_close(server: Server, collector: Collector) -> None:
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("q")
         await store.put(queue, b"a pump")

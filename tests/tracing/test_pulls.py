@@ -1,4 +1,4 @@
-"""What the requests of a ring take out is settled by their ids, or given back (ring.md 5.4)."""
+"""Pulls of a ring are settled by request id, or returned (ring.md 5.4)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ async def pulled(store: TracedStore, queue: Queue, request: bytes) -> Delivery:
     return answer.delivery
 
 
-async def test_nothing_is_kept_of_what_has_ended(server: Server, collector: Collector) -> None:
-    """Given back without its request, as a node does that cannot bring it to whoever asked; or settled by it."""
+async def test_ended_deliveries_are_forgotten(server: Server, collector: Collector) -> None:
+    """Returned without the request, as by a node that cannot deliver it, or settled by the request."""
     requests = [secrets.token_bytes(16) for _ in range(3)]
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("orders")

@@ -1,4 +1,4 @@
-"""What stands in the store: the same octets as ever, but for messages that are traced (docs/tracing.md)."""
+"""Stored records: unchanged but for traced messages (docs/tracing.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BODIES = [b"message %d" % number for number in range(300)]
 
 
 def entries(server: Server, queue: Queue) -> list[tuple[int, bytes]]:
-    """As they stand in the stream: how many messages, and their records."""
+    """Return the stream's entries: number of messages, and records."""
     client = Client(server.port)
     try:
         found = [
@@ -36,7 +36,7 @@ async def put_into(store: TracedStore, name: str) -> Queue:
     return queue
 
 
-async def test_without_a_sample_not_an_octet_differs(server: Server, collector: Collector) -> None:
+async def test_unsampled_records_are_unchanged(server: Server, collector: Collector) -> None:
     async with (
         traced_store(server.url, None) as plain,
         traced_store(server.url, collector.endpoint, ratio=0) as traced,
@@ -45,8 +45,8 @@ async def test_without_a_sample_not_an_octet_differs(server: Server, collector: 
     assert collector.spans() == []
 
 
-async def test_of_some_the_others_are_as_ever(server: Server, collector: Collector) -> None:
-    """What is traced begins its entry, so whoever takes that out need not look into others."""
+async def test_other_records_of_a_sampled_run_are_unchanged(server: Server, collector: Collector) -> None:
+    """Traced records begin their entries, so others need not be checked."""
     async with traced_store(server.url, collector.endpoint, ratio=0.05) as store:
         queue = await put_into(store, "q")
         while not any(blob[0] for _, blob in entries(server, queue)):  # with a chance of 2e-7
@@ -68,8 +68,8 @@ async def test_of_some_the_others_are_as_ever(server: Server, collector: Collect
                 assert of_record(record) is not None
 
 
-async def test_a_message_that_would_not_fit_does_without(server: Server, collector: Collector) -> None:
-    """A whole queue of so many octets holds the message, but not what would trace it."""
+async def test_message_without_room_gets_no_context(server: Server, collector: Collector) -> None:
+    """The queue's bound fits the message, but not its context."""
     async with traced_store(server.url, collector.endpoint) as store:
         queue = await store.queue("small", maxBytes=100)
         await store.put(queue, bytes(100))
@@ -77,8 +77,10 @@ async def test_a_message_that_would_not_fit_does_without(server: Server, collect
 
 
 @pytest.mark.parametrize("size", [MOST, MOST - 1, MOST - ATTRIBUTE + 1, MOST - ATTRIBUTE])
-async def test_what_fits_untraced_fits_traced(server: Server, collector: Collector, size: int) -> None:
-    """docs/tracing.md: alone, in a commit with others, as a copy of a SEND, or from another system."""
+async def test_traced_message_fits_if_the_untraced_does(
+    server: Server, collector: Collector, size: int
+) -> None:
+    """docs/tracing.md: alone, in a commit, as a copy of a SEND, or from another system."""
     async with traced_store(server.url, collector.endpoint) as store:
         alone, together, copied, came = [
             await store.queue(name, maxBytes=MOST) for name in ("alone", "together", "copied", "came")
@@ -104,8 +106,8 @@ async def test_what_fits_untraced_fits_traced(server: Server, collector: Collect
         assert bool(any(traced)) is (size <= MOST - ATTRIBUTE)
 
 
-async def test_contexts_that_are_brought_take_no_ones_turn(server: Server, collector: Collector) -> None:
-    """A run of messages that are not to be traced leaves the second's share to others."""
+async def test_carried_contexts_do_not_use_up_samples(server: Server, collector: Collector) -> None:
+    """Messages whose context says not to trace them do not use up the rate limit."""
     quiet = f"00-{1:032x}-{2:016x}-00"
     async with traced_store(server.url, collector.endpoint, most_per_s=5) as store:
         queue = await store.queue("q")
@@ -117,10 +119,10 @@ async def test_contexts_that_are_brought_take_no_ones_turn(server: Server, colle
 
 
 @pytest.mark.parametrize("is_traced", [False, True])
-async def test_attributes_are_not_decoded_to_see_that_they_bring_no_context(
+async def test_attributes_without_context_are_not_decoded(
     server: Server, collector: Collector, monkeypatch: pytest.MonkeyPatch, is_traced: bool
 ) -> None:
-    """Most messages with attributes bring none. An edge that is not traced does not even look."""
+    """Most messages with attributes have no context. An untraced edge does not check."""
     endpoint = collector.endpoint if is_traced else None
     async with traced_store(server.url, endpoint, ratio=0) as store:
         queue = await store.queue("q")
@@ -138,8 +140,8 @@ def _decoded(_: bytes) -> None:
     raise AssertionError("attributes are decoded")
 
 
-async def test_who_brings_a_context_is_followed(server: Server, collector: Collector) -> None:
-    """Whatever the ratio is; if he does not trace it, nobody does."""
+async def test_carried_context_is_followed(server: Server, collector: Collector) -> None:
+    """Whatever the ratio; a context that is not sampled is not traced."""
     theirs, quiet = fresh(), parse(f"00-{1:032x}-{2:016x}-00")
     assert quiet is not None
     async with traced_store(server.url, collector.endpoint, ratio=0) as store:

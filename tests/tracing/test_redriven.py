@@ -1,4 +1,4 @@
-"""Spans of dead letters that are brought back: of those that were, and of no others."""
+"""Spans of redriven dead letters, and of no others."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ async def dead(store: TracedStore, number: int) -> tuple[DeadLetters, list[str]]
     return letters, [letter.id async for letter in letters.matching()]
 
 
-async def test_exactly_what_was_brought_back(server: Server, collector: Collector) -> None:
-    """One had been purged meanwhile, for another one there was no room, and they lay far apart."""
+async def test_redriven_letters_have_spans(server: Server, collector: Collector) -> None:
+    """One was purged meanwhile, one did not fit, and they were far apart."""
     async with traced_store(server.url, collector.endpoint) as store:
         letters, ids = await dead(store, BETWEEN + 4)
         first, gone, last, left = ids[0], ids[1], ids[-2], ids[-1]
@@ -36,8 +36,8 @@ async def test_exactly_what_was_brought_back(server: Server, collector: Collecto
     assert {span.attributes["penstock.reason"] for span in told} == {"refused"}
 
 
-async def test_a_process_of_before_is_answered_as_ever(server: Server, collector: Collector) -> None:
-    """It names no further key, and takes three values apart."""
+async def test_older_process_gets_its_usual_reply(server: Server, collector: Collector) -> None:
+    """It passes no further key, and expects three values."""
     async with traced_store(server.url, collector.endpoint) as store:
         _, ids = await dead(store, 2)
         queue = await store.catalogue.find("orders")

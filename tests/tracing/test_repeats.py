@@ -1,4 +1,4 @@
-"""A call whose answer was lost is asked again, octet for octet: what is traced has been put in, and is told, once."""
+"""A call with a lost reply is repeated unchanged: traced messages are stored and recorded once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 async def lost_once(proxy: Proxy, asked: asyncio.Future[T]) -> T:
-    """What was answered in the end."""
+    """Return the final answer."""
     before = proxy.lost
     await until(lambda: proxy.lost > before)
     proxy.lose_replies_to = b""
@@ -31,9 +31,7 @@ async def in_queue(store: TracedStore) -> list[bytes]:
     return [record for delivery in found for record in delivery.records()]
 
 
-async def test_what_is_put_in_stands_there_with_the_context_of_its_span(
-    server: Server, collector: Collector
-) -> None:
+async def test_stored_record_has_the_context_of_its_span(server: Server, collector: Collector) -> None:
     async with (
         Proxy(server.port) as proxy,
         traced_store(proxy.url, collector.endpoint, ratio=0.5) as store,
@@ -52,7 +50,7 @@ async def test_what_is_put_in_stands_there_with_the_context_of_its_span(
     assert not any(span.is_error for span in collector.spans())
 
 
-async def test_a_commit_ends_and_begins_once(server: Server, collector: Collector) -> None:
+async def test_repeated_commit_has_its_spans_once(server: Server, collector: Collector) -> None:
     async with Proxy(server.port) as proxy, traced_store(proxy.url, collector.endpoint) as store:
         queue = await store.queue("q")
         await store.put(queue, b"in")

@@ -1,4 +1,4 @@
-"""Around a ring: who asks and who serves make a context of the request's id (docs/tracing.md, ring.md 5.3)."""
+"""Rings: client and server derive a context from the request's id (docs/tracing.md, ring.md 5.3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.tracing.collector import Collector
 from tests.tracing.conftest import NewRecorder
 
 
-async def test_a_push_and_a_pull_around(
+async def test_push_and_pull_across_a_ring(
     new_server: NewServer, recorder: NewRecorder, collector: Collector
 ) -> None:
     asks, serves = [
@@ -41,10 +41,10 @@ async def test_a_push_and_a_pull_around(
     assert {span.attributes["messaging.destination.name"] for span in collector.spans()} == {"orders"}
 
 
-async def test_the_id_alone_decides(
+async def test_id_alone_decides_sampling(
     new_server: NewServer, recorder: NewRecorder, collector: Collector
 ) -> None:
-    """What it does not name begins no trace where it is put in, by chance."""
+    """Unsampled ids begin no trace at random."""
     recorders = recorder("ring"), recorder("ring", ratio=0.5)
     asks, serves = [
         await Member((await new_server()).url, name, recorder=each).start()
@@ -65,10 +65,10 @@ async def test_the_id_alone_decides(
     assert {span.parent_id for span in collector.of_name("send orders")} <= pushed
 
 
-async def test_what_is_on_its_way_begins_no_trace(
+async def test_forwarded_message_begins_no_trace(
     new_server: NewServer, recorder: NewRecorder, collector: Collector
 ) -> None:
-    """Out of an outbox into an inbox, also one in another domain: nodes' own queues are in no trace."""
+    """From outbox to inbox, also across domains: nodes' own queues are not traced."""
     traces = recorder("ring")
     begins, keeps = [
         await Member((await new_server()).url, name, recorder=traces).start()

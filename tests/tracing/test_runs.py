@@ -1,4 +1,4 @@
-"""A run is accepted the same, whether some of it is traced or nothing is: what is traced only begins entries."""
+"""Runs with and without traced records are accepted alike; traced records only begin entries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.live import until
 from tests.servers import Server
 from tests.tracing.stores import TracedStore, traced_store
 
-NOBODY = "http://127.0.0.1:9"  # what a collector is told is another test's
+NOBODY = "http://127.0.0.1:9"  # no collector
 RUNS = 10
 LARGEST = 300  # octets of a body that a transmission queue's peers take
 SPECS: dict[str, dict[str, Any]] = {
@@ -32,7 +32,7 @@ def spec_of(bound: str, number: int) -> dict[str, Any]:
 
 
 def drawn(chance: random.Random, longest: int) -> list[tuple[bytes, bool]]:
-    """Bodies, and which of them are traced."""
+    """Bodies, and the indexes of traced ones."""
     share = chance.choice((0.05, 0.5))
     return [
         (chance.randbytes(chance.choice((1, 20, 250, longest))), chance.random() < share)
@@ -41,7 +41,7 @@ def drawn(chance: random.Random, longest: int) -> list[tuple[bytes, bool]]:
 
 
 def run_of(drawn: list[tuple[bytes, bool]], *, traced: bool) -> list[bytes]:
-    """All have a context, so they are as long either way; where nothing is traced it says so."""
+    """All have a context, sampled or not, so their lengths are equal."""
     context = fresh()
     header = {yes: Context(context.trace_id, context.span_id, is_sampled=yes).header for yes in (True, False)}
     return [records.encode(body, {KEY: header[traced and is_traced]}) for body, is_traced in drawn]
@@ -59,7 +59,7 @@ async def put(store: TracedStore, queue: Queue, run: list[bytes], *, in_order: b
 
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("bound", SPECS)
-async def test_a_nearly_full_queue_takes_the_same(
+async def test_nearly_full_queue_accepts_the_same_messages(
     server: Server, chance: random.Random, bound: str, in_order: bool
 ) -> None:
     refused = 0

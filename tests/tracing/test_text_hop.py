@@ -1,4 +1,4 @@
-"""Over links every store knows a message by its number (docs/tracing.md, pubsub.md 4)."""
+"""Links: every store knows a message by its number (docs/tracing.md, pubsub.md 4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Begin = Callable[..., Awaitable[LiveEdge]]
 
 @pytest.fixture
 async def begin(new_server: NewServer, recorder: NewRecorder) -> AsyncIterator[Begin]:
-    """Starts edges that are traced, each at a store of its own, linked to others: `await begin(one, two)`."""
+    """Return a factory of traced edges, each with its own store, linked to others: `await begin(one, two)`."""
     edges: list[LiveEdge] = []
 
     async def start(*neighbours: LiveEdge) -> LiveEdge:
@@ -49,7 +49,7 @@ async def pair(begin: Begin) -> tuple[LiveEdge, LiveEdge]:
     return one, two
 
 
-async def test_a_copy_at_the_other_end(pair: tuple[LiveEdge, LiveEdge], collector: Collector) -> None:
+async def test_copy_at_the_other_store(pair: tuple[LiveEdge, LiveEdge], collector: Collector) -> None:
     one, two = pair
     queue = await two.declare("orders", **ORDERS)
     await send_all(await one.client(), b"order.new", [b"a pump"])
@@ -67,8 +67,10 @@ async def test_a_copy_at_the_other_end(pair: tuple[LiveEdge, LiveEdge], collecto
     assert forwarded.attributes["penstock.number"] == 1
 
 
-async def test_a_copy_here(pair: tuple[LiveEdge, LiveEdge], collector: Collector, tmp_path: Path) -> None:
-    """What is sent to the text service of the store that has the queue: one trace from the SEND on."""
+async def test_copy_at_this_store(
+    pair: tuple[LiveEdge, LiveEdge], collector: Collector, tmp_path: Path
+) -> None:
+    """A SEND at the queue's own store: one trace from the SEND on."""
     one, _ = pair
     queue = await one.declare("orders", **ORDERS)
     await send_all(await one.client(), b"order.new", [b"a pump"])
@@ -80,8 +82,8 @@ async def test_a_copy_here(pair: tuple[LiveEdge, LiveEdge], collector: Collector
     assert sent.attributes["penstock.copies"] == 1
 
 
-async def test_each_neighbour_has_a_span_of_its_own(begin: Begin, collector: Collector) -> None:
-    """They begin the trace side by side; each copy goes on from the one by which it came."""
+async def test_each_neighbour_has_its_own_span(begin: Begin, collector: Collector) -> None:
+    """The hops begin the trace in parallel; each copy continues from its own hop."""
     one = await begin()
     others = [await begin(one), await begin(one)]
     await linked(one, 2)
@@ -99,7 +101,7 @@ async def test_each_neighbour_has_a_span_of_its_own(begin: Begin, collector: Col
     assert len({span.attributes["penstock.neighbour"] for span in forwarded}) == 2
 
 
-async def test_one_link_behind_the_other(begin: Begin, collector: Collector) -> None:
+async def test_trace_crosses_two_links(begin: Begin, collector: Collector) -> None:
     one = await begin()
     two = await begin(one)
     three = await begin(two)
@@ -118,8 +120,8 @@ async def test_one_link_behind_the_other(begin: Begin, collector: Collector) -> 
     assert first.trace_id == second.trace_id == copied.trace_id
 
 
-async def test_a_copy_is_told_as_what_became_of_it(begin: Begin, collector: Collector) -> None:
-    """One is put in, what the store has already is passed over, and one finds no room: it is among the dead."""
+async def test_copys_span_has_its_outcome(begin: Begin, collector: Collector) -> None:
+    """One is stored, one is skipped as known, and one does not fit and becomes a dead letter."""
     edge = await begin()
     queue = await edge.declare("orders", maxLength=1, **ORDERS)
     first = await Neighbour.meet(edge, b"first")

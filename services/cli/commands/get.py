@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,6 @@ from services.cli.terminal.text import age, preview
 from services.store import Delivery, Queue, Store, StoreError
 from services.store.model import records as record
 from services.store.pipeline import AsyncClient
-from services.store.processes import Wake
 
 PAGE = 1000  # messages per lease, write and acknowledgement
 EVERYTHING = 1 << 62  # messages
@@ -96,17 +95,18 @@ async def get(store: Store, output: Output, queue: str, **given: Any) -> None:
 async def _get(store: Store, get_run: GetRun, wait_s: float, advance: Advance) -> None:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
-    async with AsyncExitStack() as stack:
-        wake = (
-            await stack.enter_async_context(Wake(store.connector, get_run.queue.domain)) if wait_s else None
-        )
-        while get_run.got < get_run.limit:
-            if await get_run.step(advance):
-                continue
-            rest_s = deadline - loop.time()
-            if wake is None or rest_s <= 0:
-                return
-            await wake.wait(get_run.queue, rest_s)
+    event = store.wakes(get_run.queue.domain).event(get_run.queue) if wait_s else None
+    while get_run.got < get_run.limit:
+        if event is not None:
+            event.clear()
+        if await get_run.step(advance):
+            continue
+        rest_s = deadline - loop.time()
+        if event is None or rest_s <= 0:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(rest_s):
+                await event.wait()
 
 
 @click.command()

@@ -15,7 +15,7 @@ from services.console.contract.etags import has_changed, must_be_new, must_match
 from services.console.contract.problems import Problem, bad_request
 from services.console.contract.shape import JSON, Shape, encode
 from services.console.core.route import Answer, Call
-from services.console.history.sample_reader import MAX_MINUTES
+from services.console.history.sample_history import MAX_MINUTES
 from services.console.live.rows import RATES, Row, detail_of, last_delivery, rates_of
 from services.console.queries.paging import Paged, page_of
 from services.store import Queue, QueueSpec

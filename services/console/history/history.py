@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.console.contract.moments import moment
-from services.console.history.sample_reader import MAX_KEPT, MAX_MINUTES, SampleReader
+from services.console.history.sample_history import MAX_KEPT, MAX_MINUTES, SampleHistory
 from services.console.history.series import DEPTH_LASTS_MS, Series
 from services.console.history.totals import Totals
 from services.store import Queue, Store
@@ -52,7 +52,7 @@ class History:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._domains: dict[str, SampleReader] = {}
+        self._domains: dict[str, SampleHistory] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def close(self) -> None:
@@ -91,16 +91,16 @@ class History:
         count = minutes * 60_000 // step_ms or 1
         return Steps(end_ms - count * step_ms, step_ms, count, now_ms)
 
-    def _reader(self, name: str) -> SampleReader:
+    def _reader(self, name: str) -> SampleHistory:
         found = self._domains.get(name)
         if found is None:
             following = self._store.following(name, MAX_MINUTES * 60_000, MAX_KEPT // 2)
-            found = self._domains[name] = SampleReader(following)
+            found = self._domains[name] = SampleHistory(following)
             task = asyncio.create_task(self._follow(name, found), name=f"console samples of {name!r}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         return found
 
-    async def _follow(self, name: str, domain: SampleReader) -> None:
+    async def _follow(self, name: str, domain: SampleHistory) -> None:
         await domain.follow()
         del self._domains[name]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from services.store.model import CLASSES, PUT_S, WAIT_S
-from services.store.upkeep import Sampled
+from services.store.upkeep import StoredSample
 
 DEPTH_LASTS_MS = 6 * 60_000  # an unchanged queue has a sample every 5 minutes
 FLOWS = ("in", "out", "acked", "refused")
@@ -54,7 +54,7 @@ def shares(flow: Flow, start_ms: int, step_ms: int) -> Iterator[tuple[int, float
         yield at, (min(flow.at_ms, low + step_ms) - max(begin, low)) / ms
 
 
-def parse(sample: Sampled) -> tuple[str, Kept] | None:
+def parse(sample: StoredSample) -> tuple[str, Kept] | None:
     """Return the queue's name and the parsed sample; None for one of another kind or version."""
     fields = sample.fields
     try:

@@ -29,7 +29,7 @@ from services.store.model.queue_document import parse_leniently
 from services.store.model.queues import Listed, Queue, released
 from services.store.model.spec import QueueSpec
 from services.store.pipeline.domains import Domains
-from services.store.pipeline.outcomes import tell
+from services.store.pipeline.outcomes import notify
 
 
 class Catalogue:
@@ -158,7 +158,7 @@ class Catalogue:
             self._peers.changed(name.removeprefix(NOTICE))
             return
         for watcher in tuple(self._watchers):
-            tell(watcher, name)
+            notify(watcher, name)
         if name == EVERYTHING:
             self._peers.changed(name)
 

@@ -11,9 +11,9 @@ from redis.exceptions import RedisError
 
 from services.store.catalogue.registry import Registry
 from services.store.model.errors import NotInitialised
-from services.store.redis.connect import Connector
+from services.store.redis.connect import Connector, parse_info
 from services.store.redis.link import explain
-from services.store.redis.probe import Promises, connected_replicas, probe
+from services.store.redis.probe import Promises, probe
 
 FRESH_S = 1.0  # maximum age of the guarantees that a queue is opened with
 
@@ -33,7 +33,7 @@ class KeptPromises:
         if not promises.fails_over:
             return promises
         info = await self._registry.link.call("INFO", "replication")
-        live = connected_replicas(info.decode())
+        live = int(parse_info(info).get("connected_slaves", "0"))
         return replace(promises, replicas=live, usual_replicas=promises.replicas)
 
     async def lately(self) -> Promises:

@@ -15,7 +15,7 @@ from services.store.model.names import decode_name, encode_name
 from services.store.model.peer import Peer, PeerSpec, Unreadable
 from services.store.model.queue_document import faults_of
 from services.store.model.spec import MAX_NAME_BYTES
-from services.store.pipeline.outcomes import tell
+from services.store.pipeline.outcomes import notify
 
 NOTICE = "peer ".ljust(MAX_NAME_BYTES + 1)  # prefix of a changed peer's name; longer than any queue's name
 Watcher = Callable[[str], None]
@@ -85,7 +85,7 @@ class Peers:
     def changed(self, name: str) -> None:
         """Notify the watchers of a change."""
         for watcher in tuple(self._watchers):
-            tell(watcher, name)
+            notify(watcher, name)
 
 
 def read(name: str, kept: bytes) -> Peer | Unreadable:

@@ -17,7 +17,7 @@ from services.store.model.dead_letter import parse_id
 from services.store.model.errors import NotInitialised
 from services.store.model.keys import QUEUE_KEYS, DomainKeys, RegistryKeys
 from services.store.model.names import decode_name
-from services.store.redis.blocking_connection import NO_BOUND, Broken, Command, Line
+from services.store.redis.blocking_connection import NO_BOUND, BlockingConnection, Broken, Command
 from services.store.redis.link import explain
 
 PAGE_OCTETS = (
@@ -85,7 +85,7 @@ class StreamReader:
 
     def __init__(self, url: str, *, reply_timeout_s: float = 30.0, patience_s: float = 30.0) -> None:
         """Raise ValueError for an invalid URL."""
-        self._line = Line(url, reply_timeout_s, patience_s)
+        self._line = BlockingConnection(url, reply_timeout_s, patience_s)
 
     def __enter__(self) -> Self:
         return self

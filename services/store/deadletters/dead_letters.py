@@ -31,7 +31,7 @@ from services.store.model.errors import (
 from services.store.model.queues import Queue
 from services.store.model.spec import Overflow
 from services.store.pipeline.domain import Domain
-from services.store.tracing import redrive_spans
+from services.store.tracing.redrive_spans import record_redrives
 
 PAGE = 200  # dead letters read, moved or removed in one call; fewer if they are large
 SCAN_LIMIT = (
@@ -222,7 +222,7 @@ class DeadLetters:
             raise QueueUnknown
         moved, missing, reason, *details = reply
         if self._recorder is not None:
-            redrive_spans.tell(self._recorder, goal, details, start_ns)
+            record_redrives(self._recorder, goal, details, start_ns)
         return RedriveResult(moved, missing, _stopped(reason, goal) if reason else None)
 
     def check_target(self, target: Queue) -> None:

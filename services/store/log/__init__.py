@@ -1,6 +1,6 @@
-"""The log of the text service: sends are appended, readers follow it, and neighbours replicate it.
+"""The log of the text service: sends append to it, readers follow it, and linked stores replicate it.
 
-It does not know the protocol of the text service, nor its links.
+The service's protocol and its links are in `services.pubsub`.
 """
 
 from services.store.log.log import (

@@ -1,7 +1,7 @@
-"""The log of the text service as an edge process uses it: appending, places in it, and reading stretches of it.
+"""The log of the text service: append to it, and read ranges of it.
 
-One log for the whole store, in one domain, so that a queue and the log can be changed in one step. What is in it and
-how it is numbered is said in lua/schema.lua and lua/log.lua; docs/pubsub.md explains it.
+A store has one log, in one domain, so that a queue and the log can be changed atomically. Its layout and numbering are
+described in lua/schema.lua, lua/log.lua and docs/pubsub.md.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from services.store.model.queues import Queue
 from services.store.model.spec import QueueSpec, replicas_of
 from services.store.model.text_binding import TextBinding
 from services.store.pipeline.domain import Domain
+from services.store.redis.connect import parse_info
 from services.store.redis.link import Link
 
 log = logging.getLogger(__name__)
 
-READ_ENTRIES = 1000  # of one reading at most; how many octets is bounded by the eras (lua/log.lua)
+READ_ENTRIES = 1000  # per read at most; the octets are bounded by the eras (lua/log.lua)
 
 
 class Place(NamedTuple):
-    """A place in the log: behind an entry. Greater is later; the difference of serials is a number of messages."""
+    """A position in the log, after an entry. Greater is later; serials differ by the number of messages between."""
 
-    era: int  # the time at which an incarnation began, in ms, and one more for each MiB of it
-    serial: int  # messages in the log up to here, since it began
+    era: int  # when the incarnation began, in ms, plus 1 for each MiB of it
+    serial: int  # number of messages up to here since the log began
 
     def __str__(self) -> str:
         return f"{self.era}-{self.serial}"
@@ -38,7 +39,7 @@ START = Place(0, 0)
 
 
 def parse_place(text: bytes | str) -> Place:
-    """Raises ValueError."""
+    """Parse '<era>-<serial>'. Raises ValueError."""
     if isinstance(text, bytes):
         text = text.decode()
     era, _, serial = text.partition("-")
@@ -46,35 +47,35 @@ def parse_place(text: bytes | str) -> Place:
 
 
 class Entry(NamedTuple):
-    """Lines that came together."""
+    """An entry of the log: one or more lines."""
 
-    place: Place  # behind it
-    messages: int  # one a line
+    place: Place  # after it
+    messages: int  # one per line
     origin: bytes  # b"<store> <incarnation>"
-    first: int  # number of the first one within its origin
+    first: int  # number of its first message within the origin
     bridged: bool  # it came from a queue
-    block: bytes  # b"SEND <tag> <message>\n" for each
+    block: bytes  # b"SEND <tag> <message>\n" per message
 
 
 def parse_entries(reply: list[Any]) -> list[Entry]:
-    """Entries as XRANGE and XREAD tell them. Raises StoreFault for one that somebody else put there."""
+    """Parse a reply to XRANGE or XREAD. Raises StoreFault for a foreign entry."""
     try:
         return [  # n t o f x b, as lua/log.lua writes them
             Entry(parse_place(key), int(f[1]), f[5], int(f[7]), f[9] == b"1", f[11]) for key, f in reply
         ]
     except (ValueError, IndexError) as error:
-        raise StoreFault(f"the text service's log holds what is no entry of it: {error}") from error
+        raise StoreFault(f"the text service's log has a foreign entry: {error}") from error
 
 
-def reading_on(stream: str, after: Place, until: Place | None = None) -> tuple[str | int, ...]:
-    """The command for what lies behind a place in its era: 1 MiB at most, or one line that is longer."""
+def read_command(stream: str, after: Place, until: Place | None = None) -> tuple[str | int, ...]:
+    """Return the command to read the rest of the era of `after`: 1 MiB at most, or one longer line."""
     end = str(after.era if until is None or until.era > after.era else until)
     return ("XRANGE", stream, f"({after}", end, "COUNT", READ_ENTRIES)
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A queue that wants copies."""
+    """A queue that gets copies of messages whose tags match its patterns."""
 
     queue: Queue
     patterns: tuple[str, ...]
@@ -82,7 +83,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """All of them, as of one version."""
+    """All subscriptions of queues, with their version."""
 
     version: str
     queues: tuple[Subscription, ...]
@@ -93,7 +94,7 @@ NO_SUBSCRIPTIONS = Subscriptions("0", ())
 
 @dataclass(frozen=True, slots=True)
 class LogSpec:
-    """What the log keeps. Edges that share a store say the same."""
+    """The log's settings, which must be the same for all edges of a store."""
 
     ack_level: str = "fsync"
     retention_ms: int = 24 * 3600 * 1000
@@ -101,7 +102,7 @@ class LogSpec:
 
 
 class Log:
-    """Verbs raise StoreError, or tell it to their callbacks."""
+    """The log of a domain. Methods raise StoreError or pass it to their callbacks."""
 
     def __init__(self, domain: Domain, spec: LogSpec) -> None:
         self.domain = domain
@@ -109,98 +110,88 @@ class Log:
         self.use(spec)
         self._reading = Link(
             domain.link.connector, self.keys.epoch
-        )  # long replies: heartbeats go another way
+        )  # so that heartbeats do not wait for long replies
 
     def use(self, spec: LogSpec) -> None:
-        """What is known only once the store can be asked what it keeps."""
+        """Set the settings, once the ack level is known."""
         self.spec = spec
         self.replicas = replicas_of(spec.ack_level)
 
     async def level(self) -> str:
-        """Return the ack level that it was declared with, '' if it never was."""
+        """Return the ack level with which the log was declared, '' if it was not."""
         found = await self.domain.link.call("HGET", self.keys.log[1], "level")
         return (found or b"").decode()
 
     async def declare(self) -> None:
-        """Writes what it keeps; to be done before anything is sent. The last to do so is right, and says so."""
+        """Write the settings to the store; call it before `send`. The last declaration wins; a change is logged."""
         spec = self.spec
         found = await self.domain.link.call("HMGET", self.keys.log[1], "level", "retention", "max_bytes")
         wanted = [str(value).encode() for value in (spec.ack_level, spec.retention_ms, spec.max_bytes)]
         if found[0] is not None and found != wanted:
             before, now = (b", ".join(values).decode() for values in (found, wanted))
             fields = {"action": "log_settings_changed", "before": before, "now": now}
-            log.warning(
-                "the log keeps something else now: servers of one store must say the same", extra=fields
-            )
-        await self.domain.function(
-            "log_declare", [self.keys.log[1]], spec.ack_level, spec.retention_ms, spec.max_bytes
-        )
+            log.warning("log settings changed; edges of one store must have the same settings", extra=fields)
+        settings = (spec.ack_level, spec.retention_ms, spec.max_bytes)
+        await self.domain.function("log_declare", [self.keys.log[1]], *settings)
 
     async def close(self) -> None:
+        """Close the connection of `read`; the domain stays open."""
         await self._reading.close()
 
     def send(self, source: Source, send: Send) -> None:
-        """See `LogVerbs.send`."""
+        """Append to the log (see `LogVerbs.send`)."""
         self.domain.pipe.log.send(source, send, self.replicas)
 
     def head(self, source: Source, placed: Placed) -> None:
-        """See `LogVerbs.head`; `parse_place` reads the answer."""
+        """Ask for the end of the log, to be parsed by `parse_place` (see `LogVerbs.head`)."""
         self.domain.pipe.log.head(source, placed)
 
     async def subscriptions(self) -> Subscriptions:
-        """The queues that subscribe to the log now."""
+        """Return the present subscriptions of queues. Raises StoreFault for an unreadable one."""
         version, pairs = await self.domain.link.function("log_bindings", self.keys.bindings)
         found = tuple(self._subscription(pairs[i], pairs[i + 1]) for i in range(0, len(pairs), 2))
         return Subscriptions(version.decode(), found)
 
     def _subscription(self, qid: bytes, document: bytes) -> Subscription:
         try:
-            said = json.loads(document)
-            spec = QueueSpec(domain=self.domain.name, ack_level=said["ackLevel"])
-            queue = Queue(str(said["name"]), qid.decode(), self.domain.name, "", spec)
-            patterns = TextBinding(subscribe=said["patterns"]).subscribe
+            fields = json.loads(document)
+            spec = QueueSpec(domain=self.domain.name, ack_level=fields["ackLevel"])
+            queue = Queue(str(fields["name"]), qid.decode(), self.domain.name, "", spec)
+            patterns = TextBinding(subscribe=fields["patterns"]).subscribe
             return Subscription(queue, patterns)
         except (ValueError, KeyError, TypeError) as error:
-            raise StoreFault(f"what queue id {qid!r} subscribes to cannot be read: {error}") from error
-
-    # reading
+            raise StoreFault(f"the subscription of queue id {qid!r} cannot be read: {error}") from error
 
     async def read(self, after: Place, until: Place | None = None) -> list[Entry]:
-        """Entries behind a place, none of them beyond another one; [] if there are none.
-
-        At most 1 MiB of lines, or one line that is longer.
-        """
+        """Return the next entries after a place and not beyond `until`: 1 MiB of lines, or one longer line."""
         stream = self.keys.log[0]
-        reply = await self._reading.call(*reading_on(stream, after, until))
+        reply = await self._reading.call(*read_command(stream, after, until))
         if not reply and (until is None or until.era > after.era):
-            # Only the first of a later era: what follows may be trimmed before it is asked for.
+            # only the first entry of a later era, as its size is not bounded by the era of `after`
             end = "+" if until is None else str(until)
             reply = await self._reading.call("XRANGE", stream, f"({after}", end, "COUNT", 1)
         return parse_entries(reply)
 
-    # upkeep
-
     async def trim(self) -> int:
-        """Drops what is older than the retention or beyond the memory; answers how many messages."""
-        gone, more = 0, 1
+        """Remove entries beyond the retention or the memory bound; return how many messages."""
+        trimmed, more = 0, 1
         while more:
             step, more = await self.domain.function("log_trim", list(self.keys.log))
-            gone += step
-        return gone
+            trimmed += step
+        return trimmed
 
     async def figures(self) -> dict[str, str]:
-        """The log's hash as it is: counters and sizes (lua/schema.lua)."""
+        """Return the log's hash: counters and sizes (lua/schema.lua)."""
         pairs = await self.domain.link.call("HGETALL", self.keys.log[1])
         return {pairs[i].decode(): pairs[i + 1].decode() for i in range(0, len(pairs), 2)}
 
     async def size(self) -> tuple[int, int]:
-        """How many entries there are, and when the oldest was stored (ms since 1970; 0: there is none)."""
+        """Return the number of entries, and when the oldest was stored (ms since 1970; 0 if there is none)."""
         link, stream = self.domain.link, self.keys.log[0]
         oldest = await link.call("XRANGE", stream, "-", "+", "COUNT", 1)
         return int(await link.call("XLEN", stream)), int(oldest[0][1][3]) if oldest else 0
 
     async def bound(self) -> int:
-        """Octets of memory that it has here at most, whatever `max_bytes` says (lua/retention.lua); 0: no bound."""
-        info = (await self.domain.link.call("INFO", "memory")).decode()
-        found = next((line for line in info.split("\r\n") if line.startswith("maxmemory:")), ":0")
-        return int(found.partition(":")[2]) // 4
+        """Return the memory bound of the log by the server's maxmemory, in octets; 0: none (lua/retention.lua)."""
+        info = parse_info(await self.domain.link.call("INFO", "memory"))
+        return int(info.get("maxmemory", "0")) // 4

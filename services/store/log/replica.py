@@ -1,7 +1,6 @@
-"""What links between stores need of the log: who we are, what we hold, and taking what neighbours send.
+"""Replicate the log between linked stores: this store's identity, the numbers it holds, and storing others' entries.
 
-All of it may be asked again: an entry is skipped by exactly the numbers that are held, whoever brings it, and however
-often. Times in ms.
+Every operation can be repeated: numbers that are held already are skipped, whichever neighbour sends them. Times in ms.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from services.store.model.queues import Queue
 from services.store.pipeline.domain import Domain
 
 BASELINE_BYTES = 1 << 20
-NEIGHBOURS = 1000  # stores that links were ever set up with
+NEIGHBOURS = 1000  # stores to which links were ever set up
 WAIT_MS = 2000  # for replicas
 
 Origin = tuple[bytes, bytes]  # store, incarnation
 Held = dict[Origin, Intervals]
 CopyCallback = Callable[
     [str], None
-]  # what became of a copy: '' = the queue has it, else its reason among the dead letters
+]  # called with '' if the queue has the copy, else with its dead letter reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +40,23 @@ class LogState:
     store: bytes
     incarnation: bytes
     head: Place
-    trimmed: Place  # behind the last entry that is no longer there
-    held: Held  # our own numbers too
-    gone: Held  # those of them that nobody can get from us any more
+    trimmed: Place  # after the last trimmed entry
+    held: Held  # including this store's own numbers
+    gone: Held  # the part of `held` that was trimmed
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A store that a link was ever set up with, as it is written down here."""
+    """A store to which a link was ever set up."""
 
     store: bytes
-    seen: str  # up to this place of its log all was sent to us; '': it has not said yet
-    follower: str  # "<session> <connection>" of the edge that follows it now; '': none does
+    seen: str  # its log was received up to this place; '': nothing yet
+    follower: str  # "<session> <connection>" of the edge that follows it now; '': none
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """Lines of one origin, with consecutive numbers from `first` on."""
+    """Received lines of one origin, numbered consecutively from `first`."""
 
     store: bytes
     incarnation: bytes
@@ -66,14 +65,13 @@ class Arrived:
     bridged: bool
     block: bytes
     copies: list[tuple[int, Queue, bytes]] = field(default_factory=list)  # index of the line, queue, record
-    told: dict[int, CopyCallback] = field(
-        default_factory=dict
-    )  # by place among the copies: who is told of one that is made now, and has a context
+    # by index in `copies`: called for copies with a trace context that are made now
+    callbacks: dict[int, CopyCallback] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Numbers that the neighbour does not have any more."""
+    """Numbers that the neighbour has trimmed."""
 
     store: bytes
     incarnation: bytes
@@ -90,12 +88,13 @@ def _held(pairs: list[bytes]) -> Held:
 
 
 def format_held(held: Held) -> str:
-    """As it is kept for a neighbour: one origin a line."""
+    """Format held numbers for the baseline of a neighbour: one origin per line."""
     lines = (f"{store.decode()} {inc.decode()} {numbers.format()}" for (store, inc), numbers in held.items())
     return "\n".join(lines)
 
 
 def parse_held(text: bytes) -> Held:
+    """Parse the text of `format_held`."""
     held: Held = {}
     for line in text.decode().splitlines():
         store, incarnation, numbers = line.split(" ")
@@ -103,30 +102,30 @@ def parse_held(text: bytes) -> Held:
     return held
 
 
-def _tell(told: dict[int, CopyCallback], reply: list[Any]) -> None:
-    """Of those that are told of, what the last part of the reply says, which is taken off it."""
-    if told and isinstance(reply[-1], list):  # a library of before says nothing of it
-        became = iter(reply.pop())
-        for number, reason in zip(became, became, strict=True):
-            if number in told:  # others were sent with a context of their own
-                told[number](reason.decode())
+def _notify(callbacks: dict[int, CopyCallback], reply: list[Any]) -> None:
+    """Take the outcomes of copies off the end of the reply, and call their callbacks."""
+    if callbacks and isinstance(reply[-1], list):  # older libraries do not report them
+        outcomes = iter(reply.pop())
+        for number, reason in zip(outcomes, outcomes, strict=True):
+            if number in callbacks:  # others already had a context
+                callbacks[number](reason.decode())
 
 
 class Replica:
-    """Verbs raise StoreError."""
+    """The log as a replica of other stores' logs. Methods raise StoreError."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._domain: Domain = log.domain
         self._keys = log.keys
 
-    async def state(self, told: int = 0) -> LogState:
-        """As of now. If the store's server is another one than before, a new incarnation has begun with it.
+    async def state(self, last_held: int = 0) -> LogState:
+        """Return the present state. A new incarnation begins if the store's server has changed.
 
-        told: the last number of our incarnation that a neighbour holds. If we have not given it out, our data went back
-        in time without anybody's noticing, and a new incarnation begins too.
+        last_held: the last number of this incarnation that a neighbour holds. If it was not given out yet, this store
+        lost data unnoticed, and a new incarnation begins, too.
         """
-        reply = await self._domain.function("log_state", list(self._keys.log), told)
+        reply = await self._domain.function("log_state", list(self._keys.log), last_held)
         store, incarnation, given, head, trimmed, held_pairs, gone_pairs = reply
         held = _held(held_pairs)
         if int(given):
@@ -134,13 +133,13 @@ class Replica:
         return LogState(store, incarnation, parse_place(head), parse_place(trimmed), held, _held(gone_pairs))
 
     async def accept(self, items: list[Arrived | Gap], known: Subscriptions) -> tuple[int, int]:
-        """Stores what is not held yet, with its origin and its copies, in one step; (messages, missing ones).
+        """Store the lines that are not held yet and their copies atomically; return (messages, missing numbers).
 
-        Raises BindingsChanged where `known`, by which the copies were made, is out of date.
+        Raises BindingsChanged if `known`, by which the copies were made, is out of date.
         """
         queues: dict[str, tuple[int, Queue]] = {}
         args: list[Any] = []
-        told: dict[int, CopyCallback] = {}
+        callbacks: dict[int, CopyCallback] = {}
         number = 0  # of copies, through all items
         for item in items:
             if isinstance(item, Gap):
@@ -151,35 +150,35 @@ class Replica:
             for index, queue, record in item.copies:
                 at, _ = queues.setdefault(queue.qid, (len(queues), queue))
                 args += (index, at, record)
-            told |= {number + place: tell for place, tell in item.told.items()}
+            callbacks |= {number + index: callback for index, callback in item.callbacks.items()}
             number += len(item.copies)
         keys = [*self._keys.log, *(key for _, queue in queues.values() for key in queue.keys)]
-        if told:
-            keys.append(self._domain.keys.epoch)  # the answer says what became of them, too (lua/links.lua)
+        if callbacks:
+            keys.append(self._domain.keys.epoch)  # the reply then has the copies' outcomes (lua/links.lua)
         began = time.monotonic()
         reply = await self._domain.function(
             "log_accept", keys, known.version, self._keys.wake_channel, len(queues), *args
         )
         if isinstance(reply, bytes):
             raise refused_as(reply) or StoreError(reply.decode())
-        _tell(told, reply)
+        _notify(callbacks, reply)
         replicas = max([self._log.replicas, *(queue.replicas for _, queue in queues.values())])
         await self._replicated(replicas)
         self._count(reply[2:], [queue for _, queue in queues.values()], time.monotonic() - began)
         return int(reply[0]), int(reply[1])
 
     def _count(self, copies: list[int], queues: list[Queue], seconds: float) -> None:
-        """copies: of each queue that got some, which it is, how many, their octets."""
+        """Count copies: index of the queue, messages and octets, for each queue that got some."""
         tallies = self._domain.tallies
         tallies.answered(seconds)
         for i in range(0, len(copies), 3):
             tallies.accept(queues[copies[i]], copies[i + 1], copies[i + 2])
 
     async def baseline(self, neighbour: bytes, held: Held) -> Held:
-        """What this neighbour held when the link to it was first set up; `held` if that is now. Kept for ever.
+        """Return what the neighbour held when the link was first set up: `held`, if that is now. It is kept for ever.
 
-        Raises NumbersScattered for one that is too long to be kept, or one neighbour too many, NotInitialised where the
-        store is empty.
+        Raises NumbersScattered if it is too long or there are too many neighbours, NotInitialised if the store is
+        empty.
         """
         key, link = self._keys.log_base, self._domain.link
         if await link.call("HEXISTS", key, neighbour) == 0:
@@ -187,19 +186,19 @@ class Replica:
             if len(text) > BASELINE_BYTES or await link.call("HLEN", key) >= NEIGHBOURS:
                 raise NumbersScattered
             await link.call("HSETNX", key, neighbour, text)
-        await self._replicated(self._log.replicas)  # whoever wrote it may not have seen to that
+        await self._replicated(self._log.replicas)  # its writer may have failed before it was replicated
         kept = await link.call("HGET", key, neighbour)
         if kept is None:  # it was there just now
             raise NotInitialised
         return parse_held(kept)
 
     async def neighbours(self) -> list[bytes]:
-        """The stores that a link was ever set up with."""
+        """Return the stores to which a link was ever set up."""
         found: list[bytes] = await self._domain.link.call("HKEYS", self._keys.log_base)
         return found
 
     async def links(self) -> list[Neighbour]:
-        """The same stores, with how far each of them was seen and who follows it now."""
+        """Return these stores, each with its last received place and its follower."""
         seen = await self._domain.link.call("HGETALL", self._keys.log_seen)
         places = {seen[i]: seen[i + 1].decode().partition(" ")[2] for i in range(0, len(seen), 2)}
         return [
@@ -212,16 +211,16 @@ class Replica:
         return found.decode() if found else ""
 
     async def numbers(self) -> tuple[Held, Held]:
-        """What came and what is gone, as it is written: beside `state`, this changes nothing whatever server it is.
+        """Return the received and the trimmed numbers. Unlike `state`, it never begins an incarnation.
 
-        Of our own numbers only those of older incarnations; the newest are told by the log's figures.
+        Own numbers are only those of older incarnations; the present ones are in the log's figures.
         """
         came = await self._domain.link.call("HGETALL", self._keys.log[2])
         gone = await self._domain.link.call("HGETALL", self._keys.log[3])
         return _held(came), _held(gone)
 
     async def seen(self, neighbour: bytes, incarnation: bytes) -> str | None:
-        """Up to which place of its log all was sent to us, if that is a place in the log of this incarnation."""
+        """Return the place up to which the neighbour's log was received, None if it is of another incarnation."""
         found = await self._domain.link.call("HGET", self._keys.log_seen, neighbour)
         if found is None:
             return None
@@ -229,19 +228,19 @@ class Replica:
         return place if of == incarnation.decode() else None
 
     async def note_seen(self, neighbour: bytes, incarnation: bytes, place: bytes) -> None:
-        """To be said only when everything up to there is stored."""
+        """Record that the neighbour's log is stored up to a place."""
         await self._domain.link.call("HSET", self._keys.log_seen, neighbour, b"%b %b" % (incarnation, place))
 
     async def lease(self, neighbour: bytes, holder: str, ttl_ms: int) -> bool:
-        """Whether the holder follows this neighbour for all edges of the store; 0 ms lets go."""
+        """Take or renew the lease to follow a neighbour; return whether the holder has it. ttl_ms=0 releases it."""
         key = self._keys.log_lease(neighbour.decode())
         return bool(await self._domain.function("log_lease", [key], holder, ttl_ms))
 
     async def _replicated(self, replicas: int) -> None:
-        """Raises OutcomeUnknown where the replicas cannot be had: it is asked again."""
+        """Wait for the replicas. Raises OutcomeUnknown if they do not confirm."""
         if not replicas:
             return
-        # WAIT speaks of this connection's own writes: so it makes one, behind all that is to be kept
+        # WAIT covers only writes of this connection, so make one after all that is to be kept
         await self._domain.link.call("HINCRBY", self._keys.log[1], "confirmed", 1)
         if await self._domain.link.call("WAIT", replicas, WAIT_MS) < replicas:
             raise OutcomeUnknown

@@ -52,6 +52,7 @@ from services.store.model.identities import JournalNumber, RequestId, Transactio
 from services.store.model.internal import KEEPER, NODE_OWNER, PREFIX, RESERVED, is_internal, is_of_node
 from services.store.model.intervals import Intervals, Span
 from services.store.model.keys import REGISTRY_DOMAIN, DomainKeys, RegistryKeys
+from services.store.model.names import decode_name
 from services.store.model.operations import MAX_MESSAGES, Done, Published, Refusals, Send, join_done
 from services.store.model.peer import (
     FOUR_NUMBERS,
@@ -216,6 +217,7 @@ __all__ = [
     "check_ack_level",
     "check_name",
     "check_peer_name",
+    "decode_name",
     "format_duration",
     "hop",
     "hop_of_request",

@@ -1,6 +1,6 @@
-"""The path of messages: verbs of many connections become one call of the store, and its reply becomes their outcomes.
+"""The message path: batch the operations of many connections into one call of the store and dispatch its reply.
 
-It knows one domain at a time and takes queues as it is given them: which queues there are is for `catalogue`.
+It handles one domain at a time, and queues as callers pass them: finding queues is the job of `catalogue`.
 """
 
 from services.store.pipeline.answer import Answer, answered

@@ -1,4 +1,4 @@
-"""A verb's answer, awaited: the one place where a callback becomes an `await`."""
+"""Convert callbacks to `await`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Answer(asyncio.Future[AnswerT]):
-    """The answer of one verb: `take` is its callback. One that comes when nothing waits any more goes to `unwanted`."""
+    """A future whose callback is `take`. A result that arrives after the waiter has gone is passed to `unwanted`."""
 
     def __init__(self, unwanted: Callable[[AnswerT], Any] | None = None) -> None:
         super().__init__()
         self._unwanted = unwanted
 
     def take(self, answer: AnswerT | StoreError, *_more: Any) -> None:
-        """Set the result, or the exception if it is a StoreError."""
+        """Set the result, or raise it in the waiter if it is a StoreError."""
         if not self.done():
             if isinstance(answer, StoreError):
                 self.set_exception(answer)
@@ -29,7 +29,7 @@ class Answer(asyncio.Future[AnswerT]):
             self._unwanted(answer)
 
     def forget(self) -> None:
-        """Hand the answer to `unwanted`: its waiter was cancelled, perhaps in the very turn in which it had come."""
+        """Pass a result that has already arrived to `unwanted`; called when the waiter was cancelled."""
         if self.done() and not self.cancelled() and self.exception() is None and self._unwanted is not None:
             self._unwanted(self.result())
 
@@ -37,9 +37,9 @@ class Answer(asyncio.Future[AnswerT]):
 async def answered(
     ask: Callable[[Callable[..., None]], None], unwanted: Callable[[Any], Any] | None = None
 ) -> Any:
-    """Call `ask(done)` and return what `done` is given. Raises StoreError.
+    """Call `ask(done)` and return what `done` receives, or raise it if it is a StoreError.
 
-    unwanted: takes the answer if the caller is cancelled meanwhile.
+    unwanted: receives the result if the caller is cancelled before it arrives.
     """
     answer: Answer[Any] = Answer(unwanted)
     ask(answer.take)

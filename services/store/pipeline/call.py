@@ -1,8 +1,8 @@
-"""One call of the combined function: what many connections asked for, packed in the order in which it came.
+"""A batch of operations of many connections that is sent to the store as one function call.
 
-A call is a list of rounds. Within a round each queue is served in the order settle, publish, take, count, and commits
-come last; what a connection asks for out of that order goes to a later round, so that each connection sees its own
-requests done in sequence (tmq.md 1.2) while everything else is packed together.
+A call is a list of rounds. Within a round each queue is served in the order settle, publish, take, count; commits come
+last. An operation that a connection requests out of that order goes to a later round. So each connection's requests
+run in sequence (tmq.md 1.2) while everything else is batched.
 """
 
 from __future__ import annotations
@@ -33,40 +33,39 @@ from services.store.model.operations import (
 from services.store.model.queues import Queue
 from services.store.model.requests import Nothing, Once, Outcome, Pull, Pulled, Pulls
 from services.store.pipeline.encoding import Encoder, Head
-from services.store.pipeline.outcomes import Handler, tell
+from services.store.pipeline.outcomes import Handler, notify
 from services.store.pipeline.tallies import Tallies
 
 
 class Call:
-    """Gathers operations, becomes one FCALL, and hands its reply out again."""
+    """Operations that are sent as one FCALL, and the dispatch of its reply."""
 
     def __init__(self, keys: DomainKeys, tallies: Tallies) -> None:
         self.keys = keys
-        self.tallies = tallies  # told of all that the answers say
+        self.tallies = tallies
         self.rounds: list[Round] = []
         self.messages = 0
         self.wanted = 0
-        self.settles = 0  # messages to return or reject, and stretches of entries to acknowledge
+        self.settles = 0  # messages to return or reject, and ranges of entries to acknowledge
         self.bytes = 0
         self.queues: dict[str, tuple[int, Queue]] = {}
         self.replicas = 0
-        self.born = 0.0  # loop time of the first operation
+        self.created_at = 0.0  # when its first operation was added (monotonic)
         self.sequence = 0
         self.command: tuple[Any, ...] = ()
         self.handlers: list[Handler] = []
         self.trouble: StoreUnavailable | None = None  # why an earlier attempt failed
-        self.uncertain = False  # it was sent at least once without an answer
+        self.uncertain = False  # it was sent at least once and not answered
         self.was_uncertain = False  # the same, before the last attempt
-        self.packs_traced = False  # some of its messages are traced, perhaps
-        self.in_order = False  # some of it is: see leave_out_stopped
-        self.ordered: list[
-            tuple[int, Source]
-        ] = []  # which replies are of what was asked in order, and by whom
-        self.left_out: list[tuple[Queue, Publish]] = []
-        self.abandoned = False  # its askers have been told that the outcome is unknown
-        self.has_moved = False  # settles of a call that could not be made are in it
+        self.packs_traced = False  # it may publish traced messages
+        self.in_order = False  # it has ordered publishes: see skip_stopped
+        self.ordered: list[tuple[int, Source]] = []  # reply index and source of each ordered publish
+        self.skipped: list[tuple[Queue, Publish]] = []
+        self.abandoned = False  # its callers were answered OutcomeUnknown
+        self.has_moved = False  # it contains settles of a call that failed locally
 
-    def has_room(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> bool:
+    def has_room(self, messages: int, size: int, wanted: int, queues: int, settles: int) -> bool:
+        """Return whether an operation of this size fits. An empty call takes any."""
         return not self.rounds or (
             self.messages + messages <= MAX_MESSAGES
             and self.bytes + size <= MAX_BYTES
@@ -76,7 +75,7 @@ class Call:
         )
 
     def place(self, source: Source, phase: Phase) -> Round:
-        """The first round in which this connection's next request keeps its sequence."""
+        """Return the first round in which the source's next operation stays in sequence."""
         if source.call is not self:
             source.call, source.round = self, 0
         elif phase < source.phase:
@@ -88,18 +87,19 @@ class Call:
         return rounds[source.round]
 
     def next_round(self, source: Source) -> None:
-        """What this connection asks for next comes after all that it asked for up to now."""
+        """Place the source's next operation after all of its earlier ones."""
         source.round += 1
         source.phase = Phase.SETTLE
 
     def keep_in_order(self, source: Source, queue: Queue) -> None:
-        """A round serves each queue as a whole: what is for another one than before goes to the next."""
+        """Start a new round when an ordered source changes queues, as a round serves queue after queue."""
         self.in_order = True
         if source.call is self and source.queue is not queue:
             self.next_round(source)
         source.queue = queue
 
     def work(self, source: Source, queue: Queue, phase: Phase) -> Work:
+        """Return the work on the queue to which the source's next operation is added."""
         works = self.place(source, phase).works
         work = works.get(queue.qid)
         if work is None:
@@ -107,15 +107,17 @@ class Call:
             self.touch(queue)
         return work
 
-    def touch(self, queue: Queue) -> int:
-        found = self.queues.get(queue.qid)
-        if found is None:
-            found = self.queues[queue.qid] = (len(self.queues), queue)
+    def touch(self, queue: Queue) -> None:
+        """Register a queue that the call uses."""
+        if queue.qid not in self.queues:
+            self.queues[queue.qid] = (len(self.queues), queue)
             self.replicas = max(self.replicas, queue.replicas)
-        return found[0]
 
-    def leave_out_stopped(self) -> None:
-        """Before it is first sent: what its source wanted in order, behind something that was refused meanwhile."""
+    def skip_stopped(self) -> None:
+        """Remove ordered publishes whose source was refused something meanwhile. Called before the first send.
+
+        They are answered with the call's reply, so that earlier operations are answered first.
+        """
         for round_ in self.rounds:
             for work in round_.works.values():
                 kept: list[Publish] = []
@@ -123,41 +125,38 @@ class Call:
                     if publish.in_order is None or not publish.in_order.stopped:
                         kept.append(publish)
                     else:
-                        self.left_out.append(
-                            (work.queue, publish)
-                        )  # told later: those before it are told first
+                        self.skipped.append((work.queue, publish))
                 work.publishes = kept
 
     def stop_refused(self, replies: list[Any]) -> None:
-        """Before the next call goes out, which is before anybody is told."""
+        """Stop the sources of refused ordered publishes. Called before the next call is sent."""
         for index, source in self.ordered:
             if not isinstance(replies[index], int):
                 source.stopped = True
 
-    def _tell_left_out(self) -> None:
-        left_out, self.left_out = self.left_out, []
-        for queue, publish in left_out:
+    def _refuse_skipped(self) -> None:
+        skipped, self.skipped = self.skipped, []
+        for queue, publish in skipped:
             self.tallies.of(queue).refuse_puts(BehindRefused(), len(publish.records))
-            tell(publish.done, BehindRefused())
+            notify(publish.done, BehindRefused())
 
     def encode(self, epoch: str, session: str, sequence: int, deadline_ms: int) -> None:
-        """Freezes the call into its command; what comes later goes into another."""
+        """Encode the call's command. Nothing may be added afterwards."""
         self.sequence = sequence
         encoder = Encoder(self.keys, self.queues, self.tallies, packs_traced=self.packs_traced)
         self.command = encoder.encode(self.rounds, Head(epoch, session, sequence, deadline_ms))
         self.handlers, self.ordered = encoder.handlers, encoder.ordered
 
-    # the answer
-
     def finish(self, replies: list[Any]) -> None:
-        self.tallies.answered(time.monotonic() - self.born)
-        self._tell_left_out()
+        """Pass each reply to its handler, which answers the callers."""
+        self.tallies.answered(time.monotonic() - self.created_at)
+        self._refuse_skipped()
         for handler, reply in zip(self.handlers, replies, strict=True):
             handler(reply)
 
     def fail(self, error: StoreError) -> None:
-        """Everybody who asked is told the same."""
-        self._tell_left_out()
+        """Answer every caller with the same error."""
+        self._refuse_skipped()
         if not self.abandoned:
             self.tallies.fail(self.rounds, error)
         for round_ in self.rounds:
@@ -165,22 +164,22 @@ class Call:
                 waiting: list[Return | Reject | Bury | Note] = [*work.returns, *work.rejects]
                 waiting += [*work.buries, *work.notes]
                 for done in (*(done for _, done in work.acked), *(item.done for item in waiting)):
-                    tell(done, error)
+                    notify(done, error)
                 for publish in work.publishes:
-                    tell(publish.done, error)
+                    notify(publish.done, error)
                 for take in work.takes:
-                    tell(take.done, error, False)
+                    notify(take.done, error, False)
                 for counted in work.counts:
-                    tell(counted, error)
+                    notify(counted, error)
             for commit in round_.commits:
-                tell(commit.done, error)
+                notify(commit.done, error)
             for send in round_.sends:
-                tell(send.done, error)
+                notify(send.done, error)
             for placed in round_.heads:
-                tell(placed, error)
+                notify(placed, error)
 
     def abandon(self, give_back: Callable[[list[Delivery]], None]) -> None:
-        """Tells everybody that the outcome is unknown. What still becomes of it is looked at once it is known."""
+        """Answer every caller OutcomeUnknown. Should a reply still come, messages leased by it are given back."""
         self.tallies.fail(self.rounds, OutcomeUnknown())
         self.abandoned = True
         self.fail(OutcomeUnknown())
@@ -216,7 +215,7 @@ class Call:
             round_.heads = [_ignore] * len(round_.heads)
 
     def move_settles(self, later: Call) -> None:
-        """Settles that were certainly not carried out go into a later call: nobody else would ever do them."""
+        """Move the settles of a call that was certainly not executed to a later call."""
         source = Source(INTERNAL_CLIENT)
         for round_ in self.rounds:
             for work in round_.works.values():
@@ -234,6 +233,7 @@ class Call:
                 work.acks, work.acked, work.returns, work.rejects = {}, [], [], []
 
     def only_settles(self) -> bool:
+        """Return whether nothing but settles is in it."""
         return not any(
             round_.commits
             or round_.sends
@@ -253,9 +253,9 @@ def _give_back_unless_done(commit: Commit, give_back: Callable[[list[Delivery]],
 
 
 def _give_back_pulled(give_back: Callable[[list[Delivery]], None]) -> Pulls:
-    def done(told: Pulled | Nothing | StoreError) -> None:
-        if isinstance(told, Pulled) and not told.again:
-            give_back([told.delivery])
+    def done(answer: Pulled | Nothing | StoreError) -> None:
+        if isinstance(answer, Pulled) and not answer.again:
+            give_back([answer.delivery])
 
     return done
 

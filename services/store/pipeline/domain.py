@@ -1,4 +1,4 @@
-"""One transaction domain as a process sees it: its pipe, its link, heartbeats, and the sweeping of dead sessions."""
+"""One process's access to a transaction domain: its pipe, its link, heartbeats and the sweep of dead sessions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ from services.store.tracing.spans import Recorder
 
 log = logging.getLogger(__name__)
 
-SESSION_TIMEOUT_MS = 30_000  # silence after which a session is dead
-BEAT_S = 10.0
-STRAGGLER_MS = 60_000  # a mostly settled entry older than this is thinned out
+SESSION_TIMEOUT_MS = 30_000  # a session without a heartbeat for this long is dead
 SAMPLE_S = 10.0
 SAMPLES_KEPT = 400_000
 RECONCILE_STEP = 500  # entries counted in one call
@@ -43,18 +41,20 @@ RECONCILE_STEP = 500  # entries counted in one call
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How often a process looks after a domain; every process does, the functions keep them out of each other's way."""
+    """Intervals of a domain's upkeep. Every process does it; the store's functions coordinate them."""
 
     session_timeout_ms: int = SESSION_TIMEOUT_MS
-    beat_s: float = BEAT_S
+    beat_s: float = 10.0
     sweep_s: float = 5.0
     upkeep_s: float = 30.0
-    straggler_ms: int = STRAGGLER_MS
+    straggler_ms: int = 60_000  # mostly settled entries older than this are compacted
     sample_s: float = SAMPLE_S
-    samples_kept: int = SAMPLES_KEPT  # in a domain; 0: nothing is sampled
+    samples_kept: int = SAMPLES_KEPT  # in a domain; 0: sampling is off
 
 
 class Domain:
+    """A transaction domain. Messages go through `pipe`, questions and administration through `link`."""
+
     def __init__(
         self,
         name: str,
@@ -66,7 +66,7 @@ class Domain:
         dataset_changed: Callable[[str], None],
         recorder: Recorder | None = None,
     ) -> None:
-        """recorder: this process is traced."""
+        """Connect nothing yet. recorder: set if this process is traced."""
         self.name = name
         self.keys = DomainKeys(name)
         self.link = Link(connector, self.keys.epoch)
@@ -80,47 +80,47 @@ class Domain:
         self._started = False
 
     def start(self) -> None:
-        """Opens the pipe and keeps its session alive."""
+        """Open the pipe and keep its session alive. Repeated calls do nothing."""
         if not self._started:
             self._started = True
             self.pipe.start()
             self._tasks.append(asyncio.create_task(self._beat(), name=f"beat {self.name}"))
 
     def start_sweeping(self) -> None:
-        """Sweeps dead sessions from now on."""
+        """Sweep dead sessions periodically from now on."""
         self._tasks.append(asyncio.create_task(self._sweep_for_ever(), name=f"sweep {self.name}"))
 
     async def finish(self, timeout: float = 5.0) -> None:
-        """Nothing more is asked through the pipe; questions still may be."""
+        """Close the pipe once its operations are done; `link` still works."""
         if self._started:
             await self.pipe.close(timeout)
         if self.tracing is not None:
             self.tracing.delivery_spans.close()
 
     async def close(self) -> None:
-        """After `finish`."""
+        """End the periodic work and close the link. Call `finish` before."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.link.close()
 
     async def epoch(self) -> str:
-        """The epoch as the store has it now, '' if there is none."""
+        """Return the domain's epoch in the store, '' if it has none."""
         found = await self.link.call("GET", self.keys.epoch)
         return found.decode() if found else ""
 
     async def function(self, name: str, keys: list[str], *args: Any, attempts: int = 2) -> Any:
-        """One of our functions, under the domain's epoch (which stands first in both lists)."""
+        """Call a library function under the domain's epoch, which is its first key and first argument."""
         epoch = self.pipe.epoch or await self.epoch()
         return await self.link.function(name, [self.keys.epoch, *keys], epoch, *args, attempts=attempts)
 
     async def declare(self, queue: Queue, maker: str) -> Any:
-        """Sets the queue's limits and bindings; 1 if it is new and this maker's, b"GONE" while it is being deleted."""
+        """Write the queue's limits and bindings; return 1 if it is new, b"GONE" while it is being deleted."""
         keys = [queue.keys[1], *self.keys.bindings]
         binding = queue.spec.subscription(queue.name)
         return await self.function("declare", keys, queue.qid, maker, binding, *queue.spec.fields())
 
-    # heartbeats and the dead
+    # heartbeats and dead sessions
 
     async def _beat(self) -> None:
         while True:
@@ -130,7 +130,8 @@ class Domain:
             try:
                 self.pipe.clock.heard(int(await self.function("session", keys, session, "beat")), asked)
             except StoreError as error:
-                log.info("no heartbeat: %s", error, extra={"action": "heartbeat_failed", "session": session})
+                fields = {"action": "heartbeat_failed", "session": session}
+                log.info("heartbeat failed; the session expires unless one succeeds: %s", error, extra=fields)
 
     async def _sweep_for_ever(self) -> None:
         while True:
@@ -138,25 +139,26 @@ class Domain:
                 await self.close_dead()
                 await self.sweep()
             except StoreError as error:
-                log.info("no sweep: %s", error, extra={"action": "sweep_failed"})
+                fields = {"action": "sweep_failed"}
+                log.info("sweep of dead sessions failed; it will be retried: %s", error, extra=fields)
             await asyncio.sleep(self._timing.sweep_s * random.uniform(0.8, 1.2))
 
     async def close_dead(self) -> None:
-        """Close sessions of processes that ran on this machine and have died: what they held is swept at once."""
+        """Close sessions of dead processes of this machine, so that the next sweep returns their messages."""
         for found in await self.link.call("ZRANGE", self.keys.sessions, 0, -1):
             session = found.decode()
             if not has_died(session):
                 continue
             keys = [self.keys.sessions, self.keys.lane(session), self.keys.dying, self.keys.lots(session)]
-            with suppress(StoreUnavailable):  # another process was faster
+            with suppress(StoreUnavailable):  # another process has closed it
                 await self.function("session", keys, session, "close")
             log.info("closed a dead session", extra={"action": "session_closed", "session": session})
 
     async def sweep(self) -> int:
-        """Returns what dead sessions held; answers how many messages went back or died."""
+        """Return the leased messages of dead sessions; return how many went back or to the dead letters."""
         timing = self._timing
-        # Nobody looked for this long: the store, or all of us, were away. Together with the pause between heartbeats
-        # it must stay below the timeout, or a store that stood still would cost sessions that are well.
+        # After this long without any sweep, the store or all processes were away, and no session is declared dead.
+        # Plus the heartbeat interval it must stay below the timeout, or a store that hung would cost live sessions.
         quiet = int(timing.sweep_s * 2000 + 1000)
         keys = [self.keys.sessions, self.keys.dying, self.keys.state]
         now_ms, *dying = await self.function("fence", keys, timing.session_timeout_ms, quiet)
@@ -172,7 +174,7 @@ class Domain:
             qid, lot = member.decode().split(" ")
             queue_keys = self.keys.queue(qid)
             visibility = await self.link.call("HGET", queue_keys[1], "visibility")
-            if visibility is None:  # the queue is gone, and the lease with it
+            if visibility is None:  # the queue was deleted with its leases
                 await self.link.call("SREM", self.keys.lots(session), member)
             elif silent_ms < int(visibility):
                 waiting += 1
@@ -192,7 +194,10 @@ class Domain:
     # upkeep
 
     async def tidy(self, queue: Queue, straggler_ms: int | None = None) -> dict[str, int] | None:
-        """Expires, trims, thins out and counts one step; a finished count is answered: {'len': difference, ...}."""
+        """Expire, trim, compact and count one step of a queue.
+
+        Return the corrections of a count that was completed by it ({'len': difference, ...}), else None.
+        """
         age = self._timing.straggler_ms if straggler_ms is None else straggler_ms
         retention = queue.spec.dead_letter.retention
         name, kept = encode_name(queue.name), self._timing.samples_kept
@@ -204,51 +209,45 @@ class Domain:
         wrong = {"len": counted - had, "bytes": bytes_ - had_bytes, "leased": leased - had_leased}
         if any(wrong.values()):
             self._observe(COUNTER_MISMATCH, 1)
-            log.error(
-                "counters did not agree with the stream and were corrected",
-                extra={"action": "counter_mismatch", "queue": queue.name, "wrong": wrong},
-            )
+            fields = {"action": "counter_mismatch", "queue": queue.name, "wrong": wrong}
+            log.error("queue counters did not match the stream; they were corrected", extra=fields)
         return wrong
 
     async def declared(self, queue: Queue) -> int:
-        """How often its document was brought here; 0 where it is gone."""
+        """Return how often the queue was declared; 0 if it does not exist."""
         return int(await self.link.call("HGET", queue.keys[1], "declared") or 0)
 
     async def delete(self, queue: Queue, policy: str, declared: int | None = None) -> tuple[int, int]:
-        """Whether it was done, and how many messages it had. What it counted last is sampled where samples are.
+        """Delete the queue; return whether that was done and how many messages it had. Write its last sample.
 
-        declared: how often it has to have been declared. Raises QueueChanged; NameReserved for the queue of a ring node
-        that runs.
+        declared: the expected number of declarations. Raises QueueChanged if it is another one; NameReserved for the
+        queue of a running ring node.
         """
         await self.claims.check_unserved(queue)
         keys = [*queue.keys, *self.keys.bindings, self.keys.samples]
         name, kept = encode_name(queue.name), self._timing.samples_kept
         seen = () if declared is None else (declared,)
-        # asked again after an answer that was lost, it would find it gone
+        # a repeat after a lost reply would find the queue deleted and fail
         attempts = 2 if declared is None else 1
         try:
-            reply = await self.function(
-                "delete", keys, queue.qid, policy, name, kept, *seen, attempts=attempts
-            )
+            args = (queue.qid, policy, name, kept, *seen)
+            reply = await self.function("delete", keys, *args, attempts=attempts)
         except OutcomeUnknown:
             if await self.link.call("HGET", queue.keys[1], "deleted") is None:
                 raise
-            return (
-                1,
-                0,
-            )  # nobody makes a queue of this id again; how many messages it had was in the answer that is lost
+            return 1, 0  # queue ids are never reused; the number of messages was in the lost reply
         if reply == b"CHANGED":
             raise QueueChanged
         done, messages = reply
         return done, messages
 
-    # looking
-
     async def peek(
         self, queue: Queue, count: int, max_bytes: int = 4 << 20, behind: int = -1
     ) -> list[Delivery]:
-        """The next ready messages, without taking them; those behind this position. The last one may be the one that is
-        too much for max_bytes."""
+        """Return the next ready messages after the position `behind`, without leasing them.
+
+        The last one may be the one that exceeds max_bytes. Raises QueueUnknown.
+        """
         reply = await self.link.function("peek", list(queue.keys), count, max_bytes, behind)
         if reply == b"GONE":
             raise QueueUnknown

@@ -1,24 +1,24 @@
-"""The domains that a process has used or looked at: each is made once, and all alike."""
+"""The domains that a process uses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from services.store.pipeline.domain import Domain
-from services.store.pipeline.metering import Hear
+from services.store.pipeline.metering import ReportActivity
 
 
 class Domains:
-    """By name."""
+    """A cache of domains by name, with settings that also apply to domains added later."""
 
     def __init__(self, make: Callable[[str], Domain]) -> None:
         self._make = make
         self._domains: dict[str, Domain] = {}
         self._is_sweeping = self._keeps_tallies = False
-        self._hear: Hear | None = None
+        self._report_activity: ReportActivity | None = None
 
     def get(self, name: str) -> Domain:
-        """The domain without a session: enough to look, and for dead letters."""
+        """Return the domain without opening a session: enough for reads and for dead letters."""
         found = self._domains.get(name)
         if found is None:
             found = self._domains[name] = self._make(name)
@@ -26,43 +26,41 @@ class Domains:
                 found.start_sweeping()
             if self._keeps_tallies:
                 found.tallies.keep()
-            if self._hear is not None:
-                found.tallies.meter(self._hear)
+            if self._report_activity is not None:
+                found.tallies.meter(self._report_activity)
         return found
 
     def open(self, name: str) -> Domain:
-        """The domain, its session being opened."""
+        """Return the domain and open its session."""
         found = self.get(name)
         found.start()
         return found
 
     def known(self, name: str) -> Domain | None:
-        """The domain, if this process has used or looked at it."""
+        """Return the domain if it is cached."""
         return self._domains.get(name)
 
     def all(self) -> list[Domain]:
-        """Those that this process has used or looked at."""
+        """Return the cached domains."""
         return [*self._domains.values()]
 
-    # what holds for those there are, and for those to come
-
     def start_sweeping(self) -> None:
-        """Sweep dead sessions from now on."""
+        """Sweep the domains' dead sessions from now on."""
         self._is_sweeping = True
         for domain in self.all():
             domain.start_sweeping()
 
     def keep_tallies(self) -> None:
-        """Keep what the domains count from now on: it is read."""
+        """Keep tallies for the sampler, which reads them from now on."""
         self._keeps_tallies = True
         for domain in self.all():
             domain.tallies.keep()
 
-    def meter(self, hear: Hear) -> None:
-        """Call `hear` with what the domains count, whenever `tell` is called."""
-        self._hear = hear
+    def meter(self, report_activity: ReportActivity) -> None:
+        """Pass the domains' activity to `report_activity` whenever `report` is called."""
+        self._report_activity = report_activity
 
-    def tell(self) -> None:
-        """Tell what was counted since the last time."""
+    def report(self) -> None:
+        """Report the activity since the last call."""
         for domain in self.all():
-            domain.tallies.tell()
+            domain.tallies.report()

@@ -1,4 +1,4 @@
-"""A call as its command: keys and arguments as lua/work.lua reads them, and who is told what of the replies."""
+"""Encode a call as keys and arguments for lua/work.lua, with a handler for each of its replies."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from services.store.pipeline.request_replies import requested
 from services.store.pipeline.tallies import Tallies
 
 FIRST_QUEUE = 7  # keys before those of the queues
-LOG_ENTRY = 64 << 10  # octets of lines in one entry of the log, unless a single line is longer
+LOG_ENTRY = 64 << 10  # octets of lines in one log entry; a longer line has an entry of its own
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What stands before the operations of a call. `deadline_ms` is of the store's clock, 0 for none."""
+    """The arguments before a call's operations. `deadline_ms` is by the store's clock, 0 for none."""
 
     epoch: str
     session: str
@@ -46,7 +46,7 @@ class Head:
 
 
 class Encoder:
-    """Encodes the rounds of one call. `handlers` has one for each reply, `ordered` those asked for in order."""
+    """Encoder of one call. `handlers` has one handler per reply, `ordered` the ordered publishes among them."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Encoder:
         *,
         packs_traced: bool,
     ) -> None:
-        """queues: by id, each with its place in the call. packs_traced: some of its messages may be traced."""
+        """Take the queues by id, with their index in the call. packs_traced: it may publish traced messages."""
         self.handlers: list[Handler] = []
         self.ordered: list[tuple[int, Source]] = []
         self._keys = keys
@@ -67,7 +67,7 @@ class Encoder:
         self._transactions: list[str] = []
 
     def encode(self, rounds: Sequence[Round], head: Head) -> tuple[Any, ...]:
-        """Return the command."""
+        """Return the FCALL command of the rounds."""
         for round_ in rounds:
             for work in round_.works.values():
                 self._work(work)
@@ -89,7 +89,7 @@ class Encoder:
     def _work(self, work: Work) -> None:
         args, tallies = self._args, self._tallies
         index = self._queues[work.queue.qid][0]
-        if work.notes:  # before what ends the lease
+        if work.notes:  # before operations that end the lease
             _encode_notes(index, work.notes, args)
             self.handlers.append(outcomes.noted(work, tallies))
         if work.acks:
@@ -116,7 +116,7 @@ class Encoder:
             self.handlers.append(outcomes.counted(work, tallies))
 
     def _publishes(self, index: int, work: Work) -> None:
-        """Runs of the same origin share entries, whichever connections they came from."""
+        """Pack consecutive publishes with the same origin into shared entries, across connections."""
         args, publishes = self._args, work.publishes
         start = 0
         while start < len(publishes):
@@ -191,12 +191,12 @@ class Encoder:
             self._args += ("Q", key, 0, queue, "done", session, lots)
 
     def _key(self, key: str) -> int:
-        """The place of one more key, behind those of the queues."""
+        """Add a key after those of the queues and return its index."""
         self._transactions.append(key)
         return FIRST_QUEUE + 8 * len(self._queues) + len(self._transactions)
 
     def _sends(self, sends: list[Send]) -> None:
-        """Lines of many connections share entries. One operation for all that know the same bindings."""
+        """Pack lines of many connections into shared entries; one operation per version of the bindings."""
         start = 0
         while start < len(sends):
             end, bindings = start + 1, sends[start].bindings
@@ -220,7 +220,7 @@ class Encoder:
 
 
 def _join(sends: list[Send]) -> list[list[Send]]:
-    """Those that share an entry: in order, without copies, and together not too long."""
+    """Group consecutive sends that share an entry: they have no copies and fit into LOG_ENTRY octets."""
     parts: list[list[Send]] = []
     size = 0
     for send in sends:

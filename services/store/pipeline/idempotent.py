@@ -1,4 +1,4 @@
-"""The verbs that are done once, also if they are repeated: commits, publishes under an identity, pulls under an id."""
+"""Idempotent operations: commits, publishes with an idempotency key, and pulls by request id."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ KEEP_TRANSACTIONS_MS = 24 * 3600 * 1000  # how long an applied transaction id is
 
 
 class Idempotent:
-    """Of one domain; answered as `Messages` are."""
+    """Idempotent operations of one domain; callbacks work as those of `Messages`."""
 
     def __init__(self, gate: Gate, traced: Traced | None) -> None:
+        """Trace operations with `traced`, if the process is traced."""
         self._gate = gate
         self._traced = traced
 
@@ -42,14 +43,16 @@ class Idempotent:
         keep_ms: int = KEEP_TRANSACTIONS_MS,
         digest: str = "",
     ) -> None:
-        """Settle and publish over several queues, all or nothing; an identifier is applied once, ever.
+        """Settle and publish in several queues atomically, once per identifier (remembered for `keep_ms`).
 
-        With a digest, an identifier that was applied with another one is answered BatchDiffers.
+        With a digest, an identifier that was applied with another digest is answered BatchDiffers.
 
-        Answers LeaseLost, QueueUnknown, QueueFull, QueuePaused or StoreFull when one part cannot be done: then
-        nothing was. Raises DomainMismatch for queues of another domain.
+        Answers LeaseLost, QueueUnknown, QueueFull, QueuePaused or StoreFull if a part cannot be applied; then none is.
+        Raises DomainMismatch for queues of another domain.
         """
-        self._commit(source, Commit(identifier, parts, keep_ms, digest, lambda told: done(_error(told))))
+        self._commit(
+            source, Commit(identifier, parts, keep_ms, digest, lambda outcome: done(_error(outcome)))
+        )
 
     def publish(
         self,
@@ -64,11 +67,11 @@ class Idempotent:
         reason: str = "",
         error: str = "",
     ) -> None:
-        """Put one record in under its identity, which says for how long: done(STORED), or AGAIN if it was before.
+        """Publish one record once per identity: done(STORED), or done(AGAIN) for a repeat.
 
-        Answers BatchDiffers, QueueUnknown, QueueFull, ReservationLost, ...: nothing was stored. holder: as in
-        `Messages.publish`, for a `TransactionId`. reason: the record goes to the queue's dead letters instead, with the
-        error; for a `JournalNumber`.
+        The identity says for how long it is remembered. Answers BatchDiffers, QueueUnknown, QueueFull, ReservationLost
+        and the like if nothing was stored. holder: as in `Messages.publish`; only for a `TransactionId`. reason: the
+        record becomes a dead letter with `error` instead; only for a `JournalNumber`.
         """
         if isinstance(identity, TransactionId):
             parts = [CommitPart(queue, [], [record], origin, holder)]
@@ -86,12 +89,12 @@ class Idempotent:
     def pull(
         self, source: Source, request: bytes, queue: Queue, largest: int, keep_ms: int, done: Pulls
     ) -> None:
-        """Lease one message: done(Pulled), or Nothing. A repeat of the id gets the same one while it is leased.
+        """Lease one message: done(Pulled), or done(Nothing). A repeat of the id gets the same message while leased.
 
-        The lease is this process's, and its to release if it is not settled. A message whose body has more octets than
-        `largest` stays where it is: MessageTooLarge, and so for a repeat of the id. Nothing.EMPTY is remembered for ten
-        minutes at most. Of a queue that delivers at most once it is settled already. BatchDiffers: the id is of a push.
-        Raises ValueError for what is no id.
+        This process holds the lease and must release it if the message is not settled. A message with a body of more
+        than `largest` octets stays in the queue and is answered MessageTooLarge, also to a repeat of the id.
+        Nothing.EMPTY is remembered for ten minutes at most. Messages of an at-most-once queue are already settled.
+        Answers BatchDiffers if the id is that of a push. Raises ValueError for an invalid id.
         """
         check_id(request)
         refused = self._gate.refusal(source, [queue])
@@ -99,33 +102,33 @@ class Idempotent:
             done(refused)
             return
 
-        def pulled(told: Pulled | Nothing | StoreError) -> None:
-            if told is Nothing.RETRY:
+        def pulled(answer: Pulled | Nothing | StoreError) -> None:
+            if answer is Nothing.RETRY:
                 self.pull(source, request, queue, largest, keep_ms, done)
-            elif isinstance(told, Pulled) and queue.at_most_once:
-                self._settle_first(request, told, done)
+            elif isinstance(answer, Pulled) and queue.at_most_once:
+                self._settle_first(request, answer, done)
             else:
-                done(told)
+                done(answer)
 
         operation = Pull(request, keep_ms, queue, largest, pulled)
         if self._traced is not None:
             self._traced.pull(source, operation)
-        self._ask(source, operation, largest)  # what it may answer counts as much as what it would bring
+        self._ask(source, operation, largest)  # a pulled body counts towards the call's size
 
     def _settle_first(self, request: bytes, pulled: Pulled, done: Pulls) -> None:
-        """Hand the message over once it is settled: at most one of all that pulled it settles it."""
+        """Settle the message, then deliver it: of several pulls of it, at most one succeeds in settling."""
 
-        def settled(told: Settlement | StoreError) -> None:
-            if told is Settlement.SETTLED:
+        def settled(answer: Settlement | StoreError) -> None:
+            if answer is Settlement.SETTLED:
                 pulled.delivery.settled = True
                 done(pulled)
             else:
-                done(told if isinstance(told, StoreError) else Nothing.EXPIRED)
+                done(answer if isinstance(answer, StoreError) else Nothing.EXPIRED)
 
         self.settle(Source(INTERNAL_CLIENT), request, pulled.delivery.queue, settled)
 
     def settle(self, source: Source, request: bytes, queue: Queue, done: Settles) -> None:
-        """Settle what the pull of this id leased, whichever process leases it. Raises ValueError for what is no id."""
+        """Settle the message that the pull of this id leased, in any process. Raises ValueError for an invalid id."""
         check_id(request)
         self._settle(source, request, queue, "", done)
 
@@ -136,11 +139,11 @@ class Idempotent:
             done(refused)
             return
 
-        def settled(told: Settlement | Held | StoreError) -> None:
-            if isinstance(told, Held):
-                self._settle(source, request, queue, told.session, done)
+        def settled(answer: Settlement | Held | StoreError) -> None:
+            if isinstance(answer, Held):
+                self._settle(source, request, queue, answer.session, done)
             else:
-                done(told)
+                done(answer)
 
         operation = Settle(request, queue, session, settled)
         if self._traced is not None:
@@ -171,5 +174,5 @@ class Idempotent:
             gate.waiting.packs_traced()
 
 
-def _error(told: Outcome | StoreError) -> StoreError | None:
-    return told if isinstance(told, StoreError) else None
+def _error(outcome: Outcome | StoreError) -> StoreError | None:
+    return outcome if isinstance(outcome, StoreError) else None

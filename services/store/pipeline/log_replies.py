@@ -1,4 +1,4 @@
-"""Handlers of what is asked of the text service's log: lines with the copies that queues get, and places in it."""
+"""Reply handlers of the text service's log: lines with their copies for queues, and places in the log."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from typing import Any
 
 from services.store.model.errors import BindingsChanged, StoreError, StoreFault, refusal, refused_as
 from services.store.model.operations import Placed, Send
-from services.store.pipeline.outcomes import Count, Handler, failure, tell
+from services.store.pipeline.outcomes import Count, Handler, failure, notify
 from services.store.pipeline.tallies import Tallies
 
 
 def _refused(name: bytes, count: Count) -> StoreError:
-    """Why one part was refused; a fault is logged and counted at once."""
+    """Return why one group of sends was refused; log and count a fault."""
     fault = failure(name, count, 1) if name.startswith(b"FAULT") else None
     return fault or refusal(name)
 
 
 def sent(parts: list[list[Send]], tallies: Tallies) -> Handler:
+    """Return the handler of groups of sends, each group one log entry."""
+
     def handle(reply: Any) -> None:
         count = tallies.of(None).refuse
         whole: StoreError | None = None
@@ -33,15 +35,17 @@ def sent(parts: list[list[Send]], tallies: Tallies) -> Handler:
                         tallies.accept(queue, 1, len(record) - 4)
                 elif not isinstance(error, BindingsChanged | StoreFault):
                     count(error, send.count)
-                tell(send.done, error)
+                notify(send.done, error)
 
     return handle
 
 
 def placed(placed: Placed, tallies: Tallies) -> Handler:
+    """Return the handler of a question for the end of the log."""
+
     def handle(reply: Any) -> None:
         text = reply.decode()
         fault = failure(reply, tallies.of(None).refuse, 1) if text.startswith("FAULT") else None
-        tell(placed, fault or text)
+        notify(placed, fault or text)
 
     return handle

@@ -1,4 +1,4 @@
-"""The verbs of the text service's log, which is no queue."""
+"""Operations of the text service's log."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from services.store.pipeline.traced import Traced
 
 
 class LogVerbs:
-    """Of one domain; answered as `Messages` are."""
+    """Log operations of one domain; callbacks work as those of `Messages`."""
 
     def __init__(self, gate: Gate, traced: Traced | None) -> None:
+        """Trace sends with `traced`, if the process is traced."""
         self._gate = gate
         self._traced = traced
 
     def send(self, source: Source, send: Send, replicas: int) -> None:
-        """Append to the log: all of it, and all copies, or nothing. BindingsChanged: make it anew.
+        """Append lines to the log and copies to queues, all or nothing.
 
-        A queue that wants copies admits the text service, without a question of identity (`bindings.contradiction`).
+        Answers BindingsChanged if the copies must be made anew. A queue's access list is not checked: a queue with
+        copies admits the text service whatever the client (`bindings.contradiction`).
         """
         if self._traced is not None:
             self._traced.send(source, send)
@@ -28,7 +30,7 @@ class LogVerbs:
             send.done(error)
             return
         copies = send.copies
-        # not all in one call: the next gathers while the store works on one
+        # count copies as messages: small calls keep the store busy while the next one is gathered
         messages = max(send.count, len(copies))
         call = gate.call_for(messages, len(send.block), 0, len(copies))
         call.place(source, Phase.PUBLISH).sends.append(send)
@@ -37,7 +39,7 @@ class LogVerbs:
             call.touch(queue)
 
     def head(self, source: Source, placed: Placed) -> None:
-        """Ask for the place behind everything that the log holds now."""
+        """Ask for the end of the log."""
         refused = self._gate.refusal(source)
         if refused is not None:
             placed(refused)

@@ -1,10 +1,10 @@
-"""The verbs of messages in queues, as calls with an answer by callback: put in, taken, settled, counted.
+"""Message operations on queues, answered by callback: publish, take, settle, count.
 
-What puts in or takes out asks first whether the queue lets the source's client (AccessDenied); what ends a delivery
-does not, as whoever has it was let in.
+Publishes and takes check that the queue admits the source's client (AccessDenied); operations that end a delivery do
+not, as its holder was admitted before.
 
-Callbacks are made in the order in which a source asked. An operation that the gate refuses (`Gate.refuses`) is answered
-within the same step.
+A source's callbacks run in the order of its requests. An operation that the gate refuses (`Gate.refuses`) is answered
+before the method returns.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ NOTE = re.compile(r"[!-~]{0,200}")
 
 
 class Messages:
-    """Of one domain. Where the process is traced, `traced` sees each operation before the gate does."""
+    """Message operations of one domain."""
 
     def __init__(self, gate: Gate, traced: Traced | None) -> None:
+        """Trace operations with `traced`, if the process is traced; also those that the gate refuses."""
         self._gate = gate
         self._traced = traced
         self._call_for = gate.call_for
@@ -61,27 +62,26 @@ class Messages:
         in_order: bool = False,
         carried: Sequence[int] | None = None,
     ) -> None:
-        """Put 1 to 1,000 records at the end of the queue, in order; done([]) once all are durable at its level.
+        """Append 1 to 1,000 records to the queue, in order; done([]) once all are durable at its ack level.
 
-        Behind the first that finds no room nothing of the run goes in, however small it is; nor of what others of the
-        same origin put into the queue by the same call, behind it.
+        After the first record that does not fit, the rest of the run is refused, too, however small; and so are later
+        records of the same origin in the same call.
 
-        holder: who has the queue reserved (ReservationLost if not), or '?' and a name, for whom it is enough that
-        nobody else has (QueueReserved if somebody has).
+        holder: the reservation under which to publish (ReservationLost without it), or '?' and a name, which needs only
+        that no other holder has one (QueueReserved).
 
-        in_order: once something is refused for whatever reason, or its outcome is unknown, nothing behind it is put in:
-        not of this run, and of no other of this source that is in order (BehindRefused). All of them go to one domain,
-        and `holder` is this source's alone.
+        in_order: once any ordered publish of this source is refused or has an unknown outcome, all later ones are
+        refused (BehindRefused). They must all go to one domain, and under a `holder` that only this source uses.
 
-        carried: where those of the run stand that bring a context and may be traced, if whoever asks has decided for
-        all of them (`TracePropagation`): no other one begins a trace.
+        carried: indexes of the records whose trace context is followed, if the caller decides that
+        (`TracePropagation`); no other record begins a trace.
         """
         operation = Publish(records, origin, holder, done, source if in_order else None)
         has_traced = self._traced is not None and self._traced.publish(source, queue, operation, carried)
         records, done, gate = operation.records, operation.done, self._gate
         error = gate.refuses() if gate.may_refuse else None
         if in_order:
-            done = operation.done = partial(_told_in_order, source, done)
+            done = operation.done = partial(_done_in_order, source, done)
         if queue.admission is not None:
             error = error or source.refusal(queue)
         if queue.unkept:
@@ -104,8 +104,8 @@ class Messages:
     def take(self, source: Source, queue: Queue, want: int, done: Taken, *, leased: bool = False) -> None:
         """Lease up to `want` messages (1 to 1,000) to this process; done(deliveries, more).
 
-        Of a queue that delivers at most once they are settled already (`Delivery.settled`), unless leased=True asks
-        for a lease all the same, as a transaction does.
+        Messages of an at-most-once queue are already settled (`Delivery.settled`), unless leased=True, as for a
+        transaction.
         """
         if self._traced is not None:
             done = self._traced.take(source, done)
@@ -125,7 +125,7 @@ class Messages:
         call.work(source, queue, Phase.TAKE).takes.append(Take(want, done))
 
     def _settled_first(self, queue: Queue, done: Taken) -> Taken:
-        """At most once: what was taken is settled before anybody sees it."""
+        """Wrap `done` so that deliveries of an at-most-once queue are settled before it is called."""
 
         def taken(got: list[Delivery] | StoreError, more: bool) -> None:
             if isinstance(got, StoreError) or not got:
@@ -138,7 +138,7 @@ class Messages:
         return taken
 
     def settle(self, source: Source, deliveries: list[Delivery], done: Done | None = None) -> None:
-        """Acknowledge: the messages are gone for good."""
+        """Acknowledge deliveries: their messages are removed."""
         if self._traced is not None:
             done = self._traced.ends(deliveries, "settle", "settled", done)
         self._settle(source, deliveries, done)
@@ -148,9 +148,7 @@ class Messages:
         call = self._call_for(0, 0, 0, settles=len(deliveries))
         work = call.work(source, queue, Phase.SETTLE)
         mine: list[Delivery] = []
-        rest: list[
-            Delivery
-        ] = []  # of other queues, or once more what is being settled: that is fenced, so it waits
+        rest: list[Delivery] = []  # other queues' deliveries, and repeats, which must run later to be fenced
         for d in deliveries:
             (mine if d.queue is queue and add_ack(work.acks, d) else rest).append(d)
         done = join_done(done, 2 if rest else 1)
@@ -170,7 +168,7 @@ class Messages:
         error: str = "",
         done: Done | None = None,
     ) -> None:
-        """Return messages to their old places (or to the end). failed=True counts towards max_deliveries."""
+        """Return messages to their old places, or to the end. failed=True counts towards max_deliveries."""
         if self._traced is not None and deliveries:
             done = self._traced.release(deliveries, failed, to_end, error, done)
         each = join_done(done, len(deliveries))
@@ -195,13 +193,13 @@ class Messages:
             call.work(source, d.queue, Phase.SETTLE).rejects.append(Reject(d, reason, error, each))
 
     def note(self, source: Source, delivery: Delivery, note: str, done: Done) -> None:
-        """Write something beside leased messages, '' to take it away: a later holder finds it.
+        """Attach a note to leased messages for later holders; '' removes it.
 
-        It stays until they are settled, and goes with them to the dead letters. ValueError for a note of more than 200
-        characters, or with others than visible ones of ASCII.
+        It stays until they are settled, and is kept with dead letters. Raises ValueError for a note of more than 200
+        characters or other than visible ASCII.
         """
         if not NOTE.fullmatch(note):
-            raise ValueError(f"a note has up to 200 visible characters and no spaces, unlike {note!r}")
+            raise ValueError(f"a note has up to 200 visible ASCII characters and no spaces, unlike {note!r}")
         refused = self._gate.refusal(source, goals=[(delivery.queue, 0)])
         if refused is not None:
             done(refused)
@@ -212,7 +210,7 @@ class Messages:
     def bury(
         self, source: Source, queue: Queue, record: bytes, origin: str, reason: str, error: str, done: Done
     ) -> None:
-        """Put a message that cannot be inserted straight into the queue's dead letters."""
+        """Add a message that cannot be published to the queue's dead letters."""
         operation = Bury(record, origin, reason, error, done)
         if self._traced is not None:
             self._traced.bury(source, queue, operation)
@@ -224,7 +222,7 @@ class Messages:
         call.work(source, queue, Phase.SETTLE).buries.append(operation)
 
     def count(self, source: Source, queue: Queue, done: Counted) -> None:
-        """Ask how many messages are ready for anybody."""
+        """Ask for the number of ready messages."""
         refused = self._gate.refusal(source, [queue])
         if refused is not None:
             done(refused)
@@ -232,12 +230,11 @@ class Messages:
         self._call_for(0, 0, 0).work(source, queue, Phase.COUNT).counts.append(done)
 
     def give_back(self, deliveries: list[Delivery]) -> None:
-        """Return messages whose asker is gone, at once, unharmed (tmq.md 6.2)."""
+        """Return messages whose requester is gone, without counting a failure (tmq.md 6.2)."""
         self.release(Source(INTERNAL_CLIENT), deliveries, failed=False)
 
 
-def _told_in_order(source: Source, done: Published, outcome: Refusals | StoreError) -> None:
-    """What waits behind it is looked at when its own call goes out (`Call.leave_out_stopped`)."""
-    if outcome:
+def _done_in_order(source: Source, done: Published, outcome: Refusals | StoreError) -> None:
+    if outcome:  # waiting publishes are removed when their call is sent (`Call.skip_stopped`)
         source.stopped = True
     done(outcome)

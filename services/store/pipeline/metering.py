@@ -1,4 +1,4 @@
-"""What a process did with a queue, told again and again to whoever shows it: each time what came since the last."""
+"""Incremental reports of a process's activity per queue, for metrics."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 
-class Done(NamedTuple):
-    """Messages, octets of bodies and attributes, classes of times (buckets.py)."""
+class Activity(NamedTuple):
+    """Counts of messages and of octets (bodies and attributes), and two histograms (buckets.py)."""
 
     numbers: tuple[int, ...]  # accepted, accepted_octets, given, given_octets, acked, returned, rejected
     refused: Counter[str]  # by the reason of the error
     put: list[int]
     wait: list[int]
 
-    def plus(self, other: Done, sign: int = 1) -> Done:
+    def plus(self, other: Activity, sign: int = 1) -> Activity:
+        """Return the sum of both, or with sign=-1 the difference."""
         refused = Counter(self.refused)
         for reason, number in other.refused.items():
             refused[reason] += sign * number
         numbers = tuple(_added(self.numbers, other.numbers, sign))
-        return Done(numbers, refused, _added(self.put, other.put, sign), _added(self.wait, other.wait, sign))
+        put, wait = _added(self.put, other.put, sign), _added(self.wait, other.wait, sign)
+        return Activity(numbers, refused, put, wait)
 
 
 def _added(one: Sequence[int], other: Sequence[int], sign: int) -> list[int]:
@@ -29,18 +31,18 @@ def _added(one: Sequence[int], other: Sequence[int], sign: int) -> list[int]:
 
 @runtime_checkable
 class Timed(Protocol):
-    """An observer of the store that also wants to hear how long its answers take."""
+    """An observer of the store that measures its latency."""
 
     def took(self, seconds: float) -> None:
-        """A call was answered so long after it was first sent: done, and where its replicas must have it, they do."""
+        """Observe the time from the first sending of a call until it was done and replicated as required."""
 
 
-Hear = Callable[[str, Done], None]  # of the queue of this name
+ReportActivity = Callable[[str, Activity], None]  # queue name, activity since the last report
 
 
 @runtime_checkable
 class Metered(Protocol):
-    """An observer of the store that also wants to hear what is done with each queue."""
+    """An observer of the store that measures the activity of each queue."""
 
-    def meter(self, ask: Callable[[], None]) -> Hear | None:
-        """Answers who is to hear it, None: nobody wants to. Whoever calls `ask` has all of it told by then."""
+    def meter(self, ask: Callable[[], None]) -> ReportActivity | None:
+        """Return the receiver of activity reports, None to get none. Calling `ask` reports at once."""

@@ -1,4 +1,4 @@
-"""Handlers of what is done once: commits, and single messages under an identifier, a number or a request's id."""
+"""Reply handlers of idempotent operations: commits, and single messages with an idempotency key."""
 
 from __future__ import annotations
 
@@ -6,44 +6,39 @@ from typing import Any
 
 from services.store.model.errors import StoreError, StoreFault, refusal
 from services.store.model.operations import Commit, IdempotentPublish
-from services.store.model.queues import Queue
 from services.store.model.requests import Outcome
-from services.store.pipeline.outcomes import Handler, failure, tell
-from services.store.pipeline.tallies import Tallies
+from services.store.pipeline.outcomes import Handler, failure, notify
+from services.store.pipeline.tallies import Tallies, queue_of
 
 Once = Commit | IdempotentPublish
 
 
 def once(operation: Once, tallies: Tallies) -> Handler:
+    """Return the handler of one commit or idempotent publish."""
+
     def handle(reply: Any) -> None:
         def count(error: StoreError, _: int) -> None:
-            tallies.refuse_once(operation, error, _first(operation))
+            tallies.refuse_once(operation, error, queue_of(operation))
 
         failed = failure(reply, count, 1)
         if failed is not None:
-            tell(operation.done, failed)
+            notify(operation.done, failed)
         elif reply[0] == b"DONE":
             _count(operation, tallies)
-            tell(operation.done, Outcome.STORED)
+            notify(operation.done, Outcome.STORED)
         elif reply[0] == b"AGAIN":
-            tell(operation.done, Outcome.AGAIN)
+            notify(operation.done, Outcome.AGAIN)
         elif reply[0] == b"FAILED":
-            tell(operation.done, _refused(operation, reply, tallies))
+            notify(operation.done, _refused(operation, reply, tallies))
         else:
-            tell(operation.done, StoreFault(f"a commit was answered with {reply!r}"))
+            notify(operation.done, StoreFault(f"unknown reply to a commit: {reply!r}"))
 
     return handle
 
 
-def _first(operation: Once) -> Queue | None:
-    if isinstance(operation, Commit):
-        return operation.parts[0].queue if operation.parts else None
-    return operation.queue
-
-
 def _refused(operation: Once, reply: Any, tallies: Tallies) -> StoreError:
-    """{FAILED, why, part}: counted once, with the queue that is to blame; its messages with theirs."""
-    queue = _first(operation)
+    """Count a refusal {FAILED, why, part} with the queue of that part, and return it."""
+    queue = queue_of(operation)
     if isinstance(operation, Commit) and operation.parts:
         queue = operation.parts[reply[2]].queue
     error = refusal(reply[1])
@@ -52,7 +47,7 @@ def _refused(operation: Once, reply: Any, tallies: Tallies) -> StoreError:
 
 
 def _count(operation: Once, tallies: Tallies) -> None:
-    """What was done is what was asked for."""
+    """Count an operation that was applied."""
     match operation:
         case Commit(parts=parts):
             for part in parts:

@@ -1,4 +1,4 @@
-"""Handlers: each counts one operation's reply, and makes of it what its askers wait for."""
+"""Reply handlers of message operations: each counts the outcome of one operation and answers its callers."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from services.store.pipeline.tallies import Tallies, Tally
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[
-    [Any], None
-]  # looks whom to tell when the answer is there: by then they may have been told
+# Takes one reply. Reads the callbacks only then: `Call.abandon` may have answered them and set others.
+Handler = Callable[[Any], None]
 Count = Callable[[StoreError, int], None]
 
 
-def tell(done: Callable[..., None] | None, *answer: Any) -> None:
-    """Hands out one answer. A callback that fails is its asker's bug: the others still get theirs."""
+def notify(done: Callable[..., None] | None, *answer: Any) -> None:
+    """Call `done`, if any, and log its failure, so that other callers still get their answers."""
     if done is None:
         return
     try:
         done(*answer)
     except Exception:
-        log.exception("an answer could not be handed out", extra={"action": "store_callback_failed"})
+        log.exception("internal error in a reply handler", extra={"action": "store_callback_failed"})
 
 
 def failure(reply: Any, count: Count, number: int) -> StoreError | None:
-    """What befell an operation as a whole: its queue is gone, or the function failed over it (lua/work.lua)."""
+    """Return the error of an operation as a whole, counted `number` times: the queue is deleted, or it failed.
+
+    None if the reply is not text (lua/work.lua).
+    """
     if not isinstance(reply, bytes):
         return None
     error: StoreError = QueueUnknown()
     if reply != b"GONE":
         detail = reply.decode("utf-8", "replace")
-        log.error("a function of the store failed", extra={"action": "store_fault", "detail": detail[:500]})
+        log.error("a store function failed", extra={"action": "store_fault", "detail": detail[:500]})
         error = StoreFault(detail[:200])
     count(error, number)
     return error
@@ -52,91 +54,97 @@ def _fenced(number: int, tally: Tally) -> StoreError | None:
 
 
 def acked(work: Work, tallies: Tallies) -> Handler:
+    """Return the handler of acknowledgements; the reply is how many, then the indexes of fenced entries."""
     queue, acks, waiters = work.queue, work.acks, work.acked
 
     def handle(reply: Any) -> None:
         tally = tallies.of(queue)
-        if len(reply) == 1:  # of a list: all of them
+        if len(reply) == 1:  # a list: all were acknowledged
             tally.acked += reply[0]
             for _, done in waiters:
-                tell(done, None)
+                notify(done, None)
             return
-        gone = failure(reply, tally.refuse, len(acks))
-        if gone is None:
+        failed = failure(reply, tally.refuse, len(acks))
+        if failed is None:
             tally.acked += reply[0]
-        keys = [] if gone else list(acks)
+        keys = [] if failed else list(acks)
         fenced = {keys[index] for index in reply[1:]} if keys else set()
-        error = gone or _fenced(len(fenced), tally)
+        error = failed or _fenced(len(fenced), tally)
         for deliveries, done in waiters:
-            tell(done, error if gone or any((d.lot, d.entry) in fenced for d in deliveries) else None)
+            notify(done, error if failed or any((d.lot, d.entry) in fenced for d in deliveries) else None)
 
     return handle
 
 
-def _tell_each(
-    items: Sequence[Return | Reject | Note], gone: StoreError | None, indexes: Sequence[int], tally: Tally
+def _notify_each(
+    items: Sequence[Return | Reject | Note], failed: StoreError | None, indexes: Sequence[int], tally: Tally
 ) -> None:
-    """indexes: of the messages that were not leased to us, counted over all items."""
-    fenced = set() if gone else set(indexes)
+    """Answer each item. indexes: of the messages that were not leased to this process, over all items."""
+    fenced = set() if failed else set(indexes)
     lost = _fenced(len(fenced), tally)
     at = 0
     for item in items:
         mine = range(at, at + item.delivery.count)
         at += item.delivery.count
-        tell(item.done, gone or (lost if fenced and not fenced.isdisjoint(mine) else None))
+        notify(item.done, failed or (lost if fenced and not fenced.isdisjoint(mine) else None))
 
 
 def returned(work: Work, tallies: Tallies) -> Handler:
+    """Return the handler of returns."""
     returns = work.returns
 
     def handle(reply: Any) -> None:
         tally = tallies.of(work.queue)
-        gone = failure(reply, tally.refuse, len(returns))
-        if gone is None:
+        failed = failure(reply, tally.refuse, len(returns))
+        if failed is None:
             tally.returned += reply[0]
-        _tell_each(returns, gone, reply[3:], tally)
+        _notify_each(returns, failed, reply[3:], tally)
 
     return handle
 
 
 def rejected(work: Work, tallies: Tallies) -> Handler:
+    """Return the handler of rejections."""
     rejects = work.rejects
 
     def handle(reply: Any) -> None:
         tally = tallies.of(work.queue)
-        gone = failure(reply, tally.refuse, len(rejects))
-        if gone is None:
+        failed = failure(reply, tally.refuse, len(rejects))
+        if failed is None:
             tally.rejected += reply[0]
-        _tell_each(rejects, gone, reply[2:], tally)
+        _notify_each(rejects, failed, reply[2:], tally)
 
     return handle
 
 
 def noted(work: Work, tallies: Tallies) -> Handler:
+    """Return the handler of notes."""
     notes = work.notes
 
     def handle(reply: Any) -> None:
         tally = tallies.of(work.queue)
-        _tell_each(notes, failure(reply, tally.refuse, len(notes)), reply[2:], tally)
+        _notify_each(notes, failure(reply, tally.refuse, len(notes)), reply[2:], tally)
 
     return handle
 
 
 def buried(queue: Queue, bury: Bury, tallies: Tallies) -> Handler:
+    """Return the handler of one message that becomes a dead letter."""
+
     def handle(reply: Any) -> None:
         tally = tallies.of(queue)
-        gone = failure(reply, tally.refuse, 1)
-        if gone is None:
+        failed = failure(reply, tally.refuse, 1)
+        if failed is None:
             tally.rejected += reply
-        tell(bury.done, gone)
+        notify(bury.done, failed)
 
     return handle
 
 
 def _verdicts(reply: Any, sizes: list[int], count: Count) -> list[StoreError | None]:
-    """For each message of a run why it was refused, or None; counted.
+    """Return for each message of a run why it was refused, or None; count the refusals.
 
-    Of each entry the first so many were accepted. Where some are LARGE it is said which, and of the others how many.
+    The reply has per entry how many of its first messages were accepted and, if some are too large, their indexes.
     """
     error = refusal(reply[1])
     if not isinstance(error, MessageTooLarge):
@@ -161,7 +169,7 @@ def _verdicts(reply: Any, sizes: list[int], count: Count) -> list[StoreError | N
 def published(
     queue: Queue, group: list[Publish], entries: list[tuple[int, int, bytes]], tallies: Tallies
 ) -> Handler:
-    """entries: messages, octets and records of each, as they were sent."""
+    """Return the handler of publishes that share entries (number of messages, octets, records)."""
     octets = entries[0][1] if len(entries) == 1 else sum([entry[1] for entry in entries])
     sizes = [entry[0] for entry in entries]
 
@@ -169,13 +177,13 @@ def published(
         if isinstance(reply, int):
             tallies.accept(queue, reply, octets)
             for publish in group:
-                tell(publish.done, [])
+                notify(publish.done, [])
             return
         count = tallies.of(queue).refuse_puts
         failed = failure(reply, count, sum(sizes))
         if failed is not None:
             for publish in group:
-                tell(publish.done, failed)
+                notify(publish.done, failed)
             return
         verdicts = _verdicts(reply, sizes, count)
         _accept_some(queue, group, verdicts, tallies)
@@ -183,7 +191,7 @@ def published(
         for publish in group:
             mine = verdicts[at : at + len(publish.records)]
             at += len(publish.records)
-            tell(publish.done, [(index, why) for index, why in enumerate(mine) if why is not None])
+            notify(publish.done, [(index, why) for index, why in enumerate(mine) if why is not None])
 
     return handle
 
@@ -191,7 +199,7 @@ def published(
 def _accept_some(
     queue: Queue, group: list[Publish], verdicts: list[StoreError | None], tallies: Tallies
 ) -> None:
-    """Before anybody is told: whoever asks again is counted behind it."""
+    """Count what was stored. Called before the callers are answered, whose repeats are counted after it."""
     run = (record for publish in group for record in publish.records)
     stored = [len(record) - 4 for record, why in zip(run, verdicts, strict=True) if why is None]
     if stored:
@@ -199,30 +207,32 @@ def _accept_some(
 
 
 def taken(work: Work, tallies: Tallies) -> Handler:
+    """Return the handler of takes: it shares out the leased messages."""
     queue, takes = work.queue, work.takes
 
     def handle(reply: Any) -> None:
         if isinstance(reply, bytes):
-            gone = failure(reply, tallies.of(queue).refuse, len(takes))
+            failed = failure(reply, tallies.of(queue).refuse, len(takes))
             for take in takes:
-                tell(take.done, gone, False)
+                notify(take.done, failed, False)
             return
         if len(reply) > 1:
             tallies.give(queue, reply)
         more = reply[0] == 1
         shares = delivery.share(delivery.parse(queue, reply), [take.want for take in takes])
         for take, mine in zip(takes, shares, strict=True):
-            tell(take.done, mine, more)
+            notify(take.done, mine, more)
 
     return handle
 
 
 def counted(work: Work, tallies: Tallies) -> Handler:
+    """Return the handler of counts of ready messages."""
     waiters = work.counts
 
     def handle(reply: Any) -> None:
-        gone = failure(reply, tallies.of(work.queue).refuse, len(waiters))
+        failed = failure(reply, tallies.of(work.queue).refuse, len(waiters))
         for done in waiters:
-            tell(done, gone or int(reply))
+            notify(done, failed or int(reply))
 
     return handle

@@ -1,8 +1,8 @@
-"""The ordered way from one edge process to one domain: one call in flight, everything else gathers for the next.
+"""The ordered connection of one process to one domain: one call in flight while the next one is gathered.
 
-A call whose reply was lost is asked again under the same sequence on a new connection, before anything newer; the
-store answers again what it answered. So an operation ends in exactly one of three ways: done, refused (nothing was
-stored and nothing will be), or OutcomeUnknown after `request_timeout_s` without an answer.
+A call whose reply was lost is repeated with the same sequence number on a new connection before anything newer, and
+the store repeats its reply. So an operation ends in exactly one of three ways: done, refused (nothing was or will be
+stored), or OutcomeUnknown after `request_timeout_s` without a reply.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ from services.store.tracing.tracing import Tracing
 log = logging.getLogger(__name__)
 
 TICK_S = 0.25
-PROBE_S = 1.0  # an idle connection is asked this often whether it lives
+PROBE_S = 1.0  # interval of liveness probes on an idle connection
 BACKOFF_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 OPEN_TIMEOUT_S = 3.0
-FAULT = "a fault of ours in the pipe: %r"
+FAULT = "internal error in the store pipe: %r"
 DISCONNECTED = (RedisError, OSError, asyncio.TimeoutError, EOFError)
 
 
 @dataclass(frozen=True, slots=True)
 class PipeSettings:
-    """How long to wait for what, in seconds, and how much to hold."""
+    """Time-outs in seconds, and the limit of pending octets."""
 
-    patience_s: float = 2.0  # an operation not yet sent is refused after this long without a store
-    reply_timeout_s: float = 5.0  # silence after which the connection is given up and the call repeated
+    patience_s: float = 2.0  # an unsent operation is refused after this long without a store
+    reply_timeout_s: float = 5.0  # without a reply the connection is closed and the call repeated
     call_deadline_s: float = 20.0  # the store refuses to start a call later than this
-    request_timeout_s: float = 30.0  # after this the askers are told that the outcome is unknown
-    max_pending_bytes: int = 64 << 20  # of records that wait; above it edges stop reading
-    question_timeout_s: float = REPLY_TIMEOUT_S  # a plain question, outside the pipe, waits no longer
+    request_timeout_s: float = 30.0  # callers are then answered OutcomeUnknown
+    max_pending_bytes: int = 64 << 20  # of unanswered records; above it edges stop reading
+    question_timeout_s: float = REPLY_TIMEOUT_S  # of a question outside the pipe
 
 
 class Pipe:
-    """Gets calls to the store and answers back. `messages`, `idempotent` and `log` are what may be asked for."""
+    """A pipe to one domain. `messages`, `idempotent` and `log` have its operations."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Pipe:
         dataset_changed: Callable[[str], None],
         recorder: Recorder | None = None,
     ) -> None:
-        """recorder: this process is traced."""
+        """Connect nothing yet. recorder: set if this process is traced."""
         self.keys = keys
         self.gate = gate = Gate(keys, observe, settings.patience_s)
         self.tallies = gate.tallies
@@ -101,22 +101,22 @@ class Pipe:
             self.messages.give_back,
         )
         self._wake = asyncio.Event()
-        self.waiting.on_first(self._wake.set)
+        self.waiting.wake = self._wake.set
         self.waiting.max_bytes = settings.max_pending_bytes
         self._connection: AbstractConnection | None = None
-        self._was_refused = False  # by a server that answers: a full disk, too few replicas
+        self._was_refused = False  # the server answers, but refuses calls: a full disk, too few replicas
         self._task: asyncio.Task[None] | None = None
         self._ticker: asyncio.Task[None] | None = None
-        self.calls = 0
+        self.calls = 0  # that were answered
 
     @property
     def session(self) -> str:
-        """The id under which the store knows this process."""
+        """The process's session id in the store."""
         return self._session.name
 
     @property
     def is_asking(self) -> bool:
-        """Whether a call is on its way: what is asked for now gathers for the next one."""
+        """Whether a call is in flight; operations are then gathered for the next one."""
         return self._flight.call is not None
 
     @property
@@ -124,15 +124,16 @@ class Pipe:
         """'dataset.generation', '' before the store was reached."""
         return self._session.epoch
 
-    # life
+    # lifecycle
 
     def start(self) -> None:
-        self.gate.shut_since = time.monotonic()  # nothing has tried to reach the store before
+        """Connect, and serve operations from now on."""
+        self.gate.shut_since = time.monotonic()
         self._task = asyncio.create_task(self._run(), name=f"pipe {self.keys.domain}")
         self._ticker = asyncio.create_task(self._watch(), name=f"pipe watch {self.keys.domain}")
 
     async def ready(self) -> None:
-        """Returns when the session is open. Raises the StoreError that keeps it from opening."""
+        """Wait until the session is open. Raises the StoreError that prevents it."""
         deadline = time.monotonic() + self._settings.patience_s + OPEN_TIMEOUT_S
         while self.gate.shut_since is not None:
             if time.monotonic() > deadline:
@@ -141,11 +142,11 @@ class Pipe:
 
     @property
     def trouble(self) -> StoreUnavailable | None:
-        """Why the store cannot be used now, or None. A pipe that was not started has no trouble."""
+        """Why the store cannot be used now; None if it can, or if the pipe was not started."""
         return None if self.gate.shut_since is None or self._task is None else self.gate.reason
 
     async def close(self, timeout: float = 5.0) -> None:
-        """Finishes what was asked for, then ends the session; what it still holds is swept by the others."""
+        """Finish the operations, within `timeout`, and end the session. Other processes sweep what it still leases."""
         deadline = time.monotonic() + timeout
         while (self._flight.call or self.waiting) and time.monotonic() < deadline:
             if self.gate.shut_since is not None and self._flight.call is None:
@@ -169,12 +170,9 @@ class Pipe:
                 async with asyncio.timeout(1.0):
                     await self._session.close(self._connection)
             except DISCONNECTED:
-                log.info(
-                    "the session could not be closed; it will be swept", extra={"action": "session_left"}
-                )
+                fields = {"action": "session_left"}
+                log.info("closing the session failed; its messages return when it expires", extra=fields)
         await self._disconnect()
-
-    # the loop
 
     async def _run(self) -> None:
         attempt = 0
@@ -187,7 +185,7 @@ class Pipe:
             except (*DISCONNECTED, StoreError) as error:
                 self._was_refused = isinstance(error, ResponseError)
                 self._lost_connection(await explain_here(error, self._connector))
-            except Exception as error:  # one call that cannot be made must not end all the others
+            except Exception as error:  # a faulty call must not end all later ones
                 log.critical(FAULT, error, exc_info=error, extra={"action": "pipe_fault"})
                 self._fault()
             await self._disconnect()
@@ -195,14 +193,14 @@ class Pipe:
             attempt += 1
 
     async def _serve(self) -> None:
-        """Sends, waits for the reply, hands it out; as long as the connection and the session live."""
+        """Send calls and process their replies while the connection and the session live."""
         connection = self._connection
         assert connection is not None
         flight = self._flight
         if flight.call is not None:
             await flight.send(connection)
         while True:
-            if flight.call is None and not await flight.take_off(connection):
+            if flight.call is None and not await flight.send_next(connection):
                 if not self._session.is_open:
                     return
                 await self._idle(connection)
@@ -214,7 +212,7 @@ class Pipe:
             except ResponseError as error:
                 if flight.is_late_too_soon(error):
                     await self._session.measure_clock(connection)
-                    await flight.ask_anew(connection)
+                    await flight.resend(connection)
                 else:
                     flight.refused(error)
                     self.gate.open(self.session)
@@ -225,17 +223,17 @@ class Pipe:
                 await flight.replicated(connection, call, self._settings.request_timeout_s)
             self.calls += 1
             if self._took is not None:
-                self._took(time.monotonic() - flight.took_off_at)
+                self._took(time.monotonic() - flight.first_sent_at)
             if call.in_order:
                 call.stop_refused(replies)
             flight.call = None
             try:
-                await flight.take_off(connection)  # the store works on it while the answers are handed out
+                await flight.send_next(connection)  # the store works on it while replies are processed
             finally:
-                flight.land(call, replies)
+                flight.finish(call, replies)
 
     async def _idle(self, connection: AbstractConnection) -> None:
-        """Waits for something to do; a store that dies meanwhile is noticed all the same, for readiness goes by it."""
+        """Wait for an operation. Probe the store meanwhile, as readiness depends on it."""
         self._wake.clear()
         try:
             async with asyncio.timeout(PROBE_S):
@@ -244,9 +242,7 @@ class Pipe:
             async with asyncio.timeout(self._settings.reply_timeout_s):
                 found = await ask(connection, "GET", self.keys.epoch)
             if found != self.epoch.encode():
-                raise StoreUnavailable("the store's data has changed: looking again") from None
-
-    # faults
+                raise StoreUnavailable("the store's dataset has changed; connecting again") from None
 
     def _lost_connection(self, error: StoreError) -> None:
         self.gate.shut(error)
@@ -255,52 +251,47 @@ class Pipe:
     def _fault(self) -> None:
         self._observe(StoreFault.reason, 1)
         self._flight.fault()
-        self._lost_connection(StoreUnavailable("a fault of our own: the log says more"))
+        self._lost_connection(StoreUnavailable("internal error; see the log of this process"))
 
     async def _disconnect(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
             await drop(connection)
 
-    # opening
-
     async def _open(self) -> None:
         self._connection = connection = await self._connector.connect(self.keys.epoch)
         self._adopt(await self._session.find_epoch(connection))
         await self._session.attach(connection, must_be_the_same=self._flight.call is not None)
-        if (
-            self._flight.call is None or not self._was_refused
-        ):  # else only its answer shows that it is taken now
+        # after a refusal, only the reply to the call shows that the store accepts calls again
+        if self._flight.call is None or not self._was_refused:
             self.gate.open(self.session)
 
     def _adopt(self, epoch: str) -> None:
-        """Another generation of the same data goes on with the same session; other data begins anew."""
+        """Switch to the store's epoch. A new generation keeps the session; another dataset ends it."""
         if epoch == self.epoch:
             return
         old, self._session.epoch = self.epoch, epoch
         if old and old.partition(".")[0] != epoch.partition(".")[0]:
-            log.error(
-                "the store holds another dataset",
-                extra={"action": "dataset_changed", "old": old, "new": epoch},
-            )
+            fields = {"action": "dataset_changed", "old": old, "new": epoch}
+            log.error("the store has another dataset; operations under way fail", extra=fields)
             self._observe(DATASET_CHANGED, 1)
             self._session.is_open = False
             self._flight.dataset_lost()
         self._dataset_changed(epoch)
         self._flight.encode()
 
-    # time
-
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
             try:
-                await self._look_at_the_clock(time.monotonic())
-            except Exception as error:  # without it nobody would ever be told that the store is away
+                await self._check_timeouts(time.monotonic())
+            except (
+                Exception
+            ) as error:  # without this task, callers would wait forever for a store that is down
                 log.critical(FAULT, error, exc_info=error, extra={"action": "pipe_fault"})
                 self._observe(StoreFault.reason, 1)
 
-    async def _look_at_the_clock(self, now: float) -> None:
+    async def _check_timeouts(self, now: float) -> None:
         self._give_up_waiting(now)
         if self._flight.call is None:
             return
@@ -310,7 +301,7 @@ class Pipe:
             await drop(self._connection)
 
     def _give_up_waiting(self, now: float) -> None:
-        """Refuses what was never sent, or is known not to have run, once the store has been away for too long."""
+        """Refuse calls that were certainly not executed, once the store has been unavailable for too long."""
         if self.gate.shut_since is None:
             return
         limit = now - self._settings.patience_s

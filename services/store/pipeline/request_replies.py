@@ -1,4 +1,4 @@
-"""Handlers of requests: each makes of one operation's reply what its asker waits for (lua/requests.lua)."""
+"""Reply handlers of pulls and settlements by request id (lua/requests.lua)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from services.store.model import delivery
 from services.store.model.errors import StoreError, StoreFault, refusal
 from services.store.model.requests import Held, Nothing, Pull, Pulled, Request, Settle, Settlement
-from services.store.pipeline.outcomes import Handler, failure, tell
+from services.store.pipeline.outcomes import Handler, failure, notify
 from services.store.pipeline.tallies import Tallies
 
 NOTHING = {b"EMPTY": Nothing.EMPTY, b"EXPIRED": Nothing.EXPIRED, b"MORE": Nothing.RETRY}
@@ -20,11 +20,12 @@ SETTLEMENTS = {
 
 
 def requested(request: Request, tallies: Tallies) -> Handler:
+    """Return the handler of one request."""
     match request:
         case Pull():
-            return lambda reply: tell(request.done, _pulled(request, reply, tallies))
+            return lambda reply: notify(request.done, _pulled(request, reply, tallies))
         case Settle():
-            return lambda reply: tell(request.done, _settled(request, reply, tallies))
+            return lambda reply: notify(request.done, _settled(request, reply, tallies))
 
 
 def _pulled(pull: Pull, reply: Any, tallies: Tallies) -> Pulled | Nothing | StoreError:
@@ -40,7 +41,7 @@ def _pulled(pull: Pull, reply: Any, tallies: Tallies) -> Pulled | Nothing | Stor
         error = refusal(reply[1])
         tallies.of(pull.queue).refuse(error, 1)
         return error
-    return NOTHING.get(reply[0]) or StoreFault(f"a pull was answered with {reply!r}"[:200])
+    return NOTHING.get(reply[0]) or StoreFault(f"unknown reply to a pull: {reply!r}"[:200])
 
 
 def _settled(settle: Settle, reply: Any, tallies: Tallies) -> Settlement | Held | StoreError:
@@ -52,4 +53,4 @@ def _settled(settle: Settle, reply: Any, tallies: Tallies) -> Settlement | Held 
         tally.acked += 1
     if reply[0] == b"HELD":
         return Held(reply[1].decode())
-    return SETTLEMENTS.get(reply[0]) or StoreFault(f"a settlement was answered with {reply!r}"[:200])
+    return SETTLEMENTS.get(reply[0]) or StoreFault(f"unknown reply to a settlement: {reply!r}"[:200])

@@ -1,6 +1,6 @@
-"""Tracing around the verbs of a domain: an operation whose message is traced gets its context, and a span for its end.
+"""Tracing of a domain's operations: stamp trace contexts on published records and record spans of outcomes.
 
-Only a process that is traced has one; the verbs ask it before anything else, so that what is refused has a span, too.
+Operations call it before the gate, so that refused ones have spans, too. An untraced process has none.
 """
 
 from __future__ import annotations
@@ -38,20 +38,18 @@ from services.store.model.requests import (
     Settlement,
 )
 from services.store.tracing.delivery_spans import Ending
-from services.store.tracing.spans import Value, told_why
+from services.store.tracing.spans import Value, error_attributes
 from services.store.tracing.tracing import Begun, Tracing, rooms_of
 
 
 class Traced:
-    """Changes operations before they are done: their records, and the callback of their outcome."""
+    """A tracer that changes operations before they are sent: their records and their callbacks."""
 
     def __init__(self, tracing: Tracing) -> None:
         self._tracing = tracing
 
-    # putting in
-
     def publish(self, source: Source, queue: Queue, publish: Publish, carried: Sequence[int] | None) -> bool:
-        """Return whether some of its messages are traced. carried: as `Messages.publish` has it."""
+        """Trace a publish; return whether any of its messages is traced. carried: as in `Messages.publish`."""
         records = publish.records
         if carried is None:
             passes = not records or not source.begins_traces or self._tracing.passes(records)
@@ -71,7 +69,8 @@ class Traced:
         done(outcome)
 
     def bury(self, source: Source, queue: Queue, bury: Bury) -> None:
-        if not source.begins_traces and not bury.record[0]:  # it brings no context
+        """Trace a message that becomes a dead letter."""
+        if not source.begins_traces and not bury.record[0]:  # it carries no context
             return
         bury.record, spans = self._tracing.put_one(bury.record, queue, source.client, bury.origin, "bury")
         for _, span in spans:
@@ -84,8 +83,9 @@ class Traced:
         done(error)
 
     def once(self, source: Source, operation: IdempotentPublish) -> None:
+        """Trace an idempotent publish."""
         record, identity = operation.record, operation.identity
-        if isinstance(identity, RequestId) and not record[0]:  # the id has decided (`hops`)
+        if isinstance(identity, RequestId) and not record[0]:  # not sampled by its id (`TracePropagation`)
             return
         doing = "bury" if isinstance(identity, JournalNumber) and operation.reason else "send"
         operation.record, spans = self._tracing.put_one(
@@ -94,17 +94,17 @@ class Traced:
         if spans:
             operation.done = partial(self._once, spans, operation.done)
 
-    def _once(self, spans: Begun, done: Once, told: Outcome | StoreError) -> None:
-        if isinstance(told, StoreError):
-            self._tracing.stored(spans, told)
+    def _once(self, spans: Begun, done: Once, outcome: Outcome | StoreError) -> None:
+        if isinstance(outcome, StoreError):
+            self._tracing.stored(spans, outcome)
         else:
             for _, span in spans:
-                span.attributes["penstock.outcome"] = told.value
+                span.attributes["penstock.outcome"] = outcome.value
             self._tracing.stored(spans, None)
-        done(told)
+        done(outcome)
 
     def commit(self, source: Source, commit: Commit) -> bool:
-        """Return whether some of the messages that it puts in are traced."""
+        """Trace a commit; return whether any of the messages that it publishes is traced."""
         begun, ending = Begun(), Ending()
         rooms = rooms_of(commit)
         for part in commit.parts:
@@ -123,22 +123,22 @@ class Traced:
             commit.done = partial(self._committed, begun, ending, commit.done)
         return bool(begun)
 
-    def _committed(self, begun: Begun, ending: Ending, done: Once, told: Outcome | StoreError) -> None:
-        """Record the end of its spans. What a refused one would have settled stays leased until it is given back."""
-        error = told if isinstance(told, StoreError) else None
+    def _committed(self, begun: Begun, ending: Ending, done: Once, outcome: Outcome | StoreError) -> None:
+        """Record a commit's spans. Deliveries that a refused commit would have settled stay open."""
+        error = outcome if isinstance(outcome, StoreError) else None
         goes_on = error is not None and not isinstance(error, OutcomeUnknown)
         self._tracing.delivery_spans.ended(ending, "settled", error, goes_on=goes_on)
-        self._once([(0, span) for _, span in begun], done, told)
+        self._once([(0, span) for _, span in begun], done, outcome)
 
     def send(self, source: Source, send: Send) -> None:
+        """Trace a message of the text service and its copies for queues."""
         if send.copies:
             send.copies, spans = self._tracing.send(send.copies, source.client, send.origin)
             if spans:
                 send.done = partial(self._done, spans, send.done)
 
-    # taking out
-
     def take(self, source: Source, done: Taken) -> Taken:
+        """Return the callback of a take, which begins spans of traced deliveries before it calls `done`."""
         return partial(self._taken, source, done)
 
     def _taken(self, source: Source, done: Taken, got: list[Delivery] | StoreError, more: bool) -> None:
@@ -149,11 +149,13 @@ class Traced:
     def release(
         self, deliveries: list[Delivery], failed: bool, to_end: bool, error: str, done: Done | None
     ) -> Done | None:
+        """Return the callback of a return, as `ends` does."""
         more: dict[str, Value] = {"penstock.has_failed": failed, "penstock.to_end": to_end}
-        return self.ends(deliveries, "release", "returned", done, more | told_why(error))
+        return self.ends(deliveries, "release", "returned", done, more | error_attributes(error))
 
     def reject(self, deliveries: list[Delivery], reason: str, error: str, done: Done | None) -> Done | None:
-        more: dict[str, Value] = {"penstock.reason": reason, **told_why(error)}
+        """Return the callback of a rejection, as `ends` does."""
+        more: dict[str, Value] = {"penstock.reason": reason, **error_attributes(error)}
         return self.ends(deliveries, "reject", "rejected", done, more)
 
     def ends(
@@ -164,7 +166,7 @@ class Traced:
         done: Done | None,
         more: dict[str, Value] | None = None,
     ) -> Done | None:
-        """Return what is to be told of it: `done`, where nothing of these deliveries is traced."""
+        """Return the callback of an operation that ends deliveries: `done` itself if none of them is traced."""
         delivery_spans = self._tracing.delivery_spans
         if not delivery_spans or not (ending := delivery_spans.ending(deliveries, doing, more)):
             return done
@@ -176,32 +178,32 @@ class Traced:
 
         return ended
 
-    # pulls under an id
-
     def pull(self, source: Source, pull: Pull) -> None:
+        """Trace a pull by request id."""
         pull.done = partial(self._pulled, source, pull.request, pull.done)
 
     def _pulled(
-        self, source: Source, request: bytes, done: Pulls, told: Pulled | Nothing | StoreError
+        self, source: Source, request: bytes, done: Pulls, answer: Pulled | Nothing | StoreError
     ) -> None:
-        if isinstance(told, Pulled) and not told.again:
-            self._tracing.delivery_spans.pulled(request, told.delivery, source.client)
-        done(told)
+        if isinstance(answer, Pulled) and not answer.again:
+            self._tracing.delivery_spans.pulled(request, answer.delivery, source.client)
+        done(answer)
 
     def settle(self, settle: Settle) -> None:
+        """Trace a settlement by request id."""
         if self._tracing.delivery_spans:
             settle.done = partial(self._settled, settle.request, time.time_ns(), settle.done)
 
     def _settled(
-        self, request: bytes, start_ns: int, done: Settled, told: Settlement | Held | StoreError
+        self, request: bytes, start_ns: int, done: Settled, answer: Settlement | Held | StoreError
     ) -> None:
-        """Record the end of the pull. After `Held` the verb asks once more, and this is called again."""
-        if not isinstance(told, Held):
+        """Record the end of the pull. `Held` is not the end: the settlement is then repeated."""
+        if not isinstance(answer, Held):
             ending = self._tracing.delivery_spans.ending_pull(request)
             for step, _ in ending:
                 step.start_ns = start_ns
-            if isinstance(told, StoreError):  # it may be repeated
-                self._tracing.delivery_spans.ended(ending, "", told, goes_on=True)
+            if isinstance(answer, StoreError):  # it may be repeated
+                self._tracing.delivery_spans.ended(ending, "", answer, goes_on=True)
             else:
-                self._tracing.delivery_spans.ended(ending, told.value, None)
-        done(told)
+                self._tracing.delivery_spans.ended(ending, answer.value, None)
+        done(answer)

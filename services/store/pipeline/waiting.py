@@ -1,4 +1,4 @@
-"""What waits to be sent to a domain: calls that are full, and the one that gathers."""
+"""Operations that wait to be sent to a domain."""
 
 from __future__ import annotations
 
@@ -8,39 +8,36 @@ from collections.abc import Callable, Iterator
 
 from services.store.model.keys import DomainKeys
 from services.store.pipeline.call import Call
-from services.store.pipeline.outcomes import tell
+from services.store.pipeline.outcomes import notify
 from services.store.pipeline.tallies import Tallies
 
 
 class Waiting:
-    """Operations gather in one call until it is sent or full; then the next one begins."""
+    """A queue of calls: those that are full, and the one to which operations are added."""
 
-    def __init__(self, keys: DomainKeys, tallies: Tallies, max_bytes: int = 64 << 20) -> None:
-        self.pending_bytes = 0  # of records, gathered and not yet answered
-        self.max_bytes = max_bytes
+    def __init__(self, keys: DomainKeys, tallies: Tallies) -> None:
+        """Begin empty. The pipe sets `max_bytes` and `wake`."""
+        self.pending_bytes = 0  # of records that are not yet answered
+        self.max_bytes = 0
+        self.wake: Callable[[], None] = lambda: None  # called when the first operation is added
         self._keys = keys
         self._tallies = tallies
         self._full: deque[Call] = deque()
         self._gathering = Call(keys, tallies)
         self._resumes: list[Callable[[], None]] = []
-        self._wake: Callable[[], None] = lambda: None
-
-    def on_first(self, wake: Callable[[], None]) -> None:
-        """`wake` is called when something waits where nothing did."""
-        self._wake = wake
 
     def __bool__(self) -> bool:
         return bool(self._full or self._gathering.rounds)
 
     def call_for(self, messages: int, size: int, wanted: int, queues: int = 1, settles: int = 0) -> Call:
-        """The call that the next operation goes into."""
+        """Return the call to which the next operation, of this size, is to be added."""
         call = self._gathering
         if not call.has_room(messages, size, wanted, queues, settles):
             self._full.append(call)
             call = self._gathering = Call(self._keys, self._tallies)
         if not call.rounds:
-            call.born = time.monotonic()
-            self._wake()
+            call.created_at = time.monotonic()
+            self.wake()
         call.messages += messages
         call.bytes += size
         call.wanted += wanted
@@ -49,11 +46,11 @@ class Waiting:
         return call
 
     def packs_traced(self) -> None:
-        """What was last asked for puts traced messages in: they begin entries (`traced_entries`)."""
+        """Note that the last operation publishes traced messages, which begin entries (`traced_entries`)."""
         self._gathering.packs_traced = True
 
     def next(self) -> Call | None:
-        """The oldest; from now on nothing is added to it."""
+        """Take out the oldest call, or return None. Nothing is added to it afterwards."""
         if self._full:
             return self._full.popleft()
         return self._cut() if self._gathering.rounds else None
@@ -63,39 +60,39 @@ class Waiting:
         return call
 
     def all(self) -> Iterator[Call]:
-        """Every one of them, taken out."""
+        """Take out all calls, one after the other."""
         while call := self.next():
             yield call
 
     def older_than(self, limit: float) -> Iterator[Call]:
-        """Takes out those born before; settles alone are worth waiting longer for."""
-        while self._full and self._full[0].born < limit:
+        """Take out calls created before `limit`, except one of settles only, which may wait longer."""
+        while self._full and self._full[0].created_at < limit:
             yield self._full.popleft()
-        if self._gathering.rounds and self._gathering.born < limit and not self._gathering.only_settles():
+        gathering = self._gathering
+        if gathering.rounds and gathering.created_at < limit and not gathering.only_settles():
             yield self._cut()
 
     def take_over_settles(self, call: Call, *, once: bool = False) -> None:
-        """Those of a call that was certainly not carried out go with the next one; once: and not again from there."""
+        """Add the settles of a call that was certainly not executed to the next one. once: not again after that."""
         if not self._gathering.rounds:
-            self._gathering.born = time.monotonic()
+            self._gathering.created_at = time.monotonic()
         call.move_settles(self._gathering)
         self._gathering.has_moved |= once
-        self._wake()
-
-    # how much
+        self.wake()
 
     @property
     def congested(self) -> bool:
+        """Whether the pending octets exceed the limit: edges must stop reading."""
         return self.pending_bytes > self.max_bytes
 
     def when_clear(self, resume: Callable[[], None]) -> None:
-        """Calls back once, when there is room again."""
+        """Call `resume` once, when the pending octets have fallen to half of the limit."""
         self._resumes.append(resume)
 
     def answered(self, call: Call) -> None:
-        """Its records are held no longer."""
+        """Subtract an answered call's octets from the pending ones."""
         self.pending_bytes -= call.bytes
         if self._resumes and self.pending_bytes <= self.max_bytes // 2:
             resumes, self._resumes = self._resumes, []
             for resume in resumes:
-                tell(resume)
+                notify(resume)

@@ -1,16 +1,16 @@
-"""Running processes: their directory, questions to them over the store, and notifications of queues that have messages.
+"""Running processes: their directory, RPC to them through the store, and notifications of queues that have messages.
 
-It does not know what an edge answers.
+The answers to questions come from the edges.
 """
 
 from services.store.processes.presence import Process
-from services.store.processes.queue_notifications import POLL_S, Wake
-from services.store.processes.rpc_client import Answer, Answers
+from services.store.processes.process_directory import Answers
+from services.store.processes.queue_notifications import POLL_S
+from services.store.processes.rpc_protocol import Answer
 
 __all__ = [
     "POLL_S",
     "Answer",
     "Answers",
     "Process",
-    "Wake",
 ]

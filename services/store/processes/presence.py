@@ -1,4 +1,4 @@
-"""Which processes run: each writes down what it is, under the store's clock; who is silent is gone (docs/store.md)."""
+"""The directory of running processes: each renews an entry by the store's clock (docs/store.md)."""
 
 from __future__ import annotations
 
@@ -21,37 +21,40 @@ from services.store.processes.rpc_protocol import Respondent
 log = logging.getLogger(__name__)
 
 RENEW_S = 10.0
-LOOK_S = 1.0  # how soon a change is told: an address, a process that is not ready any more
-SILENT_MS = 30_000  # who has not written for so long does not run
-LAST_S = 1.0  # to take the entry away, when the process ends, takes no longer
+CHECK_S = 1.0  # a changed address or readiness is written within this time
+SILENT_MS = 30_000  # an entry that was not renewed for this long is expired
+LEAVE_TIMEOUT_S = 1.0
 NOTHING: dict[str, Any] = {"listeners": [], "health": None, "unready": None, "connections": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process that runs, as it said itself at `seen_ms`."""
+    """A running process, as it reported itself at `seen_ms`."""
 
-    name: str  # for its life: edge, host, process id and chance
+    name: str  # unique: edge, host, process id and random digits
     edge: str
     host: str
     pid: int
-    version: str  # '' where nobody knows
+    version: str  # '' if unknown
     started_ms: int  # by its own clock
     seen_ms: int  # by the store's clock (`Store.now_ms`)
     listeners: tuple[tuple[str, str], ...]  # (name, 'host:port'), once it listens
-    health: str | None  # 'host:port' of its pages; None where it does not know
-    unready: str | None  # why requests cannot be served now, or None
-    connections: int  # that were open then
-    topics: frozenset[str]  # what it can be asked (inquiries.py)
+    health: str | None  # 'host:port' of its health pages; None if unknown
+    unready: str | None  # why it is not ready, None if it is
+    connections: int  # open at `seen_ms`
+    topics: frozenset[str]  # the questions that it answers (rpc_protocol.py)
 
 
 async def running(registry: Registry) -> list[Process]:
-    """By edge and name. An entry that cannot be read is of another version, and left out. Raises StoreUnavailable."""
+    """Return the running processes by edge and name, without unreadable entries (of other versions).
+
+    Raises StoreUnavailable.
+    """
     now = await registry.link.now_ms()
     found = await registry.link.call("HGETALL", registry.keys.processes)
     read = [_parse(found[i], found[i + 1]) for i in range(0, len(found), 2)]
-    those = [one for one in read if one is not None and one.seen_ms > now - SILENT_MS]
-    return sorted(those, key=lambda one: (one.edge, one.name))
+    alive = [process for process in read if process is not None and process.seen_ms > now - SILENT_MS]
+    return sorted(alive, key=lambda process: (process.edge, process.name))
 
 
 def _parse(name: bytes, value: bytes) -> Process | None:
@@ -60,24 +63,24 @@ def _parse(name: bytes, value: bytes) -> Process | None:
         return _process(name.decode(), int(seen), json.loads(text))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         fields = {"action": "process_unread", "process": name.decode("utf-8", "backslashreplace")}
-        log.debug("a process's entry cannot be read: %r", error, extra=fields)
+        log.debug("ignored a process's entry, which cannot be read: %r", error, extra=fields)
         return None
 
 
-def _process(name: str, seen_ms: int, told: dict[str, Any]) -> Process:
+def _process(name: str, seen_ms: int, entry: dict[str, Any]) -> Process:
     return Process(
         name=name,
-        edge=str(told["edge"]),
-        host=str(told["host"]),
-        pid=int(told["pid"]),
-        version=str(told["version"]),
-        started_ms=int(told["startedMs"]),
+        edge=str(entry["edge"]),
+        host=str(entry["host"]),
+        pid=int(entry["pid"]),
+        version=str(entry["version"]),
+        started_ms=int(entry["startedMs"]),
         seen_ms=seen_ms,
-        listeners=tuple((str(one["name"]), str(one["address"])) for one in told["listeners"]),
-        health=_text(told["health"]),
-        unready=_text(told["unready"]),
-        connections=int(told["connections"]),
-        topics=frozenset(map(str, told["topics"])),
+        listeners=tuple((str(one["name"]), str(one["address"])) for one in entry["listeners"]),
+        health=_text(entry["health"]),
+        unready=_text(entry["unready"]),
+        connections=int(entry["connections"]),
+        topics=frozenset(map(str, entry["topics"])),
     )
 
 
@@ -86,81 +89,73 @@ def _text(value: object) -> str | None:
 
 
 class Presence:
-    """Keeps this process's own entry, from `start` until `close`."""
+    """This process's own entry, kept from `start` until `leave`."""
 
     def __init__(self, registry: Registry, name: str, edge: str, respondent: Respondent) -> None:
         self._registry = registry
         self._name = name
         self._respondent = respondent
-        self._ourselves = {
+        self._fixed = {
             **{"edge": edge, "host": socket.gethostname(), "pid": os.getpid()},
             **{"version": _version(), "startedMs": int(time.time() * 1000)},
         }
-        self._hears = asyncio.Event()
-        self._told: dict[str, Any] = {}
+        self._listens = asyncio.Event()
+        self._written: dict[str, Any] = {}
         self._renew_at = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
+        """Write the entry and renew it from now on."""
         self._task = asyncio.create_task(self._keep(), name="store presence")
 
-    def hears(self) -> None:
-        """From now on it can be asked, and says so at once: before, whoever asked would wait in vain."""
-        self._hears.set()
+    def announce_topics(self) -> None:
+        """Add the topics to the entry: the process can be asked from now on."""
+        self._listens.set()
 
     async def stop(self) -> None:
-        """Nothing is written any more; the entry stays until `leave`, or until it is too old."""
+        """Renew the entry no longer; it stays until `leave`, or until it expires."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def leave(self) -> None:
-        """After `stop`: a process that ends in order is gone at once."""
+        """Remove the entry. Call `stop` before."""
         keys = self._registry.keys
         with contextlib.suppress(StoreError, TimeoutError):
-            async with asyncio.timeout(LAST_S):
+            async with asyncio.timeout(LEAVE_TIMEOUT_S):
                 await self._registry.link.call("HDEL", keys.processes, self._name)
 
     async def _keep(self) -> None:
-        """A fault of ours does not end it."""
         fields = {"action": "presence_failed"}
         while True:
             try:
-                await self._look()
+                await self._renew()
             except StoreError as error:
-                log.debug("the process is not told of: %s", error, extra=fields)
+                log.debug("the process's entry could not be renewed: %s", error, extra=fields)
             except Exception:
-                log.exception("the process is not told of", extra=fields)
+                log.exception("internal error: the process's entry is not renewed", extra=fields)
             await self._pause()
 
     async def _pause(self) -> None:
-        if self._hears.is_set():
-            await asyncio.sleep(LOOK_S)
+        if self._listens.is_set():
+            await asyncio.sleep(CHECK_S)
             return
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_S):
-                await self._hears.wait()
+            async with asyncio.timeout(CHECK_S):
+                await self._listens.wait()
 
-    async def _look(self) -> None:
-        now, about = asyncio.get_running_loop().time(), self._about()
-        if now >= self._renew_at or _is_news(about, self._told):
-            await self._tell(about)
-            self._told, self._renew_at = about, now + RENEW_S * random.uniform(0.9, 1.1)
+    async def _renew(self) -> None:
+        """Write the entry if it is due or has changed in more than its connections."""
+        now, entry = asyncio.get_running_loop().time(), self._entry()
+        if now >= self._renew_at or {**entry, "connections": 0} != {**self._written, "connections": 0}:
+            text = json.dumps(entry, separators=(",", ":"))
+            keys = [self._registry.keys.processes]
+            await self._registry.link.function("process", keys, self._name, text, SILENT_MS)
+            self._written, self._renew_at = entry, now + RENEW_S * random.uniform(0.9, 1.1)
 
-    def _about(self) -> dict[str, Any]:
-        asked = self._respondent
-        topics = sorted(asked.topics) if self._hears.is_set() else []
-        return {**self._ourselves, **NOTHING, **asked.about(), "topics": topics}
-
-    async def _tell(self, about: dict[str, Any]) -> None:
-        text = json.dumps(about, separators=(",", ":"))
-        keys = [self._registry.keys.processes]
-        await self._registry.link.function("process", keys, self._name, text, SILENT_MS)
-
-
-def _is_news(about: dict[str, Any], told: dict[str, Any]) -> bool:
-    """How many connections there are is told with the rest."""
-    return {**about, "connections": 0} != {**told, "connections": 0}
+    def _entry(self) -> dict[str, Any]:
+        topics = sorted(self._respondent.topics) if self._listens.is_set() else []
+        return {**self._fixed, **NOTHING, **self._respondent.about(), "topics": topics}
 
 
 def _version() -> str:

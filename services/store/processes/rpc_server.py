@@ -1,4 +1,4 @@
-"""Answers what is asked of this process through the store (inquiries.py). Nothing runs while nobody asks."""
+"""Answer questions to this process that arrive through the store (process_directory.py)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from redis.exceptions import RedisError
 from services.store.catalogue.registry import Registry
 from services.store.model.errors import StoreError
 from services.store.processes.presence import Presence
-from services.store.processes.rpc_client import MOST_ITEMS, Question, encode_answer
-from services.store.processes.rpc_protocol import Respondent, Topic
+from services.store.processes.rpc_protocol import MOST_ITEMS, Question, Respondent, Topic, encode_answer
 from services.store.redis.connect import Connector
 from services.store.redis.process_names import process_name
 from services.store.redis.subscription import subscribed
 
 log = logging.getLogger(__name__)
 
-QUIET_S = 10.0  # nothing heard for so long: is the store still there?
-AGAIN_S = 1.0
-STEP = 25  # items that are written in one go, a quarter of a ms: other work has its turn in between
-FAILED = "it failed: its log says why"
+QUIET_S = 10.0  # after this long without a message the store is probed
+RETRY_S = 1.0
+STEP = 25  # items encoded in one turn of the event loop, about a quarter of a ms
+FAILED = "internal error; see the log of that process"
 
 
 class Reception:
-    """From `start` until `close`; one question after the other."""
+    """A server that answers questions one after the other, from `start` until `close`."""
 
     def __init__(self, connector: Connector, registry: Registry, edge: str, respondent: Respondent) -> None:
         self._connector = connector
@@ -41,11 +40,12 @@ class Reception:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
+        """Enter the process in the directory and answer questions from now on."""
         self.presence.start()
         self._task = asyncio.create_task(self._listen_for_ever(), name="store reception")
 
     async def close(self) -> None:
-        """The process's entry stays until `presence.leave`."""
+        """Answer no more questions. The process's entry stays until `presence.leave`."""
         await self.presence.stop()
         if self._task is not None:
             self._task.cancel()
@@ -56,62 +56,65 @@ class Reception:
         while True:
             try:
                 async with subscribed(self._connector, keys.epoch, keys.questions) as connection:
-                    self.presence.hears()
+                    self.presence.announce_topics()
                     await self._listen(connection)
             except (RedisError, OSError, TimeoutError, StoreError) as error:
-                log.debug("nobody can ask: %s", error, extra={"action": "questions_lost"})
+                log.debug("cannot receive questions: %s", error, extra={"action": "questions_lost"})
             except Exception:
-                log.exception("nobody can ask", extra={"action": "questions_lost"})
-            await asyncio.sleep(AGAIN_S)
+                log.exception("internal error: questions are lost", extra={"action": "questions_lost"})
+            await asyncio.sleep(RETRY_S)
 
     async def _listen(self, connection: AbstractConnection) -> None:
-        """Until the connection breaks. Raises TimeoutError if the store does not answer any more."""
-        was_asked = False
+        """Answer questions until the connection is lost. Raises TimeoutError if the store stops answering."""
+        is_probed = False
         while True:
             message = await connection.read_response(disable_decoding=True, timeout=QUIET_S)
-            if message is None and was_asked:
+            if message is None and is_probed:
                 raise TimeoutError("the store does not answer")
             if message is None:
                 await connection.send_command("PING")
             elif message[0] == b"message":
-                await self._heard(message[2])
-            was_asked = message is None
+                await self._received(message[2])
+            is_probed = message is None
 
-    async def _heard(self, text: bytes) -> None:
+    async def _received(self, text: bytes) -> None:
         question = Question.parse(text)
-        if question is None or not question.wanted.is_for(self._edge, self._name):
+        if question is None or not question.is_for(self._edge, self._name):
             return
-        topic = self._respondent.topics.get(question.wanted.topic)
+        topic = self._respondent.topics.get(question.topic)
         if topic is not None:
             await self._answer(question, topic)
 
     async def _answer(self, question: Question, topic: Topic) -> None:
-        """Unless nobody waits any more: who was stopped for a while has perhaps very many questions before him."""
+        """Publish the answer, unless the asker has stopped waiting: a backlog of old questions is skipped."""
         link, channel = self._registry.link, self._registry.keys.answers(question.id)
         try:
             if await link.now_ms() < question.until:
-                await link.call("PUBLISH", channel, await self._say(question, topic))
+                await link.call("PUBLISH", channel, await self._encode_answer(question, topic))
         except StoreError as error:
-            log.debug("the answer is lost: %s", error, extra={"action": "answer_lost"})
+            log.debug("an answer could not be sent: %s", error, extra={"action": "answer_lost"})
 
-    async def _say(self, question: Question, topic: Topic) -> bytes:
+    async def _encode_answer(self, question: Question, topic: Topic) -> bytes:
         items, more, problem = list[str](), False, ""
         try:
-            items, more = await written(topic, question.wanted.args)
+            items, more = await encode_items(topic, question.args)
         except ValueError as error:
             problem = str(error)
         except Exception:
-            fields = {"action": "question_failed", "topic": question.wanted.topic}
-            log.exception("a question failed", extra=fields)
+            fields = {"action": "question_failed", "topic": question.topic}
+            log.exception("internal error: a question could not be answered", extra=fields)
             problem = FAILED
         return encode_answer(self._name, self._edge, items, more, problem)
 
 
-async def written(topic: Topic, args: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """As many items as the arguments' `limit` says and there is room for, as JSON; and whether there would be more."""
+async def encode_items(topic: Topic, args: Mapping[str, Any]) -> tuple[list[str], bool]:
+    """Return the items as JSON, bounded by the argument `limit` and MOST_ITEMS, and whether there are more.
+
+    Raises ValueError for invalid arguments.
+    """
     limit, items, octets = args.get("limit"), list[str](), 0
     if limit is not None and (type(limit) is not int or limit < 0):
-        raise ValueError("limit is a number, 0 or more")
+        raise ValueError("limit must be an integer of 0 or more")
     for item in topic(args):
         text = json.dumps(item, separators=(",", ":"))
         octets += len(text) + 1

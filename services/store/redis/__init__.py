@@ -1,6 +1,6 @@
 """Connections to the servers of a store (single, Sentinel, Cluster, embedded), the function library and access rights.
 
-It does not know what is asked over these connections: that is for `pipeline` and `catalogue`.
+What is sent over these connections is decided in `pipeline` and `catalogue`.
 """
 
 from services.store.redis.connect import REPLY_TIMEOUT_S, Connector

@@ -1,7 +1,7 @@
-"""What users of a Redis or Valkey server may do, whichever words its ACL LIST has for it.
+"""Compare the access rights of users by the replies to ACL LIST of different servers.
 
-The words differ between servers with the same users: a server writes or leaves out the words of defaults, Redis 7.0
-lists commands in an order of its own at each start and turns many of them into categories (`+@hash -hmset`).
+The same rights are worded differently: servers write or leave out default words, and Redis 7.0 lists commands in
+another order after each start, many of them as categories (`+@hash -hmset`).
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ ALL = "@all"
 
 
 class Selector(NamedTuple):
-    """What one part of a user's rules allows: these commands on these keys and channels."""
+    """One selector of a user's rules: commands allowed on keys and channels."""
 
     words: frozenset[str]  # flags, passwords, patterns of keys and channels
     commands: frozenset[str]
 
 
 class Rights(NamedTuple):
-    """What a user may do, as far as servers tell: rights that are equal allow the same."""
+    """A user's rights in a form that can be compared."""
 
     root: Selector
     others: frozenset[Selector]
 
 
 class Commands:
-    """The commands that servers know, by their categories: `@read`, `@all`."""
+    """The servers' commands by category: `@read`, `@all`."""
 
     def __init__(self) -> None:
         self._members: dict[str, set[str]] = {ALL: set()}
 
     def learn(self, listed: Iterable[Any]) -> None:
-        """Add those of a reply to COMMAND, with their subcommands."""
+        """Add the commands of a reply to COMMAND, with their subcommands."""
         for name, *_, categories, _tips, _keys, subcommands in listed:
             for category in (ALL, *(category.decode() for category in categories)):
                 self._members.setdefault(category, set()).add(name.decode())
             self.learn(subcommands)
 
     def user(self, line: bytes) -> tuple[str, Rights]:
-        """Return the name in 'user edge on #... ~ps:{* +get (%R~log +get)', and what the user may do."""
+        """Return the name and the rights in 'user edge on #... ~ps:{* +get (%R~log +get)'."""
         _, name, rest = line.decode("utf-8", "replace").split(" ", 2)
         root, *others = rest.split(" (")
         selectors = frozenset(self._selector(one.removesuffix(")")) for one in others)
@@ -59,7 +59,7 @@ class Commands:
         return Selector(frozenset(words), frozenset(allowed))
 
     def _meant(self, name: str, allowed: set[str]) -> set[str]:
-        """Return what a rule for `name` is about: members of a category, or a command with its subcommands."""
+        """Return the commands that a rule for `name` covers: a category's, or one with its subcommands."""
         if name == ALL:
             return self._members[ALL] | allowed
         if name.startswith("@"):

@@ -1,4 +1,4 @@
-"""One connection to whoever holds a key, for somebody who has no loop of his own and may simply ask again."""
+"""A blocking connection to the primary that holds a key, for programs without an event loop."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ CHUNK = 1 << 18  # octets taken from the socket at a time
 NO_BOUND = 1 << 62
 NOT_YET = object()
 DISCONNECTED = (TimeoutError, RedisError, OSError)
-REFUSED = (AuthenticationError, AuthorizationError)  # to be asked again is of no use
+REFUSED = (AuthenticationError, AuthorizationError)  # not retried
 
 Command = tuple[Any, ...]
 
 
 class Broken(ConnectionError):
-    """A reply did not come whole, or had more octets than whoever asked could take.
+    """A reply was truncated, or larger than the caller's limit.
 
-    Servers close connections that would have to take more than they let them (client-output-buffer-limit).
+    Servers close connections whose replies exceed client-output-buffer-limit.
     """
 
 
 class Replies:
-    """What comes on a connection, octets as they came."""
+    """The replies of one connection, undecoded."""
 
     def __init__(self, connection: AbstractConnection) -> None:
         self.connection = connection
-        self.is_amid = False  # a reply has begun to come
-        self.octets = 0  # that have come
+        self.is_amid = False  # part of a reply has arrived
+        self.octets = 0  # received
         self._parser = hiredis.Reader(
             protocolError=InvalidResponse, replyError=BaseParser.parse_error, notEnoughData=NOT_YET
         )
 
     async def next(self, most: int) -> Any:
-        """A refusal is a reply, too: those behind it are still to be read. Raises Broken."""
+        """Read the next reply, of at most `most` octets. An error reply is returned. Raises Broken."""
         stream, octets = self.connection._reader, 0  # noqa: SLF001 - redis-py offers no stream
         assert stream is not None
         while (reply := self._parser.gets()) is NOT_YET:
@@ -68,32 +68,33 @@ class Replies:
         return reply
 
 
-class Line:
-    """Asks again, on a new connection and wherever the key is then, for `patience_s`; then StoreUnavailable.
+class BlockingConnection:
+    """A blocking connection that retries for `patience_s`, each time at the key's current primary.
 
-    What the store would refuse again (a wrong password, a right that is missing) is said at once.
+    Lasting refusals (a wrong password, a missing right) are raised at once.
     """
 
     def __init__(self, url: str, reply_timeout_s: float, patience_s: float) -> None:
-        """Raises ValueError for a URL that is none."""
+        """Connect nothing yet. Raises ValueError for an invalid URL."""
         self._connector = Connector(url, reply_timeout_s)
         self._reply_timeout_s = reply_timeout_s
         self._patience_s = patience_s
         self._runner = asyncio.Runner()
-        # without the Runner's own handling of signals, each time anew
+        # Runner.run would install its signal handler at each call
         self._run = self._runner.get_loop().run_until_complete
         self._is_one_server = self._connector.url.mode != "cluster"
-        self.octets = 0  # of the last answer's first reply; what came with the one before is that one's
+        self.octets = 0  # received for the first reply of the last `ask`
         self._replies: Replies | None = None
         self._key = ""
-        self._sent: tuple[Command, ...] = ()  # ahead, their replies not yet taken
+        self._sent: tuple[Command, ...] = ()  # by `send`, their replies not yet read
 
     def close(self) -> None:
+        """Close the connection and the event loop."""
         self._forget()
         self._runner.close()
 
     def send(self, *commands: Command) -> None:
-        """Ahead, on the connection there is: who asks the same then finds the replies on their way."""
+        """Send commands ahead on the open connection; the same commands in `ask` then only read the replies."""
         try:
             self._run(self._send(commands))
         except DISCONNECTED:
@@ -102,10 +103,10 @@ class Line:
             self._sent = commands
 
     def ask(self, key: str, *commands: Command, most: int = NO_BOUND) -> list[Any]:
-        """A reply for each; a refusal of a later one is its reply.
+        """Return the commands' replies; an error reply to a later command is returned as it is.
 
-        most: octets of a reply. Raises StoreUnavailable, ResponseError for a refusal of the first one; with a bound,
-        Broken where a reply did not come whole, which may be for its size.
+        most: maximal octets of a reply. Raises StoreUnavailable after `patience_s`, ResponseError for an error reply to
+        the first command, and with `most` Broken for a truncated or larger reply.
         """
         end = time.monotonic() + self._patience_s
         while True:
@@ -132,11 +133,11 @@ class Line:
                 return await self._received(len(commands), most)
         except TimeoutError as error:
             if self._replies is not None and self._replies.is_amid:
-                raise Broken("a reply did not come to its end") from error
+                raise Broken("a reply was not complete in time") from error
             raise
 
     def _has(self, key: str) -> bool:
-        """Whether the server at the other end is the one that has it, as far as is known."""
+        """Return whether the connected server holds the key, as far as is known."""
         return self._is_one_server or self._key == key
 
     async def _connect(self, key: str) -> None:

@@ -1,13 +1,12 @@
-"""Connections to the primary that holds a domain: on a single server, under Sentinels, or in a Cluster."""
+"""Connect to the primary that holds a key: a single server, under Sentinels, or in a Cluster."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
@@ -26,38 +25,33 @@ T = TypeVar("T")
 CONNECT_TIMEOUT_S = 2.0
 ADMIN_TIMEOUT_S = 10.0
 REPLY_TIMEOUT_S = 5.0
-OPEN_TIMEOUT_S = 2 * CONNECT_TIMEOUT_S  # the server accepts, and then has to answer
+OPEN_TIMEOUT_S = 2 * CONNECT_TIMEOUT_S  # to connect, and for the server's first answer
 
 
-class Resolver(Protocol):
-    """Finds the primary that holds a key."""
-
-    async def primary(self, key: str) -> Address | None: ...  # None: the socket of the URL
-
-    async def primaries(self) -> list[Address | None]: ...  # all of them: each needs our functions
-
-    async def servers(self) -> list[Address | None]: ...  # with replicas, as each may take over
-
-
-@dataclass
-class FixedResolver:
-    address: Address | None
-
-    async def primary(self, key: str) -> Address | None:
-        return self.address
-
-    async def primaries(self) -> list[Address | None]:
-        return [self.address]
-
-    async def servers(self) -> list[Address | None]:
-        return [self.address]
-
-
-class SentinelResolver:
-    """Asks the Sentinels at every connect: after a failover the answer is another."""
+class Resolver:
+    """The servers of a store: of a single one here. The address None is the URL's Unix socket."""
 
     def __init__(self, url: StoreUrl) -> None:
         self._url = url
+
+    async def primary(self, key: str) -> Address | None:
+        """Return the primary that holds the key. Raises StoreUnavailable."""
+        return self._url.addresses[0] if self._url.addresses else None
+
+    async def primaries(self) -> list[Address | None]:
+        """Return all primaries. Raises StoreUnavailable."""
+        return [await self.primary("")]
+
+    async def servers(self) -> list[Address | None]:
+        """Return all primaries and replicas, also those that are down. Raises StoreUnavailable."""
+        return await self.primaries()
+
+
+class SentinelResolver(Resolver):
+    """A resolver that asks the Sentinels at every connect, as failovers change the answer."""
+
+    def __init__(self, url: StoreUrl) -> None:
+        super().__init__(url)
         known = url.options
         own = {k: known["sentinel_" + k] for k in ("username", "password") if "sentinel_" + k in known}
         self._service = url.path
@@ -74,29 +68,26 @@ class SentinelResolver:
         )
 
     async def primary(self, key: str) -> Address | None:
-        """What the Sentinel with the newest configuration says: another may not have heard of the failover yet."""
+        """Return the primary by the Sentinel with the newest configuration; others may lag after a failover."""
         answers = await self._ask_all("sentinel_master")
         states = [answer for answer in answers if isinstance(answer, dict)]
         if not states:
             trouble = file_trouble(self._url) or repr(answers[0])
-            raise StoreUnavailable(f"no Sentinel knows {self._service!r}: {trouble}")
+            raise StoreUnavailable(f"no Sentinel knows the service {self._service!r}: {trouble}")
         newest = max(states, key=lambda state: int(state["config-epoch"]))
         if not self._sentinel.check_master_state(newest, self._service):
-            raise StoreUnavailable(f"the Sentinels see no primary of {self._service!r} that is well")
+            raise StoreUnavailable(f"the Sentinels see no healthy primary of the service {self._service!r}")
         return Address(newest["ip"], int(newest["port"]))
 
-    async def primaries(self) -> list[Address | None]:
-        return [await self.primary("")]
-
     async def servers(self) -> list[Address | None]:
-        """The primary, and every replica that any Sentinel names, also one that is away."""
+        """Return the primary and every replica that any Sentinel names, also those that are down."""
         answers = await self._ask_all("sentinel_slaves")
         states = [state for answer in answers if isinstance(answer, list) for state in answer]
         replicas = [Address(state["ip"], int(state["port"])) for state in states]
         return list(dict.fromkeys([await self.primary(""), *replicas]))
 
     async def _ask_all(self, question: str) -> list[Any]:
-        """What each Sentinel answers, or its fault."""
+        """Return each Sentinel's answer or exception."""
         try:
             asked = [getattr(client, question)(self._service) for client in self._sentinel.sentinels]
             return await asyncio.gather(*asked, return_exceptions=True)
@@ -104,18 +95,19 @@ class SentinelResolver:
             await self._sentinel.aclose()
 
 
-Slots = tuple[int, int, list[Address]]  # first, last, and who has them: the primary, then its replicas
+Slots = tuple[int, int, list[Address]]  # first and last slot; the primary, then its replicas
 UNKNOWN_HOSTS = ("", "?")
 
 
-class ClusterResolver:
-    """Asks any node for the slots at every connect."""
+class ClusterResolver(Resolver):
+    """A resolver that asks any node of the Cluster for the slots at every connect."""
 
     def __init__(self, url: StoreUrl) -> None:
-        self._url = url
+        super().__init__(url)
         self._known: list[Address] = list(url.addresses)
 
     async def primary(self, key: str) -> Address | None:
+        """Return the primary of the key's slot."""
         slot = key_slot(key.encode())
         for low, high, nodes in await self._all_slots():
             if low <= slot <= high:
@@ -123,10 +115,11 @@ class ClusterResolver:
         raise StoreUnavailable(f"no node of the cluster holds slot {slot} now")
 
     async def primaries(self) -> list[Address | None]:
+        """Return the primaries of all slots."""
         return list(dict.fromkeys(nodes[0] for *_, nodes in await self._all_slots()))
 
     async def servers(self) -> list[Address | None]:
-        """Also those that are away, as far as this user may ask."""
+        """Return all nodes; without the right to CLUSTER SHARDS, only those that are up."""
         try:
             found = await self._ask_any(self._shards)
         except NoPermissionError:
@@ -140,7 +133,7 @@ class ClusterResolver:
         return slots
 
     async def _ask_any(self, question: Callable[[Address], Awaitable[T]]) -> T:
-        """The answer of the first node that gives one. Raises NoPermissionError, StoreUnavailable."""
+        """Return the first answer of a node. Raises NoPermissionError, StoreUnavailable."""
         last: Exception | None = None
         for address in list(self._known):
             try:
@@ -160,7 +153,7 @@ class ClusterResolver:
             await connection.disconnect(nowait=True)
 
     async def _shards(self, address: Address) -> list[Address]:
-        """Every node, also one that is away: CLUSTER SLOTS leaves that out."""
+        """Return every node, also those that are down, which CLUSTER SLOTS leaves out."""
         port = b"tls-port" if self._url.tls else b"port"
         shards = [_pairs(shard) for shard in await self._ask(address, "CLUSTER", "SHARDS")]
         nodes = [_pairs(node) for shard in shards for node in shard[b"nodes"]]
@@ -178,53 +171,48 @@ class ClusterResolver:
 
 
 def _pairs(words: list[Any]) -> dict[bytes, Any]:
-    """A map, as it comes in RESP 2: names and values in turn."""
+    """Decode a RESP 2 map: names and values in turn."""
     return dict(zip(words[::2], words[1::2], strict=False))
 
 
-def _node(told: list[Any], asked: Address) -> Address:
-    """A node of CLUSTER SLOTS: [host, port, id, [metadata's names and values]].
+def _node(node: list[Any], asked: Address) -> Address:
+    """Return the address of a node of CLUSTER SLOTS: [host, port, id, [names and values of metadata]].
 
-    The host is null where the one that was asked counts (`cluster-preferred-endpoint-type unknown-endpoint`), '' where
-    the node does not know its own address yet, and '?' where it is to be known by a name and has none.
+    The host is null if it is that of the asked node (`cluster-preferred-endpoint-type unknown-endpoint`), '' if the
+    node does not know its address yet, and '?' if the type is hostname and it has none.
     """
-    host = (told[0] or b"").decode()
-    if told[0] is not None and host in UNKNOWN_HOSTS:
-        host = _pairs(told[3] if len(told) > 3 else []).get(b"ip", b"").decode()
-    return Address(asked.host if host in UNKNOWN_HOSTS else host, told[1])
+    host = (node[0] or b"").decode()
+    if node[0] is not None and host in UNKNOWN_HOSTS:
+        host = _pairs(node[3] if len(node) > 3 else []).get(b"ip", b"").decode()
+    return Address(asked.host if host in UNKNOWN_HOSTS else host, node[1])
 
 
 class Connector:
-    """Makes connections to the primary of a key, whatever kind of store the URL names."""
+    """A factory of connections to the primary that holds a key, for any kind of store URL."""
 
     def __init__(self, url: str, reply_timeout_s: float = REPLY_TIMEOUT_S) -> None:
-        """reply_timeout_s: how long a plain question waits to be connected, and then for its answer."""
+        """Parse the URL. reply_timeout_s: of a question outside the pipe, to connect and then for its answer."""
         self.url = StoreUrl.parse(url)
         self.reply_timeout_s = reply_timeout_s
-        self.disk = (
-            Disk(Path(self.url.path).parent) if self.url.mode == "unix" else None
-        )  # a server on this machine
-        self.resolver: Resolver
-        if self.url.mode == "sentinel":
-            self.resolver = SentinelResolver(self.url)
-        elif self.url.mode == "cluster":
-            self.resolver = ClusterResolver(self.url)
-        else:
-            self.resolver = FixedResolver(self.url.addresses[0] if self.url.addresses else None)
+        # a server behind a Unix socket has its data on a disk of this machine
+        self.disk = Disk(Path(self.url.path).parent) if self.url.mode == "unix" else None
+        resolvers = {"sentinel": SentinelResolver, "cluster": ClusterResolver}
+        self.resolver = resolvers.get(self.url.mode, Resolver)(self.url)
 
     @property
     def may_fail_over(self) -> bool:
+        """Whether a replica may become primary."""
         return self.url.mode in ("sentinel", "cluster")
 
     async def connect(self, key: str, opens_within_s: float = OPEN_TIMEOUT_S) -> AbstractConnection:
-        """An open connection; no retries of its own (a repeat needs its sequence), and no time-outs of its own.
+        """Return an open connection without time-outs or retries (repeats need their sequence number).
 
-        opens_within_s: how long the server may take until it is. Raises RedisError, OSError or TimeoutError.
+        opens_within_s: time-out of opening it. Raises RedisError, OSError or TimeoutError.
         """
         return await open_connection(self.url, await self.resolver.primary(key), opens_within_s)
 
     async def is_primary(self, connection: AbstractConnection, key: str) -> bool:
-        """Whether the server at the other end is still the one that holds the key. Raises as `connect` does."""
+        """Return whether the connected server still is the key's primary. Raises as `connect` does."""
         address = await self.resolver.primary(key)
         return address is None or (
             isinstance(connection, Connection)
@@ -232,7 +220,7 @@ class Connector:
         )
 
     async def on_every_primary(self, work: Callable[[AbstractConnection], Awaitable[None]]) -> None:
-        """Does this on each, which may take ADMIN_TIMEOUT_S. Raises RedisError, OSError or TimeoutError."""
+        """Call `work` on each primary, for ADMIN_TIMEOUT_S at most. Raises RedisError, OSError or TimeoutError."""
         for address in await self.resolver.primaries():
             connection = await open_connection(self.url, address)
             try:
@@ -242,16 +230,16 @@ class Connector:
                 await connection.disconnect(nowait=True)
 
     async def ask_every_primary(self, *command: Any) -> list[tuple[Address | None, Any]]:
-        """What each of them answers, or the RedisError, OSError or TimeoutError why it does not.
+        """Return each primary's reply, or its RedisError, OSError or TimeoutError.
 
-        Raises StoreUnavailable and these where nobody says which ones there are.
+        Raises StoreUnavailable and these if the primaries cannot be found.
         """
         return await self.ask_each(await self.resolver.primaries(), *command)
 
     async def ask_each(
         self, addresses: list[Address | None], *command: Any
     ) -> list[tuple[Address | None, Any]]:
-        """The same of these."""
+        """Return each server's reply, or its RedisError, OSError or TimeoutError."""
         asked = (self._ask_one(address, command) for address in addresses)
         return list(zip(addresses, await asyncio.gather(*asked), strict=True))
 
@@ -270,10 +258,9 @@ class Connector:
 async def open_connection(
     url: StoreUrl, address: Address | None, opens_within_s: float = OPEN_TIMEOUT_S
 ) -> AbstractConnection:
-    """Connects to one node (None: to the URL's socket) with the URL's credentials and TLS.
+    """Connect to one node (None: the URL's socket) with the URL's credentials and TLS.
 
-    Whoever asks something says how long he waits, by `asyncio.timeout`: the `wait_for` by which redis-py does, with
-    Python 3.11, loses a cancellation that comes at the wrong moment, and whoever was to end goes on.
+    Callers set time-outs by `asyncio.timeout`: redis-py uses `wait_for`, which loses cancellations in Python 3.11.
     """
     options: dict[str, Any] = {
         "db": url.db,
@@ -304,26 +291,31 @@ async def open_connection(
         if url.tls and (trouble := file_trouble(url)):
             raise ConnectionError(trouble) from error
         raise
-    except BaseException:  # also when whoever asked is cancelled: nobody else knows of the socket
+    except BaseException:  # cancelled: no other code has the socket
         await made.disconnect(nowait=True)
         raise
     return made
 
 
 def _tls_options(url: StoreUrl) -> dict[str, Any]:
-    """Chains end at an authority of `ssl_ca_certs`: the root above an intermediate one may be missing."""
+    """Return the TLS options. Chains may end at an intermediate authority of `ssl_ca_certs`."""
     files = {name: value for name, value in url.options.items() if name in TLS_OPTIONS}
     return {"ssl_include_verify_flags": [ssl.VERIFY_X509_PARTIAL_CHAIN], **files} if url.tls else files
 
 
 async def ask(connection: AbstractConnection, *command: Any) -> Any:
-    """One command's reply, octets as they came. Raises what redis-py raises."""
+    """Return one command's reply, undecoded. Raises what redis-py raises."""
     await connection.send_packed_command(connection.pack_command(*command), check_health=False)
     return await connection.read_response(disable_decoding=True)
 
 
+def parse_info(reply: bytes) -> dict[str, str]:
+    """Parse a reply to INFO."""
+    return dict(line.split(":", 1) for line in reply.decode().split("\r\n") if ":" in line)
+
+
 async def drop(connection: AbstractConnection) -> None:
-    """Closes at once: a peer that is gone would keep what is unsent, and the connection, for a quarter of an hour."""
+    """Close at once. A graceful close to a dead peer would keep the socket and unsent data for 15 minutes."""
     writer = connection._writer  # noqa: SLF001 - redis-py offers no writer
     if writer is not None:
         writer.transport.abort()

@@ -1,4 +1,4 @@
-"""Whether a folder of this machine can be written to: where the disk is full, a server can often not say so itself."""
+"""Check whether a folder of this machine can be written to; a server often cannot report its full disk itself."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-LOW_BYTES = 1 << 20  # a run of messages may take more
+LOW_BYTES = 1 << 20  # one call may need more
 PROBE = bytes(4096)
-LOOK_AGAIN_S = 3.0  # a look writes a file
-PATIENCE_S = 1.0  # for a look at a disk that does not answer either
+CACHE_S = 3.0  # a probe writes a file
+PATIENCE_S = 1.0  # for the probe of a disk that hangs
 UNWRITABLE = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO))
 
 
 @dataclass(frozen=True, slots=True)
 class DiskTrouble:
-    """What is wrong with a disk and what to do; `is_writable` where there is little room, and small writes succeed."""
+    """A disk problem and what to do about it. `is_writable`: there is little space left, small writes succeed."""
 
     text: str
     is_writable: bool
 
 
 def disk_trouble(folder: Path) -> DiskTrouble | None:
-    """Return why nothing, or not much, can be written there, None where there is room, or where that is unknown.
+    """Return why little or nothing can be written to the folder, None if there is room or that is unknown.
 
-    A file without a name is written and forgotten: a quota is seen in no other way.
+    Writes to an unnamed file, as that is the only way to see a quota.
     """
     try:
         free = shutil.disk_usage(folder).free
@@ -39,32 +39,31 @@ def disk_trouble(folder: Path) -> DiskTrouble | None:
             os.close(probe)
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            return DiskTrouble(f"no space left on the disk of {folder}: make room, and it goes on", False)
+            return DiskTrouble(f"no space left on the disk of {folder}: free some space", False)
         if error.errno in UNWRITABLE:
-            text = f"nothing can be written to {folder}: {error.strerror}: mend that, and it goes on"
-            return DiskTrouble(text, False)
+            return DiskTrouble(f"{folder} cannot be written to: {error.strerror}", False)
         return None
     if free < LOW_BYTES:
-        return DiskTrouble(f"only {free:,} octets are left on the disk of {folder}: make room", True)
+        return DiskTrouble(f"only {free:,} octets left on the disk of {folder}: free some space", True)
     return None
 
 
 class Disk:
-    """Looks in a thread whether a folder can be written to; one look serves all who ask within seconds."""
+    """A disk that is probed in a thread; the result is cached for CACHE_S."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._look: asyncio.Task[DiskTrouble | None] | None = None
-        self._looked = 0.0
+        self._probe: asyncio.Task[DiskTrouble | None] | None = None
+        self._probed_at = 0.0
 
     async def trouble(self) -> DiskTrouble | None:
-        """Return what `disk_trouble` does, at most some seconds old."""
-        is_old = time.monotonic() - self._looked > LOOK_AGAIN_S
-        if self._look is None or (is_old and self._look.done()):  # a disk that hangs takes one thread only
-            self._looked = time.monotonic()
-            self._look = asyncio.create_task(
-                asyncio.to_thread(disk_trouble, self._folder), name="look at the disk"
+        """Return what `disk_trouble` does, None if the probe hangs."""
+        is_old = time.monotonic() - self._probed_at > CACHE_S
+        if self._probe is None or (is_old and self._probe.done()):  # a disk that hangs blocks one thread only
+            self._probed_at = time.monotonic()
+            self._probe = asyncio.create_task(
+                asyncio.to_thread(disk_trouble, self._folder), name="disk probe"
             )
-        look = self._look
-        await asyncio.wait([look], timeout=PATIENCE_S)
-        return look.result() if look.done() and not look.cancelled() else None
+        probe = self._probe
+        await asyncio.wait([probe], timeout=PATIENCE_S)
+        return probe.result() if probe.done() and not probe.cancelled() else None

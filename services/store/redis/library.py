@@ -1,10 +1,10 @@
-"""The function library: the Lua files of this folder, in the order in which they build on each other."""
+"""The Redis function library: the files of `services/store/lua`, in the order of their dependencies."""
 
 from functools import cache
 from importlib import resources
 from typing import Any
 
-LIBRARY = "penstock1"  # versioned: a changed contract is a new library beside the old one
+LIBRARY = "penstock1"  # an incompatible change gets a new number and is loaded beside the old library
 FILES = (
     "clock",
     "schema",
@@ -31,31 +31,23 @@ FILES = (
     "ids",
     "exports",
 )
-ENCLOSED = (
-    "requests",
-    "samples",
-    "upkeep",
-    "admin",
-    "redrive",
-    "empty",
-    "registry",
-    "ids",
-)  # what they offer stands in FUNCTIONS; all else is their own
+# files that export only entries of FUNCTIONS
+ENCLOSED = frozenset(("requests", "samples", "upkeep", "admin", "redrive", "empty", "registry", "ids"))
 
 
 @cache
 def source() -> str:
-    """Return the whole library as FUNCTION LOAD takes it."""
+    """Return the library's source for FUNCTION LOAD."""
     folder = resources.files("services.store").joinpath("lua")
     parts = [_enclosed(name, folder.joinpath(f"{name}.lua").read_text("utf-8")) for name in FILES]
     return f"#!lua name={LIBRARY}\n" + "\n".join(parts)
 
 
 def loaded(listed: list[list[Any]]) -> dict[bytes, Any]:
-    """What FUNCTION LIST answered of the library, by field; {} if it is not there."""
+    """Return the fields of the library in a reply to FUNCTION LIST, {} if it is not loaded."""
     return dict(zip(listed[0][::2], listed[0][1::2], strict=True)) if listed else {}
 
 
 def _enclosed(name: str, text: str) -> str:
-    """Lua allows 200 local names at the top: those of a block are not among them."""
+    """Put a file into a block: Lua limits a chunk to 200 local names, without those in blocks."""
     return f"do\n{text}end" if name in ENCLOSED else text

@@ -1,8 +1,9 @@
-"""One connection for questions that may simply be asked again: registry, statistics, heartbeats, upkeep."""
+"""A connection for commands that can be repeated: registry, statistics, heartbeats, upkeep."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from typing import Any
 
@@ -20,25 +21,19 @@ from services.store.model.errors import (
 )
 from services.store.redis.connect import OPEN_TIMEOUT_S, Connector
 
-PATIENCE_S = 2.0  # how long others' questions may keep one waiting while none of them is answered
+PATIENCE_S = 2.0  # for the turn behind other commands while none of them is answered
 RETRY_PAUSE_S = 0.05
-UNWRITABLE = (
-    "MISCONF"  # how a server begins that cannot write to its disk; the rest are words without addresses
-)
+UNWRITABLE = "MISCONF"  # prefix of the error of a server that cannot write to its disk
 NO_DISK = "the store cannot write to its disk"
-READS = (
-    "stats",
-    "stats_of",
-    "peek",
-    "ready",
-    "dead",
-    "available",
-    "log_bindings",
-)  # functions that change nothing
+READS = frozenset(("stats", "stats_of", "peek", "ready", "dead", "available", "log_bindings"))
+# words in errors of a node that is not, no longer or not yet the key's primary
+ELSEWHERE = re.compile(
+    "EPOCH|MOVED|Moved|Ask|TryAgain|ClusterDown|READONLY|ReadOnly|LOADING|Loading|MASTERDOWN|MasterDown"
+)
 
 
 def explain(error: BaseException) -> StoreError:
-    """What a failed question means to whoever asked."""
+    """Return the StoreError that tells the caller what an exception means."""
     text = str(error)
     if isinstance(error, StoreError):
         return error
@@ -46,7 +41,7 @@ def explain(error: BaseException) -> StoreError:
         if text.startswith("EPOCH"):
             return NotInitialised() if text == "EPOCH none" else DatasetLost()
         if "Function not found" in text:
-            return NotInitialised("the store has no functions of this version: run `penstock store init`")
+            return NotInitialised("the store lacks the functions of this version: run `penstock store init`")
         if (refused := REFUSALS.get(text.partition(" ")[0])) is not None:
             return refused()
         if text.startswith("SESSION"):
@@ -61,7 +56,7 @@ def explain(error: BaseException) -> StoreError:
 
 
 async def explain_here(error: BaseException, connector: Connector) -> StoreError:
-    """The same; of a server on this machine that is away also what is wrong with its disk."""
+    """Return what `explain` does, with the disk's problem for an unavailable server on this machine."""
     explained = explain(error)
     if connector.disk is None or type(explained) is not StoreUnavailable or isinstance(error, ResponseError):
         return explained
@@ -72,21 +67,21 @@ async def explain_here(error: BaseException, connector: Connector) -> StoreError
 
 
 class Link:
-    """Calls one at a time on a connection that is made when needed and made anew after any fault."""
+    """A connection for one command at a time, opened when needed and again after any fault."""
 
     def __init__(self, connector: Connector, key: str) -> None:
         self.connector = connector
         self._key = key
         self._connection: AbstractConnection | None = None
         self._lock = asyncio.Lock()
-        self._sent = False  # the command at hand may have reached the store
-        self._heard = 0.0  # when it last answered
+        self._sent = False  # the current command may have reached the store
+        self._heard = 0.0  # when the store last answered
 
-    async def call(self, *command: Any, attempts: int = 2) -> Any:
-        """The reply to one command. Raises StoreError; a command that may not be repeated says attempts=1."""
-        return await self._call(command, attempts, changes=False)
+    async def call(self, *command: Any, attempts: int = 2, changes: bool = False) -> Any:
+        """Return the reply to a command. Raises StoreError; with `changes` also OutcomeUnknown.
 
-    async def _call(self, command: tuple[Any, ...], attempts: int, *, changes: bool) -> Any:
+        attempts=1: the command must not be repeated. changes: it changes data.
+        """
         await self._turn()
         try:
             return await self._attempt(command, attempts, changes)
@@ -94,16 +89,14 @@ class Link:
             self._lock.release()
 
     async def _turn(self) -> None:
-        """Takes the lock. Raises StoreUnavailable: many may wait, but not one after the other for a silent store."""
+        """Take the lock. Raises StoreUnavailable while the store is silent, so that callers do not queue up."""
         while True:
             try:
                 async with asyncio.timeout(PATIENCE_S):
                     await self._lock.acquire()
             except TimeoutError:
                 if time.monotonic() - self._heard > PATIENCE_S:
-                    raise StoreUnavailable(
-                        "the store does not answer, and others wait for it already"
-                    ) from None
+                    raise StoreUnavailable("the store is not responding") from None
             else:
                 return
 
@@ -116,30 +109,30 @@ class Link:
                 return await self._ask(command)
             except ResponseError as error:
                 if is_elsewhere(error):
-                    await self._drop()  # whoever asks next dials the one that is primary now
+                    await self._drop()  # the next command connects to the current primary
                 if last or not is_elsewhere(error):
                     raise await self._failure(error, unanswered and changes) from error
             except (TimeoutError, RedisError, OSError) as error:
                 unanswered = unanswered or self._sent
                 await self._drop()
-                if last or isinstance(error, TimeoutError):  # once is long enough
+                if last or isinstance(error, TimeoutError):
                     raise await self._failure(error, unanswered and changes) from error
                 await asyncio.sleep(RETRY_PAUSE_S)
         raise AssertionError("unreachable")
 
     async def _failure(self, error: Exception, in_doubt: bool) -> StoreError:
-        """A change that was sent and not answered may have been made."""
+        """Return the error to raise. in_doubt: a change was sent and not answered."""
         return OutcomeUnknown() if in_doubt else await explain_here(error, self.connector)
 
     async def function(
         self, name: str, keys: list[str] | tuple[str, ...], *args: Any, attempts: int = 2
     ) -> Any:
-        """The reply of one of our functions. Raises OutcomeUnknown if a change was sent and never answered."""
+        """Return the reply of a library function. Raises OutcomeUnknown if a change was sent and not answered."""
         command = ("FCALL", f"ps1_{name}", len(keys), *keys, *args)
-        return await self._call(command, attempts, changes=name not in READS)
+        return await self.call(*command, attempts=attempts, changes=name not in READS)
 
     async def now_ms(self) -> int:
-        """The store's clock, ms since 1970."""
+        """Return the store's time, ms since 1970."""
         seconds, micros = await self.call("TIME")
         return int(seconds) * 1000 + int(micros) // 1000
 
@@ -159,7 +152,7 @@ class Link:
             self._heard = time.monotonic()
             raise
         except asyncio.CancelledError:
-            await self._drop()  # its reply would be taken for the next one's
+            await self._drop()  # its reply would be taken for the next command's
             raise
 
     async def _drop(self) -> None:
@@ -168,27 +161,11 @@ class Link:
             await connection.disconnect(nowait=True)
 
     async def close(self) -> None:
+        """Close the connection once the current command is done; a later command opens it again."""
         async with self._lock:
             await self._drop()
 
 
 def is_elsewhere(error: ResponseError) -> bool:
-    """The node is not (any more) the one to ask, or not yet."""
-    text = f"{type(error).__name__} {error}"
-    return any(
-        word in text
-        for word in (
-            "EPOCH",
-            "MOVED",
-            "Moved",
-            "Ask",
-            "TryAgain",
-            "ClusterDown",
-            "READONLY",
-            "ReadOnly",
-            "LOADING",
-            "Loading",
-            "MASTERDOWN",
-            "MasterDown",
-        )
-    )
+    """Return whether the node is not, no longer or not yet the one to ask."""
+    return ELSEWHERE.search(f"{type(error).__name__} {error}") is not None

@@ -1,4 +1,4 @@
-"""How much memory the store uses, and may use, on all of its servers together."""
+"""The memory use and limit of the store's servers."""
 
 from __future__ import annotations
 
@@ -6,44 +6,36 @@ from dataclasses import dataclass
 
 from redis.exceptions import RedisError, ResponseError
 
-from services.store.redis.connect import Connector
+from services.store.redis.connect import Connector, parse_info
 from services.store.redis.link import explain
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Octets; None: nobody says. A limit of None may also be no limit."""
+    """Memory of all primaries together, in octets. None: unknown, or no limit."""
 
     used: int | None
     limit: int | None
-    fullest: float | None = (
-        None  # of its own limit, the server that has used most of it: it is the first to refuse
-    )
-    silent: tuple[str, ...] = ()  # servers that did not answer, and are in no figure
+    fullest: float | None = None  # used share of the fullest server, which is the first to refuse
+    silent: tuple[str, ...] = ()  # servers that did not answer, and are left out
 
 
 async def memory_of(connector: Connector) -> Memory:
-    """Of the servers that answer. Raises StoreError where none does."""
+    """Return the memory of the primaries that answer. Raises StoreError if none does."""
     try:
         answers = await connector.ask_every_primary("INFO", "memory")
     except (RedisError, OSError, TimeoutError) as error:
         raise explain(error) from error
     if any(isinstance(answer, ResponseError) for _, answer in answers):  # a managed service may not let us
         return Memory(None, None)
-    told = [_read(answer) for _, answer in answers if isinstance(answer, bytes)]
-    if not told:
+    servers = [parse_info(answer) for _, answer in answers if isinstance(answer, bytes)]
+    if not servers:
         raise explain(answers[0][1]) from answers[0][1]
-    shares = [used / limit for used, limit in told if limit]
-    limits = [limit for _, limit in told]
+    used = [int(fields["used_memory"]) for fields in servers]
+    limits = [int(fields.get("maxmemory", 0)) for fields in servers]  # 0: no limit
     return Memory(
-        sum(used for used, _ in told),
+        sum(used),
         sum(limits) if all(limits) else None,
-        max(shares, default=None),
+        max((octets / limit for octets, limit in zip(used, limits, strict=True) if limit), default=None),
         tuple(str(address) for address, answer in answers if not isinstance(answer, bytes)),
     )
-
-
-def _read(answer: bytes) -> tuple[int, int]:
-    """What is used, and what may be: 0 = no limit."""
-    fields = dict(line.split(":", 1) for line in answer.decode().split("\r\n") if ":" in line)
-    return int(fields["used_memory"]), int(fields.get("maxmemory", 0))

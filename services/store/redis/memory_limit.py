@@ -1,7 +1,7 @@
-"""How much memory this process and its children may have: the least of the machine's and of every control group's.
+"""Find the memory limit of this process and its children: the lowest of the machine's and of its control groups'.
 
-In a container the limit is a control group's, of version 1 or 2, and any group above may have a lower one. What `/proc`
-calls the group's path begins where the mounted tree does, which a container sees from within.
+Control groups may be of version 1 or 2, and any parent group may have a lower limit. The group's path in `/proc` is
+relative to the root of the mounted tree, of which a container sees a part.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LIMIT_FILES = {"cgroup2": "memory.max", "cgroup": "memory.limit_in_bytes"}  # by
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimit:
-    """`source` says whose limit it is: this machine's, or the file's that has it."""
+    """A memory limit. `source`: this machine, or the file with the limit."""
 
     octets: int
     source: str
@@ -27,23 +27,23 @@ class MemoryLimit:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What of a limit one program takes, and in words why."""
+    """The part of a limit that one program takes, with the reason."""
 
     octets: int
     reason: str
-    is_short: bool  # the limit has no room for it
+    is_short: bool  # the limit is too small for it
 
 
 def memory_limit(root: Path = Path("/")) -> MemoryLimit:
-    """Return the lowest limit. root: where `/proc` and `/sys` are."""
+    """Return the lowest limit. root: the folder with `proc` and `sys`."""
     machine = MemoryLimit(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), MACHINE)
     return min((machine, *_group_limits(root)), key=lambda limit: limit.octets)
 
 
 def half_of_rest(limit: MemoryLimit, others: int, least: int) -> Share:
-    """Return half of what `others` (octets) leave of the limit, and `least` at the least.
+    """Return half of what `others` (octets) leave of the limit, but not less than `least`.
 
-    Half, as a server that rewrites its file copies what changes meanwhile.
+    The other half is for an AOF rewrite, which copies pages that change meanwhile.
     """
     half = (limit.octets - others) // 2
     text = f"half of {limit.octets // MIB:,} MiB of {limit.source}"
@@ -55,7 +55,7 @@ def half_of_rest(limit: MemoryLimit, others: int, least: int) -> Share:
 
 
 def _group_limits(root: Path) -> Iterator[MemoryLimit]:
-    """Of the process's group and all above it that can be seen. Version 2 has no file in its topmost group."""
+    """Yield the limits of the process's group and its visible parents. The root group of version 2 has none."""
     for kind, top, path in _groups(root):
         for folder in (top / path, *(top / path).parents):
             if not folder.is_relative_to(top):
@@ -70,7 +70,7 @@ def _group_limits(root: Path) -> Iterator[MemoryLimit]:
 
 
 def _groups(root: Path) -> Iterator[tuple[str, Path, str]]:
-    """Each tree that may limit memory: its type, where it is mounted, and the process's path below that."""
+    """Yield each control group tree for memory: its type, its mount point, and the process's path below that."""
     try:
         mounts = (root / "proc/self/mountinfo").read_text().splitlines()
         paths = dict(_paths((root / "proc/self/cgroup").read_text()))
@@ -88,15 +88,15 @@ def _groups(root: Path) -> Iterator[tuple[str, Path, str]]:
 
 
 def _paths(text: str) -> Iterator[tuple[str, str]]:
-    """The process's group by type of file system: lines are `number:controllers:path`, version 2 has no controllers."""
+    """Yield file system type and path of the process's groups; lines are `number:controllers:path`."""
     for line in text.splitlines():
         _, controllers, path = line.split(":", 2)
-        if not controllers:
+        if not controllers:  # version 2
             yield "cgroup2", path
         elif "memory" in controllers.split(","):
             yield "cgroup", path
 
 
 def _unescaped(field: str) -> str:
-    """Spaces and the like are octal numbers there."""
+    """Decode octal escapes, as of spaces."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field)

@@ -1,5 +1,8 @@
-"""What a store can promise, and why not more. Asked by whoever may (`up`, `store init`, `doctor`: CONFIG GET is not for
-edges) and written beside the registry, where every edge reads it before it declares a queue."""
+"""Find out which ack levels a store can keep.
+
+Administrators' commands (`up`, `store init`, `doctor`) probe it, as CONFIG GET is not allowed to edges. The result is
+kept with the registry, where edges read it before they declare a queue.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from redis.exceptions import ResponseError
 
 from services.store.model.errors import AckLevelRefused
 from services.store.model.spec import STRICTEST, QueueSpec, replicas_of
-from services.store.redis.connect import Connector, ask
+from services.store.redis.connect import Connector, ask, parse_info
 
 PROBED_KEY = "ps:{registry}:epoch"
 MINIMUM = {"redis": (7, 0), "valkey": (8, 0)}
@@ -22,15 +25,17 @@ SETTINGS = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory
 
 
 class Grade(StrEnum):
-    """How a finding is to be read."""
+    """The severity of a finding."""
 
     OK = "ok"
-    WARN = "warn"  # works, but promises less than it could
+    WARN = "warn"  # works, with weaker guarantees than possible
     FAIL = "fail"  # must not be used like this
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """The result of one check of `penstock doctor`."""
+
     subject: str
     grade: Grade
     found: str
@@ -38,24 +43,24 @@ class Finding:
 
 
 def hidden(subject: str) -> Finding:
-    """What may not be looked at."""
-    return Finding(subject, Grade.WARN, "may not be looked at", "needs an administrator's rights")
+    """Return the finding of a check that the user is not permitted to make."""
+    return Finding(subject, Grade.WARN, "not permitted to check", "needs an administrator's rights")
 
 
 @dataclass(frozen=True, slots=True)
 class Promises:
-    """The facts that decide which ack levels a queue may have. `mode` is as in StoreUrl."""
+    """The properties of a store that decide which ack levels a queue may have. `mode` is as in StoreUrl."""
 
     server: str
     version: str
     mode: str
     replicas: int
     settings: dict[str, str]  # empty where CONFIG GET is not allowed
-    usual_replicas: int = 0  # the most that were ever seen
+    usual_replicas: int = 0  # the most that were seen
 
     @property
     def fsyncs(self) -> bool:
-        """Whether an answer means that the operating system has written it to the disk."""
+        """Whether the server calls fsync before it answers."""
         known = self.settings
         return (
             known.get("appendonly") == "yes"
@@ -65,21 +70,21 @@ class Promises:
 
     @property
     def fails_over(self) -> bool:
-        """Whether another server may take over: then only what a replica has survives."""
+        """Whether another server may take over; then only replicated data survives."""
         return self.mode in ("sentinel", "cluster")
 
     @property
     def strongest(self) -> str:
-        """The strictest ack level that this store can keep; with failovers also while its replicas are away."""
+        """The strictest ack level that this store can keep; with failovers also while its replicas are down."""
         if self.fails_over:
             return "replicated:1" if self.replicas or self.usual_replicas else "memory"
         return "fsync" if self.fsyncs else "memory"
 
     def strictest(self, had: str = "") -> str:
-        """Return the level of a queue or log that names none.
+        """Return the ack level for a queue or log that names none.
 
-        had: the level that it has already, '' if it is new. It is kept where only `memory` is left, so that a changed
-        setting never weakens it in silence, and while replicas are away, so that it can still be changed.
+        had: its present level, '' if it is new. It is kept if only `memory` is left, so that a changed server setting
+        never weakens it silently, and while replicas are down, so that the queue can still be changed.
         """
         is_away = replicas_of(self.strongest) > self.replicas
         return had if had and (self.strongest == "memory" or is_away) else self.strongest
@@ -91,21 +96,21 @@ class Promises:
         return spec.model_copy(update={"ack_level": self.strictest(had)})
 
     def check(self, level: str, had: str = "") -> None:
-        """Raise AckLevelRefused, saying what to change, for a level this store cannot keep.
+        """Raise AckLevelRefused, which says what to change, for a level that this store cannot keep.
 
-        had: the level that the queue or log has already. Its replicas may be away: each put asks for them.
+        had: the present level of the queue or log. Its replicas may be down, as each publish checks them.
         """
         wanted = replicas_of(level)
         if wanted > self.replicas and level != had:
             other = self.strongest if replicas_of(self.strongest) <= self.replicas else "memory"
             raise AckLevelRefused(
-                f"ackLevel {level} needs {wanted} replicas, this store has {self.replicas} now: add replicas or wait "
+                f"ackLevel {level} needs {wanted} replicas, this store has {self.replicas} now: add replicas, wait "
                 f"until they are back, or use {other}"
             )
         if level == "fsync" and self.fails_over:
             raise AckLevelRefused(
-                "a failover loses what only the primary has written to its disk, so fsync promises nothing here: use "
-                "replicated:1, or leave ackLevel out"
+                "ackLevel fsync guarantees nothing here, as a failover loses what only the primary has on its disk: "
+                "use replicated:1, or leave ackLevel out"
             )
         if level == "fsync" and not self.fsyncs:
             raise AckLevelRefused(
@@ -114,11 +119,11 @@ class Promises:
             )
 
     def keeps(self, level: str) -> bool:
-        """Whether the level can be kept by this store at all; how many replicas there are now, WAIT looks itself."""
+        """Return whether the store can keep the level, whatever its replicas are now: each publish checks these."""
         return level != "fsync" or (self.fsyncs and not self.fails_over)
 
     def findings(self, *, production: bool = False) -> list[Finding]:
-        """For `penstock doctor`."""
+        """Return the findings for `penstock doctor`."""
         return [
             _version_finding(self),
             _durability_finding(self),
@@ -128,6 +133,7 @@ class Promises:
         ]
 
     def levels(self) -> list[str]:
+        """Return the ack levels that the store can keep now."""
         found = []
         for level in ("memory", "fsync", *(f"replicated:{n}" for n in range(1, self.replicas + 1))):
             try:
@@ -138,6 +144,7 @@ class Promises:
         return found
 
     def to_json(self) -> dict[str, Any]:
+        """Return the JSON object for the registry and `penstock doctor`."""
         found = asdict(self)
         del found["usual_replicas"]
         return found
@@ -163,14 +170,14 @@ def _durability_finding(p: Promises) -> Finding:
             "durability", Grade.WARN, found, "a power cut loses about a second: set appendfsync always"
         )
     if p.fails_over and not p.replicas:
-        return Finding("durability", Grade.WARN, found, "a failover needs a replica, and there is none")
+        return Finding("durability", Grade.WARN, found, "no replica can take over: add one")
     if p.mode == "single" and p.replicas:
         return Finding(
             "durability",
             Grade.WARN,
             f"{found}; one address, {p.replicas} replica{'s' if p.replicas > 1 else ''}",
-            "if one of them may take over behind this address, fsync loses what it lacks: say replicated:<n>, or name "
-            "the Sentinels",
+            "if one of them may take over behind this address, fsync loses what it lacks: use ackLevel "
+            "replicated:<n>, or name the Sentinels in the URL",
         )
     return Finding("durability", Grade.OK, found)
 
@@ -193,23 +200,23 @@ def _policy_finding(p: Promises) -> Finding:
     policy = p.settings.get("maxmemory-policy", "?")
     if policy not in ("noeviction", "?"):
         return Finding(
-            "eviction", Grade.FAIL, policy, "messages could be thrown away: set maxmemory-policy noeviction"
+            "eviction", Grade.FAIL, policy, "the server may evict messages: set maxmemory-policy noeviction"
         )
     return Finding("eviction", Grade.OK if policy != "?" else Grade.WARN, policy)
 
 
 def _levels_finding(p: Promises) -> Finding:
-    """Without the settings every store would look as if it kept nothing but `memory`."""
+    """Without the settings, every store would seem to keep only `memory`."""
     if not p.settings:
         return hidden("ack levels")
     return Finding("ack levels", Grade.OK, ", ".join(p.levels()) or "memory")
 
 
 async def probe(connector: Connector) -> Promises:
-    """Asks the primary that holds the registry. Raises RedisError, OSError or TimeoutError."""
+    """Probe the primary that holds the registry. Raises RedisError, OSError or TimeoutError."""
     connection = await connector.connect(PROBED_KEY)
     try:
-        info = _info((await _ask(connection, "INFO")).decode())
+        info = parse_info(await _ask(connection, "INFO"))
         settings = await _settings(connection)
     finally:
         await connection.disconnect(nowait=True)
@@ -238,12 +245,3 @@ async def _settings(connection: AbstractConnection) -> dict[str, str]:
 async def _ask(connection: AbstractConnection, *command: str) -> Any:
     async with asyncio.timeout(ANSWER_TIMEOUT_S):
         return await ask(connection, *command)
-
-
-def _info(text: str) -> dict[str, str]:
-    return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
-
-
-def connected_replicas(info: str) -> int:
-    """Return how many replicas a primary has, by its `INFO replication`."""
-    return int(_info(info).get("connected_slaves", "0"))

@@ -1,11 +1,11 @@
-"""Names of processes in the store, and which of them are known to be dead.
+"""Names of processes in the store, and detection of dead processes by name.
 
-A session, a reservation and the ownership of a queue say which process has them. A process of the same machine and
-process namespace can see whether that one still runs, so what it held need not wait until its lease runs out. Nothing
-is known of processes elsewhere: there only the lease counts, as it does where the pid is another process's by now.
+Sessions, reservations and owners have the name of their process. A process of the same machine and pid namespace can
+see whether that process still runs and, if not, release its claims before they expire. Elsewhere, and where the pid
+has been reused, claims end only when they expire.
 
-Virtual machines cloned from one snapshot of memory have the same boot, host name and namespace. Hardware addresses
-and the machine id tell them apart if they were renewed; docs/store.md states what follows where they were not.
+Virtual machines cloned from one memory snapshot have the same boot id, host name and namespace. They differ if their
+hardware addresses or machine ids were renewed; docs/store.md says what happens otherwise.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _NAME = re.compile(r"-(?P<machine>[0-9a-f]{8})-(?P<pid>\d+)-[0-9a-f]{8}(?: |$)")
 
 
 def process_name(edge: str) -> str:
-    """Return a name that no other process has; it stands in logs, so it says which process that is."""
+    """Return a unique name that identifies this process in logs."""
     host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())[:64]
     return f"{edge}-{host}-{machine()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def has_died(name: str) -> bool:
-    """Return whether the process that a name begins or ends with ran here, and runs no more."""
+    """Return whether the process in a name ran on this machine and has ended."""
     found = _NAME.search(name)
     if found is None or found["machine"] != machine():
         return False
@@ -48,7 +48,7 @@ def has_died(name: str) -> bool:
 
 @functools.cache
 def machine() -> str:
-    """Return what all processes that see each other's pids have in common; unknown, it is this process's alone."""
+    """Return an id common to all processes that see each other's pids; random if it cannot be found out."""
     try:
         identity = f"{BOOT_ID.read_text()} {NAMESPACE.readlink()} {socket.gethostname()}"
     except OSError:
@@ -58,7 +58,7 @@ def machine() -> str:
 
 
 def _hardware_addresses() -> list[str]:
-    """Return those of network devices: interfaces that come and go have none, and Wi-Fi changes its own."""
+    """Return the addresses of physical network devices without Wi-Fi, which randomizes them."""
     found = [path for path in INTERFACES.glob("*") if (path / "device").exists()]
     return sorted(_text(path / "address") for path in found if not (path / "phy80211").exists())
 

@@ -1,7 +1,7 @@
-"""What users of the store may do: our functions and the commands they use, on our keys and channels only.
+"""ACL rules for the store's users: the library's functions and their commands, on the store's keys and channels.
 
-Functions run with the caller's rights. Nothing here changes the server or sees others' data: no EVAL, FUNCTION LOAD,
-CONFIG, KEYS, FLUSH. Setting a store up (`penstock store init`, `penstock up`) needs an administrator.
+Functions run with the caller's rights. No user can change the server or read other data: no EVAL, FUNCTION LOAD,
+CONFIG, KEYS, FLUSH. Setting up a store (`penstock store init`, `penstock up`) needs an administrator.
 """
 
 from __future__ import annotations
@@ -13,27 +13,15 @@ COMMANDS = (
     *("fcall", "fcall_ro", "ping", "time", "info", "wait", "cluster|slots", "select"),
     *("subscribe", "unsubscribe", "publish"),
     *("get", "set", "exists", "del", "unlink", "incr", "incrby", "pexpire"),
-    *(
-        "hget",
-        "hset",
-        "hsetnx",
-        "hexists",
-        "hmget",
-        "hgetall",
-        "hdel",
-        "hkeys",
-        "hvals",
-        "hlen",
-        "hscan",
-        "hincrby",
-    ),
+    *("hget", "hset", "hsetnx", "hexists", "hmget", "hgetall", "hdel", "hkeys", "hvals", "hlen", "hscan"),
+    "hincrby",
     *("smembers", "sadd", "srem"),
     *("zadd", "zrem", "zscore", "zcard", "zrange", "zrangebyscore"),
-    "zpopmin",  # functions of before, until `penstock store init` loads ours
+    "zpopmin",  # functions of older versions, until `penstock store init` loads the new ones
     *("xadd", "xdel", "xlen", "xrange", "xtrim", "xread", "xinfo|stream"),
-    "xrevrange",  # the console, and the analytics job, where they come as the edges do
+    "xrevrange",  # the console, and the analytics job with the edges' user
 )
-# The analytics job on its own: it reads everything of ours, and writes its report.
+# The analytics job's own user reads all of the store's keys and writes the report.
 ANALYTICS_COMMANDS = (
     *("fcall", "ping", "time", "cluster|slots", "select"),
     *("get", "set", "hgetall", "hscan", "xrange", "xrevrange", "xinfo|stream"),
@@ -41,11 +29,11 @@ ANALYTICS_COMMANDS = (
 
 
 def acl_rules() -> list[str]:
-    """Of the edges' user: the rules for ACL SETUSER, without the password."""
+    """Return the ACL SETUSER rules of the edges' user, without the password."""
     return ["reset", "on", f"~{KEY_PATTERN}", f"&{KEY_PATTERN}", *(f"+{command}" for command in COMMANDS)]
 
 
 def analytics_rules() -> list[str]:
-    """Of a user for the analytics job alone, the same."""
+    """Return the ACL SETUSER rules of a user for the analytics job only, without the password."""
     keys = f"%R~{KEY_PATTERN}", f"~{RegistryKeys().report}"
     return ["reset", "on", *keys, *(f"+{command}" for command in ANALYTICS_COMMANDS)]

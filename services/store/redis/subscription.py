@@ -1,4 +1,4 @@
-"""What is told on one channel of the store's."""
+"""Subscribe to a channel of the store."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from redis.asyncio.connection import AbstractConnection
 
 from services.store.redis.connect import Connector
 
-ANSWER_S = 5.0  # a store that has let us in says within this that it tells us
+ANSWER_S = 5.0  # for the confirmation of the subscription
 
 
 @asynccontextmanager
 async def subscribed(connector: Connector, key: str, channel: str) -> AsyncIterator[AbstractConnection]:
-    """A connection to the primary that holds `key`, on which the channel's messages come from now on.
+    """Open a connection to the key's primary that receives the channel's messages from now on.
 
     Raises RedisError, OSError or TimeoutError.
     """

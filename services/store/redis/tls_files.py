@@ -1,4 +1,4 @@
-"""The TLS files that a store URL names: which of them cannot be used, and why."""
+"""Check the TLS files that a store URL names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ CA, CERTIFICATE, KEY = TLS_OPTIONS
 
 
 def check_files(url: StoreUrl) -> None:
-    """Raise BadUrl for a TLS file that cannot be used; it names the option and the file."""
+    """Raise BadUrl, which names the option and the file, for a TLS file that cannot be used."""
     if trouble := file_trouble(url):
         raise BadUrl(trouble)
 
 
 def file_trouble(url: StoreUrl) -> str:
-    """Return which TLS file cannot be used now, and why; '' if all can. Paths of files are no secrets."""
+    """Return which TLS file cannot be used now, and why; '' if all can. Paths are not secret."""
     files = {name: path for name, path in url.options.items() if name in TLS_OPTIONS}
     for name, path in files.items():
         try:
@@ -30,7 +30,7 @@ def file_trouble(url: StoreUrl) -> str:
         try:
             context.load_verify_locations(files[CA])
         except OSError as error:  # ssl.SSLError is one
-            return f"{CA}: {files[CA]} has no certificate in PEM that can be used: {error.strerror or error}"
+            return f"{CA}: {files[CA]} has no usable PEM certificate: {error.strerror or error}"
     if CERTIFICATE in files:
         key = files.get(KEY, files[CERTIFICATE])
         try:
@@ -42,4 +42,4 @@ def file_trouble(url: StoreUrl) -> str:
 
 
 def _no_passphrase() -> str:
-    raise ssl.SSLError("the private key has a passphrase: none can be given here")
+    raise ssl.SSLError("the private key has a passphrase; use a key without one")

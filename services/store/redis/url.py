@@ -4,7 +4,7 @@ redis://[user:password@]host:port/db          rediss:// for TLS       unix://[us
 redis+sentinel://[user:password@]host:port,host:port/service          rediss+sentinel:// for TLS
 redis+cluster://[user:password@]host:port,host:port                   rediss+cluster:// for TLS
 query: with TLS ssl_ca_certs, ssl_certfile, ssl_keyfile; with Sentinel sentinel_username, sentinel_password
-Special characters in every part are percent-encoded. What is unknown or ambiguous is refused.
+Special characters in every part are percent-encoded. Unknown or ambiguous parts are rejected.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
+    """The address of a server."""
+
     host: str
     port: int
 
@@ -42,7 +44,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
-    """The parts of a store URL; its representation has no secret."""
+    """The parts of a store URL. Its repr contains no secret."""
 
     mode: str  # single | unix | sentinel | cluster
     addresses: tuple[Address, ...]
@@ -54,7 +56,7 @@ class StoreUrl:
 
     @classmethod
     def parse(cls, text: str) -> StoreUrl:
-        """Raises BadUrl, which says what to write and repeats no part of the URL."""
+        """Parse a URL. Raises BadUrl, which says what to write and repeats no part of the URL."""
         if text.partition("://")[0].lower() not in SCHEMES or "://" not in text:
             raise BadUrl(f"a store URL begins with one of {', '.join(s + '://' for s in SCHEMES)}")
         url = parse_url(text)
@@ -90,7 +92,7 @@ def _credentials(url: Url) -> dict[str, str]:
         return {}
     if url.password is None:
         raise BadUrl(
-            "there is a user without a password: write user:password@host, or :password@host for the default user"
+            "the user has no password: write user:password@host, or :password@host for the default user"
         )
     return {name: text for name, text in (("username", url.user), ("password", url.password)) if text}
 

@@ -1,4 +1,4 @@
-"""Users on every server of a store. Redis does not replicate them: a replica that takes over refuses one it lacks."""
+"""Set and compare users on every server of a store, as Redis does not replicate them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from services.store.redis.probe import Finding, Grade
 from services.store.redis.url import Address
 
 SUBJECT = "users"
-NOT_KEPT = "until it restarts: give it an `aclfile`, or a configuration file that it may write"
+NOT_KEPT = "until it restarts: give it an `aclfile`, or a configuration file that it can write"
 APPLY = (
-    "Redis does not replicate users, and edges are refused after a failover: `penstock store rights --apply` sets one "
-    "on every server"
+    "Redis does not replicate users, so edges are refused after a failover: set the user on every server with "
+    "`penstock store rights --apply`"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a user on one server: `fault` says why it is not there, `kept` for how long it is."""
+    """The result on one server: `fault` says why the user was not set, `kept` how long it lasts."""
 
     server: str
     fault: str = ""
@@ -34,18 +34,17 @@ class Applied:
 
 
 async def apply_user(connector: Connector, name: str, rules: Sequence[str], password: str) -> list[Applied]:
-    """Sets the user on every server that the Sentinels or the Cluster name, and has it kept there.
+    """Set the user on every server that the Sentinels or the Cluster name, and save it there.
 
-    The password goes there as its hash: none is in a server's log. Raises StoreError where it is not known which
-    servers there are.
+    The password is sent as its hash, so that no server logs it. Raises StoreError if the servers cannot be found.
     """
     try:
         servers = await connector.resolver.servers()
     except (RedisError, OSError, TimeoutError) as error:
         raise explain(error) from error
     secret = f"#{hashlib.sha256(password.encode()).hexdigest()}"
-    told = await connector.ask_each(servers, "ACL", "SETUSER", name, *rules, secret)
-    return [await _kept(connector, server, answer) for server, answer in told]
+    answers = await connector.ask_each(servers, "ACL", "SETUSER", name, *rules, secret)
+    return [await _kept(connector, server, answer) for server, answer in answers]
 
 
 async def _kept(connector: Connector, server: Address | None, answer: object) -> Applied:
@@ -61,28 +60,28 @@ async def _kept(connector: Connector, server: Address | None, answer: object) ->
 
 
 async def check_users(connector: Connector) -> Finding:
-    """Whether every server has the users of the others, with the same passwords and rights."""
+    """Return whether all servers have the same users, with the same passwords and rights."""
     try:
         servers = await connector.resolver.servers()
     except (RedisError, OSError, TimeoutError, StoreUnavailable) as error:
-        return Finding(SUBJECT, Grade.FAIL, str(explain(error)), "look at the store")
-    told = await connector.ask_each(servers, "ACL", "LIST")
+        return Finding(SUBJECT, Grade.FAIL, str(explain(error)), "check the store")
+    answers = await connector.ask_each(servers, "ACL", "LIST")
     commands = Commands()
     for _, answer in await connector.ask_each(servers, "COMMAND"):
         if not isinstance(answer, Exception):
             commands.learn(answer)
     lists = {
         str(server): dict(map(commands.user, answer))
-        for server, answer in told
+        for server, answer in answers
         if not isinstance(answer, Exception)
     }
-    faults = [*_differences(lists), *_refusals(told)]
+    faults = [*_differences(lists), *_refusals(answers)]
     if faults:
         return Finding(SUBJECT, Grade.FAIL, "; ".join(faults), APPLY)
     hidden = len(servers) - len(lists)
     if hidden:
-        who = f"this user may log in on each of {len(servers)} servers; others may not be looked at"
-        return Finding(SUBJECT, Grade.WARN, who, "needs an administrator's rights")
+        found = f"this user can log in on each of {len(servers)} servers; not permitted to check others"
+        return Finding(SUBJECT, Grade.WARN, found, "needs an administrator's rights")
     names = ", ".join(sorted(next(iter(lists.values()), {})))
     return Finding(SUBJECT, Grade.OK, f"{names}: the same on {len(servers)} servers")
 
@@ -91,7 +90,7 @@ def _differences(lists: dict[str, dict[str, Rights]]) -> Iterable[str]:
     for name in sorted({name for users in lists.values() for name in users}):
         lacking = [server for server, users in lists.items() if name not in users]
         if lacking:
-            yield f"{name} is not on {', '.join(lacking)}"
+            yield f"{name} is missing on {', '.join(lacking)}"
             continue
         (usual, times), *others = Counter(users[name] for users in lists.values()).most_common()
         if not others:
@@ -100,11 +99,11 @@ def _differences(lists: dict[str, dict[str, Rights]]) -> Iterable[str]:
         if times > len(unlike):
             yield f"{name} has other passwords or rights on {', '.join(unlike)} than on the other servers"
         else:
-            yield f"{name} has not the same passwords and rights on {', '.join(lists)}"
+            yield f"{name} has different passwords or rights on {', '.join(lists)}"
 
 
-def _refusals(told: Iterable[tuple[Address | None, object]]) -> Iterable[str]:
-    for server, answer in told:
+def _refusals(answers: Iterable[tuple[Address | None, object]]) -> Iterable[str]:
+    for server, answer in answers:
         if isinstance(answer, AuthenticationError):
             yield f"{server} refuses the user of this URL ({answer})"
         elif isinstance(answer, Exception) and not isinstance(answer, NoPermissionError):

@@ -1,6 +1,6 @@
-"""The report of the analytics job: its shape, its place in the store, and its figures for metrics.
+"""The report of the analytics job: its schema, its place in the store, and its figures for metrics.
 
-It does not know how a report is computed.
+Reports are computed in `services.analytics`.
 """
 
 from services.store.report.report import (

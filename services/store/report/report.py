@@ -1,7 +1,7 @@
-"""The report of the analytics job: its shape, in the output of the job and in the store.
+"""The schema of the analytics job's report.
 
-Times are ms of the store's clock, or hours 'YYYY-MM-DDTHH', UTC; shares are of 1; null: there was nothing to
-compute it from. docs/analytics.md has the texts of all fields.
+Times are ms of the store's clock, or hours 'YYYY-MM-DDTHH' in UTC; shares are fractions of 1; null means no data.
+docs/analytics.md is generated from the descriptions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Share = Annotated[float | None, Field(allow_inf_nan=False)]
 
 
 class ReportModel(BaseModel):
-    """Further fields may come in the same version: who does not know them leaves them alone."""
+    """A part of the report. Unknown fields are ignored, as the same version may get more."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, allow_inf_nan=False)
 
@@ -30,96 +30,110 @@ def _is(text: str, **more: Any) -> Any:
 
 
 class Count(ReportModel):
+    """A named count."""
+
     name: str = _is("what is counted")
     count: int = _is("how many")
 
 
 class Quantiles(ReportModel):
-    """Of a merged histogram."""
+    """Quantiles of a merged histogram."""
 
     counts: tuple[int, ...] = _is("the merged histogram, 16 counts")
-    p50: Seconds = _is("half of them took so many seconds at most, linear inside of a bucket")
-    p90: Seconds = _is("90 % of them")
-    p99: Seconds = _is("99 % of them")
+    p50: Seconds = _is("median in seconds, interpolated linearly within a bucket")
+    p90: Seconds = _is("90th percentile")
+    p99: Seconds = _is("99th percentile")
 
 
 class Period(ReportModel):
-    first: str = _is("its first hour; '': there are no tables yet")
-    last: str = _is("its last hour, the newest that had begun and of which anything is known")
-    hours: int = _is("its length (`--report-hours`)")
-    known: int = _is("hours of it of which there are tables")
+    """The hours that the report covers."""
+
+    first: str = _is("first hour; '': there are no tables yet")
+    last: str = _is("last hour: the newest one that had begun and has data")
+    hours: int = _is("length in hours (`--report-hours`)")
+    known: int = _is("hours with tables")
     is_running: bool = _is(
-        "whether its last hour was not over when the run was planned: its figures grow", default=False
+        "whether the last hour had not ended when the run was planned: its figures still grow", default=False
     )
 
 
 class Totals(ReportModel):
-    queues: int = _is("queues of which anything is known")
-    in_: int = _is("messages put in, by the samples of edges", alias="in")
+    """Totals of all queues."""
+
+    queues: int = _is("queues with data")
+    in_: int = _is("messages published, by the edges' samples", alias="in")
     in_octets: int = _is("their octets")
-    out: int = _is("messages given out, also again")
+    out: int = _is("messages delivered, with redeliveries")
     out_octets: int = _is("their octets")
     acked: int = _is("messages acknowledged")
-    returned: int = _is("messages that went back")
-    refused: int = _is("messages and requests that were refused")
-    dead: int = _is("dead letters that the job has read")
+    returned: int = _is("messages returned")
+    refused: int = _is("messages and requests refused")
+    dead: int = _is("dead letters read by the job")
     dead_octets: int = _is("octets of their bodies")
-    added: int = _is("messages put in, by the queues' counters: also those of no edge")
+    added: int = _is("messages published, by the queues' counters: also those without an edge")
     died: int = _is(
-        "messages that died, by the queues' counters: also letters that were gone before the job came"
+        "messages that died, by the queues' counters: also letters removed before the job read them"
     )
 
 
 class QueueBudget(ReportModel):
+    """The error budget of one queue."""
+
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
-    asked: int = _is("messages that were to be put in: accepted and refused")
-    refused: int = _is("of them, those that were refused")
-    availability: Share = _is("share that was accepted")
-    used: Share = _is("refused share as a part of what the objective leaves; above 1: the budget is spent")
+    asked: int = _is("messages to be published: accepted and refused")
+    refused: int = _is("the refused ones among them")
+    availability: Share = _is("accepted share")
+    used: Share = _is("used share of the error budget; above 1 it is exhausted")
 
 
 class Budget(ReportModel):
-    objective: float = _is("share that is to be accepted (`--objective`)")
-    asked: int = _is("messages that were to be put in, all queues")
-    refused: int = _is("of them, those that were refused")
-    availability: Share = _is("share that was accepted")
-    used: Share = _is("refused share as a part of what the objective leaves; above 1: the budget is spent")
-    queues: tuple[QueueBudget, ...] = _is("those that have used most of theirs, the worst first")
+    """The error budget of all queues."""
+
+    objective: float = _is("share that must be accepted (`--objective`)")
+    asked: int = _is("messages to be published, all queues")
+    refused: int = _is("the refused ones among them")
+    availability: Share = _is("accepted share")
+    used: Share = _is("used share of the error budget; above 1 it is exhausted")
+    queues: tuple[QueueBudget, ...] = _is("the queues with the most used budgets, the worst first")
 
 
 class QueueFigures(ReportModel):
+    """Figures of one queue."""
+
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
-    in_: int = _is("messages put in", alias="in")
-    out: int = _is("messages given out")
+    in_: int = _is("messages published", alias="in")
+    out: int = _is("messages delivered")
     refused: int = _is("refusals")
     dead: int = _is("dead letters")
     put_p50: Seconds = _is("median of the seconds from request to durable answer")
-    put_p99: Seconds = _is("99 % of them")
-    wait_p50: Seconds = _is("median of the age of messages when first given out")
-    wait_p99: Seconds = _is("99 % of them")
-    len_max: int | None = _is("most messages that it held")
+    put_p99: Seconds = _is("99th percentile of them")
+    wait_p50: Seconds = _is("median of the age of messages at first delivery")
+    wait_p99: Seconds = _is("99th percentile of them")
+    len_max: int | None = _is("greatest number of messages in it")
     oldest_ms_max: int | None = _is("greatest age of its oldest message, ms")
 
 
 class Deaths(ReportModel):
-    by_reason: tuple[Count, ...] = _is("why they died")
-    by_edge: tuple[Count, ...] = _is("the edges by which they had come in")
-    by_origin: tuple[Count, ...] = _is(
-        "who had put them in; at least so many, as rare origins of an hour are not kept"
-    )
-    redriven: int = _is("of them, those that had been brought back before")
-    age: Quantiles = _is("time from put to death (bounds WAIT_S)")
+    """Messages that died."""
+
+    by_reason: tuple[Count, ...] = _is("by reason")
+    by_edge: tuple[Count, ...] = _is("by the edge that received them")
+    by_origin: tuple[Count, ...] = _is("by origin; lower bounds, as rare origins of an hour are not kept")
+    redriven: int = _is("those that had been redriven before")
+    age: Quantiles = _is("time from publish to death (bounds WAIT_S)")
 
 
 class Failure(ReportModel):
+    """A group of dead letters with similar errors."""
+
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
-    reason: str = _is("why")
+    reason: str = _is("the reason of the dead letters")
     pattern: str = _is("the error without its numbers")
-    fingerprint: str = _is("the same for bodies that differ only in numbers")
-    count: int = _is("dead letters; at least so many, as rare ones of an hour are not kept")
+    fingerprint: str = _is("hash of the body without its numbers")
+    count: int = _is("dead letters; a lower bound, as rare groups of an hour are not kept")
     first_ms: int = _is("when the first of them died")
     last_ms: int = _is("when the last of them died")
     example_id: str = _is("id of the oldest of them, for `penstock dead show`")
@@ -127,40 +141,52 @@ class Failure(ReportModel):
 
 
 class QueueRedrives(ReportModel):
+    """Redrives of one queue."""
+
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
-    redriven: int = _is("dead letters brought back")
-    died_again: int = _is("messages that died and had been brought back before")
+    redriven: int = _is("dead letters redriven")
+    died_again: int = _is("messages that died after a redrive")
     success: Share = _is("1 - died_again / redriven, at least 0")
 
 
 class Redrives(ReportModel):
-    redriven: int = _is("dead letters brought back")
-    died_again: int = _is("messages that died and had been brought back before")
+    """Redrives of all queues."""
+
+    redriven: int = _is("dead letters redriven")
+    died_again: int = _is("messages that died after a redrive")
     success: Share = _is("1 - died_again / redriven, at least 0")
-    queues: tuple[QueueRedrives, ...] = _is("where most were brought back or died again")
+    queues: tuple[QueueRedrives, ...] = _is("the queues with most redrives or repeated deaths")
 
 
 class Change(ReportModel):
-    hour: str = _is("when")
+    """A sudden change of a metric."""
+
+    hour: str = _is("the hour")
     domain: str = _is("transaction domain")
     queue: str = _is("the queue")
     metric: str = _is("in, out, refused, deaths, len_max, put_p99 or wait_p99")
-    value: float = _is("in this hour")
+    value: float = _is("value in this hour")
     week_median: float = _is("median of the hours of the week before")
     z: float = _is("distance from it in spreads")
     verdict: str = _is("up or down")
 
 
 class Changes(ReportModel):
-    count: int = _is("sudden changes in the period")
+    """Sudden changes in the period."""
+
+    count: int = _is("number of sudden changes in the period")
     top: tuple[Change, ...] = _is("the greatest of them")
 
 
 class EdgeFigures(ReportModel):
+    """Figures of one edge."""
+
     edge: str = _is("the edge")
-    processes_max: int = _is("most processes that told of themselves in one hour")
-    connections_max: int = _is("most connections open at the end of 10 s; between two ends there may be more")
+    processes_max: int = _is("greatest number of its processes in one hour")
+    connections_max: int = _is(
+        "most open connections at the ends of intervals of 10 s; there may be more in between"
+    )
     opened: int = _is("connections opened")
     received_octets: int = _is("octets read from peers")
     sent_octets: int = _is("octets written to peers")
@@ -168,83 +194,89 @@ class EdgeFigures(ReportModel):
 
 
 class HourFigures(ReportModel):
+    """Figures of one hour."""
+
     hour: str = _is("the hour")
-    in_: int = _is("messages put in", alias="in")
-    out: int = _is("messages given out")
+    in_: int = _is("messages published", alias="in")
+    out: int = _is("messages delivered")
     refused: int = _is("refusals")
     dead: int = _is("dead letters")
 
 
 class DeadRecords(ReportModel):
-    read: int = _is("dead letters that the run has read")
-    archived: int = _is("of them, those in the archive")
-    quarantined: int = _is("of them, those that could not be used")
-    gone: int = _is(
-        "brought back or removed before the run came; letters of a queue that was deleted before are not in it"
-    )
+    """Dead letters read by the run."""
+
+    read: int = _is("dead letters read by the run")
+    archived: int = _is("those in the archive")
+    quarantined: int = _is("those that could not be used")
+    gone: int = _is("letters redriven or removed before the run read them, without those of deleted queues")
 
 
 class SampleRecords(ReportModel):
-    read: int = _is("samples that the run has read")
-    archived: int = _is("of them, those in the archive")
-    quarantined: int = _is("of them, those that could not be used")
-    lost: int = _is("trimmed before the run came")
+    """Samples read by the run."""
+
+    read: int = _is("samples read by the run")
+    archived: int = _is("those in the archive")
+    quarantined: int = _is("those that could not be used")
+    lost: int = _is("samples trimmed before the run read them")
 
 
 class Records(ReportModel):
-    """Of the run alone, not of the period."""
+    """What the run has read, whatever the period."""
 
     dead: DeadRecords = _is("dead letters")
     samples: SampleRecords = _is("samples")
 
 
 class Missing(ReportModel):
-    """Of all runs that were planned in the period or behind it."""
+    """Data missed by all runs that were planned since the period began."""
 
-    lost_samples: int = _is("samples that were trimmed before a run came", default=0)
+    lost_samples: int = _is("samples trimmed before a run read them", default=0)
     lost_streams: int = _is(
-        "streams that vanished or went back after they were read: nobody knows how much of them is missing",
-        default=0,
+        "streams that vanished or went back after they were read; how much is missing is unknown", default=0
     )
     quarantined_dead: int = _is("dead letters that could not be used", default=0)
     quarantined_samples: int = _is("samples that could not be used", default=0)
     late: int = _is(
-        "dead letters and samples that came when the tables of their hour were closed: the archive alone has them",
+        "dead letters and samples that came after the tables of their hour were closed: only the archive has them",
         default=0,
     )
 
     @property
     def quarantined(self) -> int:
+        """Dead letters and samples that could not be used."""
         return self.quarantined_dead + self.quarantined_samples
 
 
 class Report(ReportModel):
-    version: int = _is(f"{VERSION}; another one has another shape")
+    """The report."""
+
+    version: int = _is(f"{VERSION}; other versions have another schema")
     run: str = _is("the run that made it")
-    now_ms: int = _is("when the run was planned: what came later is not in it")
-    period: Period = _is("what it is about")
+    now_ms: int = _is("when the run was planned; later data is not included")
+    period: Period = _is("the hours that it covers")
     totals: Totals = _is("all queues together")
     budget: Budget = _is("error budget")
-    hours: tuple[HourFigures, ...] = _is("the hours of which there are tables")
-    queues: tuple[QueueFigures, ...] = _is("those with most deaths first, then those with most messages")
+    hours: tuple[HourFigures, ...] = _is("the hours with tables")
+    queues: tuple[QueueFigures, ...] = _is("queues by deaths, then by messages, the most first")
     put: Quantiles = _is("time from request to durable answer, all queues (bounds PUT_S)")
-    wait: Quantiles = _is("age of messages when first given out, all queues (bounds WAIT_S)")
+    wait: Quantiles = _is("age of messages at first delivery, all queues (bounds WAIT_S)")
     refused: tuple[Count, ...] = _is("refusals of queues by reason")
-    deaths: Deaths = _is("what died")
-    failures: tuple[Failure, ...] = _is("what fails alike, the most frequent first")
-    redrives: Redrives = _is("whether it helped to bring dead letters back")
-    changes: Changes = _is("what is suddenly otherwise than in the week before")
-    edges: tuple[EdgeFigures, ...] = _is("how edges were themselves")
-    records: Records = _is("what the run has read, not the period")
+    deaths: Deaths = _is("messages that died")
+    failures: tuple[Failure, ...] = _is("groups of similar failures, the most frequent first")
+    redrives: Redrives = _is("redrives and their success")
+    changes: Changes = _is("sudden changes against the week before")
+    edges: tuple[EdgeFigures, ...] = _is("figures of the edges")
+    records: Records = _is("what the run has read, whatever the period")
     missing: Missing = _is(
-        "what all runs that were planned since the period began have missed: figures are too low by that",
+        "data missed by all runs that were planned since the period began: figures are too low by it",
         default=Missing(),
     )
-    left_out: dict[str, int] = _is("rows that had no room, by the list; lists without any are not named")
+    left_out: dict[str, int] = _is("number of rows left out, by list; complete lists are not named")
 
     @model_validator(mode="after")
-    def _of_before(self) -> Self:
-        """A job of before tells only what the run itself has missed."""
+    def _fill_missing(self) -> Self:
+        """Derive `missing` for a report of an older job, which has only the run's own figures."""
         if "missing" in self.model_fields_set:
             return self
         samples, dead = self.records.samples, self.records.dead
@@ -256,6 +288,7 @@ class Report(ReportModel):
         return self.model_copy(update={"missing": missing})
 
     def encode(self) -> bytes:
+        """Return the report as JSON."""
         return self.model_dump_json(by_alias=True).encode()
 
 
@@ -264,13 +297,13 @@ class _Versioned(ReportModel):
 
 
 def decode(text: bytes) -> Report:
-    """Raises ReportUnknown for another version, StoreFault for what is no report."""
+    """Decode a report. Raises ReportUnknown for another version, StoreFault for anything else."""
     try:
         version = _Versioned.model_validate_json(text).version
         if version != VERSION:
             raise ReportUnknown(
-                f"the report in the store is of version {version!r:.20}, and this program knows {VERSION}: "
-                "use the penstock that the analytics job is of"
+                f"the report in the store has version {version!r:.20}, and this program reads version {VERSION}: "
+                "use the penstock version of the analytics job"
             )
         return Report.model_validate_json(text)
     except ValidationError as error:

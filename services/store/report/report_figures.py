@@ -1,6 +1,6 @@
-"""The report in a few numbers, as metrics tell it: bounded, and nothing where there is nothing.
+"""Select a bounded number of figures from a report, for metrics.
 
-Queues are those that the report names for their budgets; it names 20 at most, and so do we, whoever wrote it.
+Queues are those with the most used error budgets, 20 at most, whatever the report has.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 
 from services.store.report.report import Report
 
-MOST = 20  # reasons, and queues
+MOST = 20  # reasons and queues
 HOUR_S = 3600
 
-Values = Mapping[tuple[str, ...], float]  # by what they are of
-Figures = Mapping[str, Values]  # by what they say
+Values = Mapping[tuple[str, ...], float]  # by label values
+Figures = Mapping[str, Values]  # by figure
 
 
 def figures(report: Report) -> Figures:
-    """Times in seconds."""
+    """Return the figures; times in seconds. A figure that the report lacks has no values."""
     totals, missing = report.totals, report.missing
     messages = {"in": totals.in_, "out": totals.out, "refused": totals.refused, "dead": totals.dead}
     quarantined = {"dead": missing.quarantined_dead, "samples": missing.quarantined_samples}
@@ -42,7 +42,7 @@ def _one(value: float | None) -> Values:
 
 
 def _greatest(values: Iterable[tuple[tuple[str, ...], float | None]]) -> Values:
-    """Names that were cut may be the same: the greatest stands for all, as a page with two of a name is none."""
+    """Return the greatest value per label values: truncated names may coincide, and metrics must be unique."""
     found: dict[tuple[str, ...], float] = {}
     for key, value in values:
         if value is not None:

@@ -1,4 +1,4 @@
-"""Where the report of the analytics job lies in the store: how it gets there, and how it is read."""
+"""Write the report of the analytics job to the store, and read it."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from services.store.catalogue.registry import Registry
 from services.store.model.errors import StoreError, StoreFault, StoreUnavailable
 from services.store.model.keys import RegistryKeys
 from services.store.model.safe_notify import FAULT, FAULT_FIELDS, notify_safely
-from services.store.redis.blocking_connection import Line
+from services.store.redis.blocking_connection import BlockingConnection
 from services.store.redis.link import explain
 from services.store.report.report import MOST_OCTETS, Report, decode
 from services.store.report.report_figures import Figures, figures
 
 FUNCTION = "ps1_put_report"
-TIME_OCTETS = 32  # before the report: when it was planned
+REPLY_TIMEOUT_S = 30.0
+TIME_OCTETS = 32  # before the report: the time of its plan
 log = logging.getLogger(__name__)
 
 
-def write_report(
-    url: str, report: bytes, now_ms: int, *, reply_timeout_s: float = 30.0, patience_s: float = 30.0
-) -> bool:
-    """False: a newer one is there. For somebody who has no loop of his own.
+def write_report(url: str, report: bytes, now_ms: int, *, patience_s: float = 30.0) -> bool:
+    """Write a report, blocking; return False if the store has a newer one.
 
-    now_ms: of the report, by which newer and older are told apart. Raises StoreUnavailable also for a store that takes
-    no writes, StoreFault for one that cannot do it, ValueError for a URL that is none.
+    now_ms: the report's time. Raises StoreUnavailable (also if the store accepts no writes), StoreFault, ValueError for
+    an invalid URL.
     """
     key = RegistryKeys().report
-    line = Line(url, reply_timeout_s, patience_s)
+    line = BlockingConnection(url, REPLY_TIMEOUT_S, patience_s)
     try:
         (reply,) = line.ask(key, ("FCALL", FUNCTION, 1, key, now_ms, report))
     except ResponseError as error:
@@ -42,35 +41,37 @@ def write_report(
 
 
 async def read_report(registry: Registry) -> Report | None:
-    """None: there is none yet. Raises ReportUnknown, StoreFault, StoreUnavailable."""
+    """Return the report, None if there is none yet. Raises ReportUnknown, StoreFault, StoreUnavailable."""
     found = await registry.link.call("GET", registry.keys.report)
     if found is None:
         return None
     if len(found) > MOST_OCTETS + TIME_OCTETS:
-        raise StoreFault(f"the report in the store has {len(found)} octets: none of ours has so many")
+        raise StoreFault(
+            f"the report in the store has {len(found)} octets, more than the analytics job writes"
+        )
     return decode(found.partition(b" ")[2])
 
 
-async def keep_reading(registry: Registry, tell: Callable[[Figures | None], None], every_s: float) -> None:
-    """Until it is cancelled. tell: is given what the report says, None where there is none that can be read.
+async def keep_reading(registry: Registry, publish: Callable[[Figures | None], None], every_s: float) -> None:
+    """Read the report until cancelled and pass its figures to `publish`; None if it is missing or unreadable.
 
-    What was told holds while the store is away: it says of when it is. A fault of ours ends nothing.
+    While the store is unavailable the last figures, which have their time, stay.
     """
-    known = ""  # what was wrong, and is said once
+    logged = ""  # the last fault, which is logged once
     while True:
-        trouble = ""
+        fault = ""
         try:
             report = await read_report(registry)
-            notify_safely(figures(report) if report is not None else None, tell)
+            notify_safely(figures(report) if report is not None else None, publish)
         except StoreUnavailable:
-            trouble = known
+            fault = logged
         except StoreError as error:
-            notify_safely(None, tell)
-            trouble = str(error)
+            notify_safely(None, publish)
+            fault = str(error)
         except Exception as error:
             log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
-            notify_safely(None, tell)
-        if trouble not in ("", known):
-            log.warning("%s", trouble, extra={"action": "report_unreadable"})
-        known = trouble
+            notify_safely(None, publish)
+        if fault not in ("", logged):
+            log.warning("report metrics are missing: %s", fault, extra={"action": "report_unreadable"})
+        logged = fault
         await asyncio.sleep(every_s)

@@ -1,6 +1,6 @@
-"""Spans of messages: which are traced, what records carry, what is reported when messages are put, leased and settled.
+"""Tracing of messages: sampling, trace contexts in records, and spans of publishes, deliveries and settlements.
 
-It reports to a recorder that its process hands in, and knows neither connections nor OpenTelemetry.
+Spans go to the recorder of the process; its connections and OpenTelemetry are not used here.
 """
 
 from services.store.tracing.spans import LOG, Observer, Value, readable

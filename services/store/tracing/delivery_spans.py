@@ -1,4 +1,4 @@
-"""Traced messages that were given out: each has a span from when it came until it is settled, returned or rejected."""
+"""Spans of delivered messages, from their delivery until they are settled, returned or rejected."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from services.store.model.delivery import Delivery
 from services.store.model.errors import StoreError
 from services.store.model.queues import Queue
 from services.store.model.trace_context import Context
-from services.store.tracing.spans import Kind, Recorder, Span, Value, begun, peer_of
+from services.store.tracing.spans import Kind, Recorder, Span, Value, peer_of, start_span
 
-MOST_OPEN = 10_000  # deliveries; beyond it the oldest end without anybody's knowing their outcome
+MOST_OPEN = 10_000  # deliveries; beyond it the oldest spans end with an unknown outcome
 NS_PER_MS = 1_000_000
 
 Place = tuple[str, bytes, bytes]  # queue, lot, entry
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """One message that is out, and its span."""
+class OpenDelivery:
+    """A message under delivery and its span."""
 
     place: Place
     position: int
     queue: Queue
     span: Span
-    request: bytes  # that leased it, b'' if none did
+    request: bytes  # id of the pull that leased it, b'' if none
 
 
-Ending = list[tuple[Span, Given]]  # what is being done with a message that is out
+Ending = list[tuple[Span, OpenDelivery]]  # operations that end deliveries, under way
 
 
 class DeliverySpans:
+    """The open spans of traced deliveries. It is true if there are any."""
+
     def __init__(self, recorder: Recorder, clock: Clock) -> None:
         self._recorder = recorder
         self.clock = clock
-        self._open: dict[Place, dict[int, Given]] = {}  # by position; oldest first
-        self._pulls: dict[bytes, Given] = {}  # those of them that a request leased, by its id
+        self._open: dict[Place, dict[int, OpenDelivery]] = {}  # by position; oldest first
+        self._pulls: dict[bytes, OpenDelivery] = {}  # those of them that a request leased, by its id
 
     def __bool__(self) -> bool:
         return bool(self._open)
@@ -47,7 +49,7 @@ class DeliverySpans:
     def received(
         self, delivery: Delivery, client: Client, links: Sequence[Context] = (), request: bytes = b""
     ) -> None:
-        """Somebody was given it. One that is settled already has had its end."""
+        """Begin the spans of a delivery's traced messages; those of a settled one end at once."""
         for index, record in enumerate(delivery.records()):
             parent = trace_context.of_record(record) if record[0] else None
             if parent is None or not parent.is_sampled or not self._recorder.follow():
@@ -56,10 +58,10 @@ class DeliverySpans:
             span.links += links
             if delivery.settled:
                 span.attributes["penstock.outcome"] = "settled"
-                self._recorder.record(span.ended())
+                self._recorder.record(span.end())
                 continue
             place, position = (delivery.queue.qid, delivery.lot, delivery.entry), delivery.start + index
-            given = Given(place, position, delivery.queue, span, request)
+            given = OpenDelivery(place, position, delivery.queue, span, request)
             self._open.setdefault(place, {})[position] = given
             if request:
                 self._pulls[request] = given
@@ -77,39 +79,45 @@ class DeliverySpans:
         }
         if delivery.count > 1:
             more["messaging.batch.message_count"] = delivery.count
-        return begun("receive", Kind.CONSUMER, delivery.queue, parent, parent.child(), more)
+        return start_span("receive", Kind.CONSUMER, delivery.queue, parent, parent.child(), more)
 
     def ending(
         self, deliveries: Iterable[Delivery], doing: str, more: dict[str, Value] | None = None
     ) -> Ending:
-        """Something is asked for that ends these deliveries, if it is done: what of them is traced."""
+        """Begin the spans of an operation that is to end these deliveries."""
         found = Ending()
         for d in deliveries:
-            if (d.queue.qid, d.lot, d.entry) in self._open:  # of most there is nothing
+            if (d.queue.qid, d.lot, d.entry) in self._open:  # most are not traced
                 found += [self._step(given, doing, more) for given in self._given(d)]
         return found
 
     @staticmethod
-    def _step(given: Given, doing: str, more: dict[str, Value] | None = None) -> tuple[Span, Given]:
+    def _step(
+        given: OpenDelivery, doing: str, more: dict[str, Value] | None = None
+    ) -> tuple[Span, OpenDelivery]:
         parent = given.span.context
-        return begun(doing, Kind.CLIENT, given.queue, parent, parent.child(), more or {}, "settle"), given
+        return start_span(
+            doing, Kind.CLIENT, given.queue, parent, parent.child(), more or {}, "settle"
+        ), given
 
-    def _given(self, d: Delivery) -> list[Given]:
+    def _given(self, d: Delivery) -> list[OpenDelivery]:
         found = self._open.get((d.queue.qid, d.lot, d.entry), {})
         return [given for position, given in found.items() if d.start <= position < d.start + d.count]
 
     def ended(self, ending: Ending, outcome: str, error: StoreError | None, *, goes_on: bool = False) -> None:
-        """outcome: what became of the message, if the store did as it was asked. goes_on: it did not, and the message
-        is still out: something else ends that."""
+        """Record the operation's spans and, unless `goes_on`, those of the deliveries.
+
+        outcome: of the messages, if the operation was done. goes_on: it failed and the messages stay leased.
+        """
         reason = "" if error is None else error.reason
         for step, given in ending:
-            self._recorder.record(step.ended(reason))
+            self._recorder.record(step.end(reason))
             if not goes_on and self._take_out(given):
                 given.span.attributes["penstock.outcome"] = "unknown" if reason else outcome
-                self._recorder.record(given.span.ended(reason, step.end_ns))
+                self._recorder.record(given.span.end(reason, step.end_ns))
 
-    def _take_out(self, given: Given) -> bool:
-        """False: its end has been told before."""
+    def _take_out(self, given: OpenDelivery) -> bool:
+        """Remove an open delivery; return False if its span has ended before."""
         spans = self._open.get(given.place, {})
         if spans.get(given.position) is not given:
             return False
@@ -121,23 +129,23 @@ class DeliverySpans:
         return True
 
     def spans(self, delivery: Delivery) -> dict[int, Context]:
-        """Those of a delivery that are open, by the places of their messages in it, without ending them."""
+        """Return the contexts of a delivery's open spans, by the index of the message in the delivery."""
         return {given.position - delivery.start: given.span.context for given in self._given(delivery)}
 
-    # by the request that leased it: whoever settles it names that
-
     def pulled(self, request: bytes, delivery: Delivery, client: Client) -> None:
+        """Begin the spans of a delivery by a pull; it is settled by the request id."""
         if delivery.blob[0]:
             hop = trace_context.hop_of_request(request)
             sampled = hop.is_sampled(self._recorder.ratio)
             self.received(delivery, client, [hop.context] if sampled else [], request)
 
     def ending_pull(self, request: bytes) -> Ending:
+        """Begin the span of a settlement by the request id of the pull."""
         given = self._pulls.get(request)
         return [] if given is None else [self._step(given, "settle")]
 
     def close(self) -> None:
-        """What is still out ends here: nobody will hear of it any more."""
+        """End all open spans with an unknown outcome."""
         for place in list(self._open):
             self._forget(place)
 
@@ -145,4 +153,4 @@ class DeliverySpans:
         for given in list(self._open[place].values()):
             self._take_out(given)
             given.span.attributes["penstock.outcome"] = "unknown"
-            self._recorder.record(given.span.ended())
+            self._recorder.record(given.span.end())

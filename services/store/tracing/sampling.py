@@ -1,4 +1,4 @@
-"""Which messages begin a trace: each with the same chance, drawn once for all that pass until the next one."""
+"""Sample messages that begin a trace, each with the same probability; draw the gap to the next one at once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from services.store.tracing.spans import Recorder
 
 NEVER = 1 << 62
-PAUSE_S = 0.02  # after a message that may not be traced, as there were too many: nobody asks for so long
+PAUSE_S = 0.02  # sampling pauses for this long after the recorder's rate limit was reached
 
 
 class Sampling:
-    """`passes` is all that is asked for most messages, once for a run of them. In a running loop."""
+    """A sampler. Most runs of messages cost one call of `passes`. It needs a running event loop."""
 
     __slots__ = ("_ratio", "_recorder", "_until_next")
 
@@ -24,12 +24,12 @@ class Sampling:
         self._until_next = self._gap()
 
     def passes(self, number: int) -> bool:
-        """Of the next so many messages none begins a trace. If not, `chosen` is to be asked for the same ones."""
+        """Return whether none of the next messages begins a trace; if not, call `chosen` for the same messages."""
         self._until_next -= number
         return self._until_next > 0
 
     def chosen(self, number: int) -> Iterator[int]:
-        """Which of them do, and may. To be gone through to its end."""
+        """Yield the indexes of messages that begin a trace. The caller must exhaust it."""
         at = self._until_next + number
         while at <= number:
             if not self._recorder.admit():
@@ -40,12 +40,12 @@ class Sampling:
         self._until_next = at - number
 
     def _pause(self, left: int) -> None:
-        """However many messages come meanwhile, none of them costs more than one that is not chosen."""
+        """Let all messages pass for PAUSE_S."""
         self._until_next = NEVER - left
         asyncio.get_running_loop().call_later(PAUSE_S, self._resume)
 
     def _resume(self) -> None:
-        """Chance has no memory: the next may be drawn from here."""
+        """Count the messages of the pause as left out, and draw the next gap from here."""
         self._recorder.left_out(round((NEVER - self._until_next) * self._ratio))
         self._until_next = self._gap()
 

@@ -1,6 +1,6 @@
-"""What the store tells of traced messages, and to whom: nothing here knows who collects it, or by which protocol.
+"""Spans and the interface of their recorder.
 
-A process that is not traced has no recorder, and its pipes have no `Traced` before their verbs.
+An untraced process has no recorder, and its operations are not wrapped for tracing.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from services.store.model.trace_context import Context
 
 Value = str | int | float | bool
 SYSTEM = "penstock"  # messaging.system
-LONGEST_ERROR = 200  # characters of it
-LOG = "log"  # the destination of what the text service is sent
+LONGEST_ERROR = 200  # characters
+LOG = "log"  # destination of messages to the text service
 
 
 class Kind(IntEnum):
-    """As OpenTelemetry numbers them."""
+    """The kind of a span, with the numbers of OpenTelemetry."""
 
     INTERNAL = 0
-    CLIENT = 2  # asked something of the store, or of another system
-    PRODUCER = 3  # a message that somebody gets later
-    CONSUMER = 4  # a message that somebody was given
+    CLIENT = 2  # a request to the store or another system
+    PRODUCER = 3  # a message that is published
+    CONSUMER = 4  # a message that is delivered
 
 
 @dataclass(slots=True)
 class Span:
-    """Something that was done with one message. Times are ns since 1970 of this process's clock."""
+    """An operation on one message. Times are ns since 1970 by this process's clock."""
 
     name: str
     kind: Kind
@@ -44,29 +44,30 @@ class Span:
     end_ns: int = 0
     error: str = ""  # error.type: the reason of a refusal
 
-    def ended(self, error: str = "", end_ns: int = 0) -> Span:
+    def end(self, error: str = "", end_ns: int = 0) -> Span:
+        """Set error and end (0: now), and return the span."""
         self.error, self.end_ns = error, end_ns or time.time_ns()
         return self
 
 
 class Recorder(Protocol):
-    """Where spans go. No method waits, and none raises."""
+    """The receiver of spans. No method blocks or raises."""
 
     @property
     def ratio(self) -> float:
-        """0 to 1: how many of the messages that come without a context begin a trace."""
+        """The fraction, 0 to 1, of messages without a context that begin a trace."""
 
     def admit(self) -> bool:
-        """Whether one more message may begin a trace now; if not, it is counted as left out."""
+        """Return whether one more message may begin a trace now; if not, count it as left out."""
 
     def follow(self) -> bool:
-        """Whether one more message that is in a trace may be traced on; if not, it is counted."""
+        """Return whether one more message of an existing trace may be traced; if not, count it."""
 
     def left_out(self, number: int) -> None:
-        """So many more, about, that would have begun one, were not even asked for."""
+        """Count about so many messages that would have begun a trace during a pause of sampling."""
 
     def record(self, span: Span) -> None:
-        """An ended one."""
+        """Record a span that has ended."""
 
 
 @runtime_checkable
@@ -75,20 +76,20 @@ class Traced(Protocol):
 
     @property
     def recorder(self) -> Recorder | None:
-        """None: it is not."""
+        """The process's recorder, None if it is not traced."""
 
 
 class Observer:
-    """Counts nothing, but the process may be traced."""
+    """An observer of the store that counts nothing, for a process that may be traced."""
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.recorder = recorder
 
     def __call__(self, _reason: str, _number: int) -> None:
-        return None
+        """Ignore a refusal or alarm."""
 
 
-def begun(
+def start_span(
     doing: str,
     kind: Kind,
     queue: Queue,
@@ -97,7 +98,10 @@ def begun(
     more: Mapping[str, Value],
     operation: str = "",
 ) -> Span:
-    """doing: the first word of its name, as of `messaging.operation.name`; operation: its type, where they differ."""
+    """Return a span that starts now, with the attributes of a queue.
+
+    doing: the operation's name; operation: its `messaging.operation.type`, '' if it is the same.
+    """
     name = readable(queue.name)
     attributes: dict[str, Value] = {
         "messaging.system": SYSTEM,
@@ -111,14 +115,15 @@ def begun(
 
 
 def peer_of(client: Client) -> dict[str, Value]:
+    """Return the attribute with the client's address, if it has one."""
     return {"network.peer.address": client.address} if client.address else {}
 
 
 def readable(text: str) -> str:
-    """Names may be any octets, attributes are UTF-8."""
+    """Return a name, which may be any octets, as UTF-8 for an attribute."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def told_why(error: str) -> dict[str, Value]:
-    """What a client, or whoever settles for him, says of a failure."""
+def error_attributes(error: str) -> dict[str, Value]:
+    """Return the attribute with the client's text of a failure, if there is one."""
     return {"penstock.error": readable(error[:LONGEST_ERROR])} if error else {}

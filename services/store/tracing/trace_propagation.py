@@ -1,8 +1,7 @@
-"""Messages that leave for another system, or come from one: its wire has no place for a context.
+"""Trace messages across systems whose wire has no place for a trace context.
 
-So each end makes one of what both see of the message (`trace_context.Hop`), and decides by that alone whether it
-traces it. A message that is traced here anyway has a span of its attempt, which links to the other trace, and is linked
-from it.
+Each end derives the same context from what both see of the message (`trace_context.Hop`), and decides by it whether to
+trace the message. A message that is traced here already gets a span of the attempt, linked with the derived trace.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from services.store.model.delivery import Delivery
 from services.store.model.queues import Queue
 from services.store.model.trace_context import Context, Hop
 from services.store.tracing.delivery_spans import DeliverySpans
-from services.store.tracing.spans import SYSTEM, Kind, Recorder, Span, Value, begun, readable
+from services.store.tracing.spans import SYSTEM, Kind, Recorder, Span, Value, readable, start_span
 
 FORWARD = "forward"
 
@@ -32,10 +31,8 @@ class TracePropagation:
         self._ratio = recorder.ratio
         self._period = 1 << max(0, _log2_up(recorder.ratio))
 
-    # coming
-
     def arrived(self, queue: Queue, record: bytes, hop: Hop) -> bytes:
-        """The record as it is to be put in: there its trace goes on."""
+        """Return the record of a received message with the hop's context, if it is sampled."""
         if not hop.is_sampled(self._ratio) or not self._recorder.admit():
             return record
         stamped = trace_context.stamped_within(record, hop.context, queue.spec.max_bytes)
@@ -44,9 +41,9 @@ class TracePropagation:
     def copied(
         self, queue: Queue, record: bytes, parent: Context, context: Context
     ) -> tuple[bytes, Callable[[str], None]] | None:
-        """What is put in beside the pipe; and who is told when it is there, '' or why it is among the dead letters.
+        """Stamp a context on a record that is published beside the pipe; return it and the callback of its outcome.
 
-        None: the context would make it too large.
+        Call that with '' or the dead letter reason. None: the context would make the record too large.
         """
         stamped = trace_context.stamped_within(record, context, queue.spec.max_bytes)
         if stamped is None:
@@ -55,30 +52,29 @@ class TracePropagation:
 
     def _became(self, queue: Queue, parent: Context, context: Context, start_ns: int, reason: str) -> None:
         more: dict[str, Value] = {"penstock.reason": reason} if reason else {}
-        span = begun("bury" if reason else "send", Kind.PRODUCER, queue, parent, context, more, "send")
+        span = start_span("bury" if reason else "send", Kind.PRODUCER, queue, parent, context, more, "send")
         span.start_ns = start_ns
-        self._recorder.record(span.ended())
+        self._recorder.record(span.end())
 
     def numbers(self, first: int, last: int, offset: int = 0) -> range:
-        """Which of these numbers in a row are traced, at both ends: where so many pass, none is looked at alone.
+        """Return the numbers of a sequence that both ends trace, so that not every message need be checked.
 
-        offset: of this row, so that not all rows are traced at the same numbers.
+        offset: of this sequence, so that sequences are not all traced at the same numbers.
         """
         if not self._ratio:
             return range(0)
         return range(first + -(first + offset) % self._period, last + 1, self._period)
 
     def admits(self) -> bool:
+        """Return whether one more message may begin a trace now (see `Recorder.admit`)."""
         return self._recorder.admit()
 
     def left_out(self, number: int) -> None:
-        """So many more that are traced by their numbers, without a question for each: `admits` has just said no."""
+        """Count messages traced by their numbers as left out, after `admits` has returned False."""
         self._recorder.left_out(number)
 
-    # leaving
-
     def leaving(self, delivery: Delivery, hop: Hop | None) -> Leaving | None:
-        """Of one message that is about to be tried. None: nothing of it is traced."""
+        """Begin the span of an attempt to forward one message. None: it is not traced."""
         parents = list(self.spans(delivery).values())
         if hop is not None and not (hop.is_sampled(self._ratio) and (parents or self._recorder.admit())):
             hop = None
@@ -87,20 +83,20 @@ class TracePropagation:
         return self.tried(delivery, parents[0] if parents else None, hop)
 
     def has_out(self, queue: Queue) -> bool:
-        """Whether `spans` may find something of this queue."""
+        """Return whether the queue's domain has open spans of deliveries."""
         return bool(self._delivery_spans(queue))
 
     def spans(self, delivery: Delivery) -> dict[int, Context]:
-        """The open ones of a delivery, by the places of their messages in it."""
+        """Return the contexts of a delivery's open spans, by the index of the message in the delivery."""
         return self._delivery_spans(delivery.queue).spans(delivery)
 
     def tried(self, delivery: Delivery, parent: Context | None, hop: Hop | None) -> Leaving:
-        """As `leaving`, of one message of the delivery about which whoever counts them has decided: `numbers`."""
+        """Begin the span of an attempt for a message that `numbers` has sampled."""
         clock = self._delivery_spans(delivery.queue).clock
         return Leaving(self._recorder, clock, delivery, parent, hop)
 
     def asked(self, doing: str, destination: str, hop: Hop) -> Callable[[str], None] | None:
-        """A question to others that no message of ours stands behind; called with '' or why it was not done."""
+        """Begin the span of a request without a message; return its callback, to be called with '' or the error."""
         if not hop.is_sampled(self._ratio) or not self._recorder.admit():
             return None
         span = Span(f"{doing} {destination}", Kind.CLIENT, hop.context, None, _about(doing, destination))
@@ -109,16 +105,16 @@ class TracePropagation:
     def passed(
         self, destination: str, context: Context, parent: Context | None, more: dict[str, Value]
     ) -> None:
-        """It has been sent on, and nobody will say more of it. parent: by which it came here."""
+        """Record the span of a message that was forwarded without confirmation. parent: its span here."""
         about = _about(FORWARD, destination) | more
-        self._recorder.record(Span(f"{FORWARD} {destination}", Kind.PRODUCER, context, parent, about).ended())
+        self._recorder.record(Span(f"{FORWARD} {destination}", Kind.PRODUCER, context, parent, about).end())
 
     def _ended(self, span: Span, error: str) -> None:
-        self._recorder.record(span.ended(error))
+        self._recorder.record(span.end(error))
 
 
 class Leaving:
-    """One attempt. `ended`, once, before the message is settled or returned."""
+    """The span of one attempt to forward a message. Call `ended` once, before the message is settled or returned."""
 
     def __init__(
         self,
@@ -135,11 +131,11 @@ class Leaving:
         self._attempt = (
             None
             if parent is None
-            else begun(FORWARD, Kind.CLIENT, delivery.queue, parent, parent.child(), {}, "send")
+            else start_span(FORWARD, Kind.CLIENT, delivery.queue, parent, parent.child(), {}, "send")
         )
 
     def ended(self, outcome: str, *, is_well: bool, is_over: bool, peer: str = "") -> None:
-        """is_over: there is no other attempt, so now the hop has its span, from when the message was put in."""
+        """Record the attempt's span. is_over: it was the last one; record the hop's span since the publish, too."""
         error = "" if is_well else outcome
         more: dict[str, Value] = {"penstock.outcome": outcome}
         if peer:
@@ -148,15 +144,15 @@ class Leaving:
         if self._attempt is not None:
             self._attempt.attributes |= more
             self._attempt.links = links
-            self._recorder.record(self._attempt.ended(error))
+            self._recorder.record(self._attempt.end(error))
         if self._hop is None or not is_over:
             return
         delivery = self._delivery
         about: dict[str, Value] = {"penstock.origin": readable(delivery.origin), "penstock.hop": True, **more}
-        span = begun(FORWARD, Kind.PRODUCER, delivery.queue, None, self._hop.context, about, "send")
+        span = start_span(FORWARD, Kind.PRODUCER, delivery.queue, None, self._hop.context, about, "send")
         span.links = [self._attempt.context] if self._attempt is not None else []
         span.start_ns = self._clock.wall_ns(delivery.enqueued_ms)
-        self._recorder.record(span.ended(error))
+        self._recorder.record(span.end(error))
 
 
 def _about(doing: str, destination: str) -> dict[str, Value]:
@@ -170,7 +166,7 @@ def _about(doing: str, destination: str) -> dict[str, Value]:
 
 
 def _log2_up(ratio: float) -> int:
-    """How often one is halved until it is at most the ratio."""
+    """Return how often 1 must be halved to be at most the ratio."""
     halved = 0
     while ratio and 1 / (1 << halved) > ratio and halved < 62:
         halved += 1

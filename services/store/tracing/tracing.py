@@ -1,6 +1,6 @@
-"""Messages of one domain that are traced: they get their context when they are put in, and a span for what is done.
+"""Trace messages of one domain: stamp contexts on published records and record spans.
 
-What is not chosen, and carries no context, is left as it is, octet for octet.
+Records that are not sampled and carry no context stay unchanged.
 """
 
 from __future__ import annotations
@@ -17,23 +17,21 @@ from services.store.model.queues import Queue
 from services.store.model.trace_context import Context
 from services.store.tracing.delivery_spans import DeliverySpans
 from services.store.tracing.sampling import Sampling
-from services.store.tracing.spans import LOG, Kind, Recorder, Span, Value, begun, peer_of, readable
+from services.store.tracing.spans import LOG, Kind, Recorder, Span, Value, peer_of, readable, start_span
 
-Begun = list[tuple[int, Span]]  # places of messages in a run, and their spans
+Begun = list[tuple[int, Span]]  # indexes of messages in a run, and their spans
 
 
 class Tracing:
-    """Of one process in one domain."""
+    """Tracing of one process in one domain."""
 
     def __init__(self, recorder: Recorder, clock: Clock) -> None:
         self.recorder = recorder
         self.sampling = Sampling(recorder)
         self.delivery_spans = DeliverySpans(recorder, clock)
 
-    # putting in
-
     def passes(self, run: list[bytes]) -> bool:
-        """Nothing in this run is traced. A run is of one client: if one of it has attributes, the first has some."""
+        """Return whether no record is traced. All records of a run, which has one client, have attributes or none."""
         return not run[0][0] and self.sampling.passes(len(run))
 
     def put(
@@ -46,10 +44,9 @@ class Tracing:
         room: int | None = None,
         carried: Sequence[int] | None = None,
     ) -> tuple[list[bytes], Begun]:
-        """For a run that does not pass: the records as they are put in, and the spans of those that are traced.
+        """Stamp contexts on a run that does not pass; return the records and the spans of the traced ones.
 
-        room: octets by which all of them together may grow, where they are put in together or not at all. carried: as
-        `Messages.publish` has it.
+        room: octets by which the run may grow, if it is published all or nothing. carried: as in `Messages.publish`.
         """
         stamped, spans = list(run), Begun()
         if carried is None:
@@ -64,13 +61,13 @@ class Tracing:
                 continue
             room = None if room is None else room - more_octets
             more = self._more(run[index], client, origin, len(run))
-            spans.append((index, begun(doing, Kind.PRODUCER, queue, parent, context, more, "send")))
+            spans.append((index, start_span(doing, Kind.PRODUCER, queue, parent, context, more, "send")))
             stamped[index] = record
         return stamped, spans
 
     def _chosen(self, run: list[bytes]) -> Iterator[tuple[int, Context | None]]:
-        """Which of a run are traced, and the contexts that they bring: whoever brings one says himself whether."""
-        if not run[0][0]:  # `passes` has asked
+        """Yield indexes and carried contexts of traced records. A carried context decides for its record."""
+        if not run[0][0]:  # `passes` has drawn
             yield from ((index, None) for index in sorted(self.sampling.chosen(len(run))))
             return
         parents = [trace_context.of_record(record) for record in run]
@@ -85,6 +82,7 @@ class Tracing:
     def put_one(
         self, record: bytes, queue: Queue, client: Client, origin: str, doing: str = "send"
     ) -> tuple[bytes, Begun]:
+        """Stamp a context on one record if it is traced; return it and its span, if any."""
         run = [record]
         if self.passes(run):
             return record, []
@@ -103,7 +101,7 @@ class Tracing:
     def send(
         self, copies: list[tuple[Queue, bytes]], client: Client, origin: str
     ) -> tuple[list[tuple[Queue, bytes]], Begun]:
-        """One message of the text service and its copies: one trace, in which the log and each queue has a span."""
+        """Trace one message of the text service and its copies: one trace with a span for the log and each queue."""
         if self.sampling.passes(1) or not list(self.sampling.chosen(1)):
             return copies, []
         root = trace_context.fresh()
@@ -113,32 +111,30 @@ class Tracing:
             copy = trace_context.stamped_within(record, context, queue.spec.max_bytes)
             if copy is not None:
                 more = self._more(record, client, origin)
-                spans.append((index, begun("send", Kind.PRODUCER, queue, root, context, more)))
+                spans.append((index, start_span("send", Kind.PRODUCER, queue, root, context, more)))
             stamped.append((queue, record if copy is None else copy))
         more = self._more(copies[0][1], client, origin)
         more |= {"messaging.destination.name": LOG, "penstock.copies": len(copies)}
-        first = begun("send", Kind.PRODUCER, copies[0][0], None, root, more)
+        first = start_span("send", Kind.PRODUCER, copies[0][0], None, root, more)
         first.name = f"send {LOG}"
         return stamped, [*spans, (len(copies), first)]
 
     def stored(self, spans: Begun, outcome: Refusals | StoreError | None) -> None:
-        """What became of a run."""
+        """Record the spans of a run with its outcome."""
         why: Mapping[int, StoreError] = dict(outcome) if isinstance(outcome, list) else {}
         for index, span in spans:
             error = outcome if isinstance(outcome, StoreError) else why.get(index)
-            self.recorder.record(span.ended("" if error is None else error.reason))
-
-    # taking out
+            self.recorder.record(span.end("" if error is None else error.reason))
 
     def taken(self, deliveries: list[Delivery], client: Client) -> None:
+        """Begin the spans of traced deliveries."""
         for delivery in deliveries:
-            if delivery.blob[0]:  # what is traced begins its entry
+            if delivery.blob[0]:  # traced records begin their entries
                 self.delivery_spans.received(delivery, client)
 
 
 def rooms_of(commit: Commit) -> dict[str, int]:
-    """By how many octets what a commit puts into a queue may grow and still fit into it when that is empty; of queues
-    that have a bound."""
+    """Return by how many octets a commit's records for a bounded queue, by its id, may grow and still fit into it."""
     rooms: dict[str, int] = {}
     for part in commit.parts:
         if part.queue.spec.max_bytes:

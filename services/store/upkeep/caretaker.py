@@ -1,6 +1,6 @@
-"""What edges do for the store beside their work: documents are followed, queues tidied, the dead swept.
+"""Background work of edges for the store: follow changes of documents, and tidy queues.
 
-Every edge process does all of it; the functions keep them out of each other's way.
+Every edge process does all of it; the store's functions coordinate them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from services.store.model.errors import QueueUnknown, QueueUnreadable, StoreErro
 from services.store.model.names import decode_name
 from services.store.pipeline.domains import Domains
 from services.store.redis.connect import Connector
+from services.store.redis.subscription import subscribed
 
 log = logging.getLogger(__name__)
 
-REFRESH_S = 30.0  # documents are read again this often, should a notice have been lost
-AGAIN_S = 1.0
+REFRESH_S = 30.0  # documents are read again this often, as notices may be lost
+RETRY_S = 1.0
 
 
 class Tended(Protocol):
-    """The parts of a store that need care."""
+    """The parts of a store that the caretaker uses."""
 
     connector: Connector
     registry: Registry
@@ -41,7 +42,7 @@ class Tended(Protocol):
 
 
 class Caretaker:
-    """`start` once; until `close` it looks after all that the catalogue names."""
+    """Background work for all queues of the catalogue, from `start` until `close`."""
 
     def __init__(self, store: Tended, upkeep_s: float) -> None:
         self._store = store
@@ -49,11 +50,12 @@ class Caretaker:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, domain: str) -> None:
-        """domain: where this process makes queues; it is set up if nobody has done it yet."""
+        """Start the work. domain: where this process creates queues; it is set up if it is new."""
         work = {"domain": self._prepare(domain), "changes": self._follow(), "upkeep": self._tidy_for_ever()}
         self._tasks = [asyncio.create_task(job, name=f"store {name}") for name, job in work.items()]
 
     async def close(self) -> None:
+        """Stop the work."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -63,12 +65,11 @@ class Caretaker:
             try:
                 await self._store.setup.prepare(domain)
             except StoreError as error:
-                log.debug("no domain yet: %s", error, extra={"action": "domain_waits", "domain": domain})
-                await asyncio.sleep(AGAIN_S)
+                fields = {"action": "domain_waits", "domain": domain}
+                log.debug("the domain could not be set up yet: %s", error, extra=fields)
+                await asyncio.sleep(RETRY_S)
             else:
                 return
-
-    # upkeep
 
     async def _tidy_for_ever(self) -> None:
         while True:
@@ -76,13 +77,11 @@ class Caretaker:
             try:
                 await self.tidy_all()
             except StoreError as error:
-                log.info("no upkeep: %s", error, extra={"action": "upkeep_failed"})
+                fields = {"action": "upkeep_failed"}
+                log.info("upkeep failed; it will be retried: %s", error, extra=fields)
 
     async def tidy_all(self) -> None:
-        """Do one step of upkeep for every queue of the catalogue.
-
-        The queues of a domain that cannot be reached are left out until the next time; those of others are not.
-        """
+        """Do one step of upkeep for every queue of the catalogue, except queues of unreachable domains."""
         unreachable: set[str] = set()
         async for queue in self._store.listing.queues():
             if queue.domain in unreachable:
@@ -93,33 +92,29 @@ class Caretaker:
                 if isinstance(error, StoreUnavailable):
                     unreachable.add(queue.domain)
                 fields = {"action": "upkeep_failed", "queue": queue.name, "domain": queue.domain}
-                log.info("upkeep failed: %s", error, extra=fields)
-
-    # news
+                log.info("upkeep of a queue failed: %s", error, extra=fields)
 
     async def _follow(self) -> None:
-        """Documents change while edges run: their handles follow."""
+        """Update the queues in use when their documents change."""
         while True:
             try:
                 await self._listen()
             except (RedisError, OSError, TimeoutError, StoreError) as error:
-                log.debug("no news from the store: %s", error, extra={"action": "changes_lost"})
-            await asyncio.sleep(AGAIN_S)
+                fields = {"action": "changes_lost"}
+                log.debug("notices of changes lost; queue documents may be stale: %s", error, extra=fields)
+            await asyncio.sleep(RETRY_S)
 
     async def _listen(self) -> None:
-        keys = self._store.registry.keys
-        connection = await self._store.connector.connect(keys.epoch)
-        try:
-            await connection.send_command("SUBSCRIBE", keys.changes)
-            await connection.read_response(disable_decoding=True)
-            self._store.catalogue.numbers.follow(True)
-            message = None  # from here on nothing is missed; what was told before may have been
-            while True:
-                await self._changed(EVERYTHING if message is None else decode_name(message[2]))
-                message = await connection.read_response(disable_decoding=True, timeout=REFRESH_S)
-        finally:
-            self._store.catalogue.numbers.follow(False)
-            await connection.disconnect(nowait=True)
+        keys, catalogue = self._store.registry.keys, self._store.catalogue
+        async with subscribed(self._store.connector, keys.epoch, keys.changes) as connection:
+            catalogue.numbers.follow(True)
+            try:
+                message = None  # begin with everything, as earlier notices were missed
+                while True:
+                    await self._changed(EVERYTHING if message is None else decode_name(message[2]))
+                    message = await connection.read_response(disable_decoding=True, timeout=REFRESH_S)
+            finally:
+                catalogue.numbers.follow(False)
 
     async def _changed(self, name: str) -> None:
         self._store.catalogue.numbers.changed()
@@ -135,7 +130,7 @@ class Caretaker:
             await self._store.catalogue.find(name)
         except StoreUnavailable:
             return
-        except QueueUnreadable as error:  # who has it goes on as before
+        except QueueUnreadable as error:  # it is used as before
             self._store.listing.complain(name, str(error))
         except QueueUnknown:
             self._store.catalogue.forget(name)

@@ -1,8 +1,8 @@
-"""Spans of messages that died.
+"""Record spans of messages that became dead letters.
 
-A message may die where nobody looks at it: in a sweep, for its age, to make room. All of them become dead letters,
-which keep what they carried. So the letters are read, by one process of each domain, and each that is traced has a span
-of the time at which it died. Its id is made of the letter's: whoever reads a letter again tells the same span again.
+Messages may die inside the store: in a sweep, by expiry, by overflow. Their dead letters keep the trace context, so one
+process per domain reads new dead letters and records a span for each traced one. The span id is derived from the
+letter's id, so that reading a letter twice repeats the same span.
 """
 
 from __future__ import annotations
@@ -20,50 +20,53 @@ from services.store.model.queues import Queue
 from services.store.model.trace_context import Context, of_attributes
 from services.store.pipeline.domain import Domain
 from services.store.pipeline.domains import Domains
-from services.store.tracing.spans import Kind, Recorder, Value, begun, readable
+from services.store.tracing.spans import Kind, Recorder, Value, readable, start_span
 
 log = logging.getLogger(__name__)
 
-READ = 200  # letters in one question
-KEPT = 3  # looks: for so long a domain is one process's
-BACK = 6  # looks: so far back whoever begins reads, who may come KEPT and two more after one that was killed
+READ = 200  # letters per call
+LEASE = 3  # polls: duration of the lease on a domain
+BACK = 6  # polls: how far back a new reader begins; it may start LEASE and two more after the death of another one
 LONGEST_ERROR = 200
 
 
 class DeadSpans:
-    """From `start` until `close`; every `look_s` seconds."""
+    """A poller that traces dead letters every `poll_s` seconds, from `start` until `close`."""
 
-    def __init__(self, listing: Listing, domains: Domains, recorder: Recorder, look_s: float) -> None:
+    def __init__(self, listing: Listing, domains: Domains, recorder: Recorder, poll_s: float) -> None:
         self._listing = listing
         self._domains = domains
         self._recorder = recorder
-        self._look_s = look_s
+        self._poll_s = poll_s
         self._holder = secrets.token_hex(8)
-        self._read: dict[str, str] = {}  # by the queue's id: the last letter that was read
+        self._read: dict[str, str] = {}  # last letter read, by queue id
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._look_for_ever(), name="store dead letters traced")
+        """Start to poll."""
+        self._task = asyncio.create_task(self._poll_for_ever(), name="store dead letters traced")
 
     async def close(self) -> None:
+        """Stop polling. Another process takes the domains over when their leases expire."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _look_for_ever(self) -> None:
+    async def _poll_for_ever(self) -> None:
         while True:
-            await asyncio.sleep(self._look_s)
+            await asyncio.sleep(self._poll_s)
             try:
-                await self.look()
+                await self.poll()
             except StoreError as error:
-                log.info("dead letters are not traced: %s", error, extra={"action": "dead_untraced"})
+                log.info("dead letters are not traced now: %s", error, extra={"action": "dead_untraced"})
             except Exception:
-                log.exception("dead letters are not traced", extra={"action": "dead_untraced"})
+                fields = {"action": "dead_untraced"}
+                log.exception("internal error: dead letters are not traced now", extra=fields)
 
-    async def look(self) -> None:
-        """Trace all new dead letters of the domains that this process reads. Raises StoreError for the catalogue.
+    async def poll(self) -> None:
+        """Trace the new dead letters of the domains that this process leases. Raises StoreError for the catalogue.
 
-        A domain that cannot be reached is left out until the next time, and is read on from the same place.
+        An unreachable domain is skipped, and read from the same place the next time.
         """
         ours: dict[str, bool] = {}
         seen: dict[str, str] = {}
@@ -71,35 +74,36 @@ class DeadSpans:
             domain = self._domains.get(queue.domain)
             try:
                 if queue.domain not in ours:
-                    ours[queue.domain] = await self._is_ours(domain)
+                    ours[queue.domain] = await self._lease(domain)
                 if ours[queue.domain]:
-                    seen[queue.qid] = await self._look_at(domain, queue)
+                    seen[queue.qid] = await self._trace(domain, queue)
             except StoreError as error:
                 if isinstance(error, StoreUnavailable):
                     ours[queue.domain] = False
                 if queue.qid in self._read:
                     seen[queue.qid] = self._read[queue.qid]
                 fields = {"action": "dead_untraced", "queue": queue.name, "domain": queue.domain}
-                log.debug("dead letters are not traced: %s", error, extra=fields)
-        self._read = seen  # queues come and go
+                log.debug("dead letters of a queue are not traced now: %s", error, extra=fields)
+        self._read = seen  # without deleted queues
 
-    async def _is_ours(self, domain: Domain) -> bool:
-        kept_ms = round(KEPT * self._look_s * 1000)
-        return bool(await domain.function("log_lease", [domain.keys.dead_traced], self._holder, kept_ms))
+    async def _lease(self, domain: Domain) -> bool:
+        lease_ms = round(LEASE * self._poll_s * 1000)
+        return bool(await domain.function("log_lease", [domain.keys.dead_traced], self._holder, lease_ms))
 
-    async def _look_at(self, domain: Domain, queue: Queue) -> str:
+    async def _trace(self, domain: Domain, queue: Queue) -> str:
+        """Trace the queue's new dead letters; return the id of the last one."""
         after = self._read.get(queue.qid)
         if after is None:
-            after = f"{await domain.link.now_ms() - round(BACK * self._look_s * 1000)}-0"
+            after = f"{await domain.link.now_ms() - round(BACK * self._poll_s * 1000)}-0"
         letters, is_last = DeadLetters(domain, queue), False
         while not is_last:
-            looked = await letters.scan(after, Filter(), 0, READ, octets=0)
-            for letter in looked.letters:
-                self._tell(domain, queue, letter)
-            after, is_last = looked.last or after, looked.is_last
+            page = await letters.scan(after, Filter(), 0, READ, octets=0)
+            for letter in page.letters:
+                self._record(domain, queue, letter)
+            after, is_last = page.last or after, page.is_last
         return after
 
-    def _tell(self, domain: Domain, queue: Queue, letter: DeadLetter) -> None:
+    def _record(self, domain: Domain, queue: Queue, letter: DeadLetter) -> None:
         parent = of_attributes(letter.attributes)
         if parent is None or not parent.is_sampled or not self._recorder.follow():
             return
@@ -114,12 +118,12 @@ class DeadSpans:
         }
         if letter.error:
             more["penstock.error"] = letter.error[:LONGEST_ERROR]
-        context = Context(parent.trace_id, _id_of(queue, letter.id))
-        span = begun("dead", Kind.INTERNAL, queue, parent, context, more, "settle")
+        context = Context(parent.trace_id, _span_id(queue, letter.id))
+        span = start_span("dead", Kind.INTERNAL, queue, parent, context, more, "settle")
         span.start_ns = domain.pipe.clock.wall_ns(letter.died_ms)
-        self._recorder.record(span.ended(letter.reason, span.start_ns))
+        self._recorder.record(span.end(letter.reason, span.start_ns))
 
 
-def _id_of(queue: Queue, letter: str) -> int:
-    told = f"{queue.domain} {queue.qid} {letter}".encode("utf-8", "surrogateescape")
-    return int.from_bytes(hashlib.sha256(told).digest()[:8]) or 1
+def _span_id(queue: Queue, letter: str) -> int:
+    text = f"{queue.domain} {queue.qid} {letter}".encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.sha256(text).digest()[:8]) or 1

@@ -1,4 +1,4 @@
-"""What a process tells of itself: its connections and their bytes, and the refusals that no queue is to blame for."""
+"""Count a process's connections, their octets, and refusals that concern no queue."""
 
 from __future__ import annotations
 
@@ -9,31 +9,40 @@ from typing import Protocol, runtime_checkable
 
 
 class EdgeFigures(Protocol):
-    """Connections that are open now; all else since the process began."""
+    """Counts of an edge process since it started."""
 
     @property
-    def connections(self) -> int: ...
+    def connections(self) -> int:
+        """Connections that are open now."""
+
     @property
-    def opened(self) -> int: ...
+    def opened(self) -> int:
+        """Connections opened."""
+
     @property
-    def received_octets(self) -> int: ...
+    def received_octets(self) -> int:
+        """Octets read from peers."""
+
     @property
-    def sent_octets(self) -> int: ...
+    def sent_octets(self) -> int:
+        """Octets written to peers."""
+
     @property
     def refused(self) -> Mapping[str, int]:
-        """What was refused without asking the store, by reason."""
+        """Refusals without a request to the store, by reason."""
 
 
 @runtime_checkable
 class Shell(Protocol):
-    """What stands around an edge, and knows its connections: as the store's observer it tells of them, too."""
+    """An observer of the store that knows the process's connections."""
 
-    def figures(self) -> EdgeFigures: ...
+    def figures(self) -> EdgeFigures:
+        """Return the present counts."""
 
 
 @dataclass(slots=True)
 class EdgeTally:
-    """Since `since` (monotonic)."""
+    """Counts since `since` (monotonic)."""
 
     since: float
     connections: int = 0
@@ -44,34 +53,37 @@ class EdgeTally:
 
 
 class ProcessCounters:
-    """Read as tallies are, and put back if that was in vain. shell: None where nobody connects."""
+    """The process's tally, which is read and put back as those of queues. shell: None without connections."""
 
     def __init__(self, shell: Shell | None, now: float) -> None:
         self._shell = shell
-        self._told = EdgeTally(now)  # of the figures, those that were read before
+        self._before = EdgeTally(now)  # the shell's counts at the last `read`
         self._tally = EdgeTally(now)
 
     def refuse(self, refused: Mapping[str, int]) -> None:
+        """Count refusals by reason."""
         self._tally.refused.update(refused)
 
     def read(self, now: float) -> EdgeTally:
+        """Take the tally out; a new one begins now (monotonic)."""
         tally, self._tally = self._tally, EdgeTally(now)
         if self._shell is not None:
             self._add(tally, self._shell.figures())
         return tally
 
     def _add(self, tally: EdgeTally, figures: EdgeFigures) -> None:
-        told = self._told
+        before = self._before
         tally.connections = figures.connections
-        tally.opened += figures.opened - told.opened
-        tally.received_octets += figures.received_octets - told.received_octets
-        tally.sent_octets += figures.sent_octets - told.sent_octets
+        tally.opened += figures.opened - before.opened
+        tally.received_octets += figures.received_octets - before.received_octets
+        tally.sent_octets += figures.sent_octets - before.sent_octets
         refused = Counter(figures.refused)
-        tally.refused += refused - told.refused
-        self._told = EdgeTally(
+        tally.refused += refused - before.refused
+        self._before = EdgeTally(
             tally.since, 0, figures.opened, figures.received_octets, figures.sent_octets, refused
         )
 
     def put_back(self, tally: EdgeTally) -> None:
+        """Put back a tally that could not be stored."""
         tally.refused.update(self._tally.refused)
         self._tally = tally

@@ -1,9 +1,9 @@
-"""Tells the store every few seconds what this process has done: one sample a queue, and one of the process itself.
+"""Write samples of this process's activity to the store every few seconds: one per queue, and one of the process.
 
-What cannot be told is told later, also what the store does not write for want of memory: which puts it refused then is
-what an error budget is about. A look is read out of the tallies; pages of it that the store has certainly not taken
-go back into them. A page whose answer was lost is sent again as it is, before anything newer of its domain: readers
-know it by process, `n` and queue.
+Samples that cannot be written are written later, also if the store has no memory: error budgets need the refusals of
+that time. Counts are read out of the tallies and put back if the store certainly did not store their page. A page
+whose reply was lost is repeated unchanged before newer ones of its domain; readers identify it by process, `n` and
+queue.
 """
 
 from __future__ import annotations
@@ -24,59 +24,59 @@ from services.store.upkeep.samples import Sample, Writer
 
 log = logging.getLogger(__name__)
 
-PAGE = 100  # samples in one call: nobody waits long for it
-LAST_S = 1.0  # the last look, when the process ends, takes no longer
+PAGE = 100  # samples per call, so that other calls do not wait long
+FLUSH_TIMEOUT_S = 1.0
 
 Page = list[tuple[Sample, Tally | EdgeTally]]
 
 
 class Sampler:
-    """`start` once; until `stop` it looks every `sample_s`, more or less: not all processes at once."""
+    """A writer of samples every `sample_s` seconds, with jitter, from `start` until `stop`."""
 
     def __init__(self, edge: str, domains: Domains, sample_s: float, kept: int, shell: Shell | None) -> None:
-        """kept: how many samples a domain keeps, some more for a while. shell: None where nobody connects."""
+        """Keep about `kept` samples per domain. shell: None for a process without connections."""
         self._domains = domains
         self._sample_s = sample_s
         self._kept = kept
         self._writer = Writer(edge)
         self._ourselves = ProcessCounters(shell, time.monotonic())
         self._home = ""
-        self._in_doubt: dict[str, Page] = {}  # of each domain the page whose answer was lost
+        self._in_doubt: dict[str, Page] = {}  # by domain: the page whose reply was lost
         self._task: asyncio.Task[None] | None = None
 
     def start(self, domain: str) -> None:
-        """domain: where what is told of the process itself stands."""
+        """Start to write. domain: where the samples of the process itself are written."""
         self._home = domain
-        self._task = asyncio.create_task(self._look_for_ever(), name="store samples")
+        self._task = asyncio.create_task(self._write_for_ever(), name="store samples")
 
     async def stop(self) -> None:
-        """Until `flush`, what is done is only counted."""
+        """Write no more samples until `flush`."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def flush(self) -> None:
-        """The last look, once nothing is under way any more."""
+        """Write the last samples, after `stop` and when all operations are done."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_S):
-                await self.look()
+            async with asyncio.timeout(FLUSH_TIMEOUT_S):
+                await self.write()
 
-    async def _look_for_ever(self) -> None:
+    async def _write_for_ever(self) -> None:
         while True:
             await asyncio.sleep(self._sample_s * random.uniform(0.9, 1.1))
-            await self.look()
+            await self.write()
 
-    async def look(self) -> None:
-        """Tells all domains what came since the last time. Not to be called by two at once."""
-        self._writer.look += 1
+    async def write(self) -> None:
+        """Write samples of the activity since the last call to all domains. Calls must not overlap."""
+        self._writer.number += 1
         for domain in self._domains.all():
             try:
-                await self._tell(domain)
+                await self._write(domain)
             except StoreError as error:
                 fields = {"action": "samples_failed", "domain": domain.name}
-                log.info("no samples: %s", error, extra=fields)
+                log.info("samples could not be written now; they are kept: %s", error, extra=fields)
 
-    async def _tell(self, domain: Domain) -> None:
+    async def _write(self, domain: Domain) -> None:
         if (page := self._in_doubt.get(domain.name)) is not None:
             await self._send(domain, page)
             del self._in_doubt[domain.name]
@@ -94,7 +94,7 @@ class Sampler:
                 raise
 
     def _read(self, domain: Domain, now: float) -> Page:
-        """Everything that is to be told."""
+        """Read the tallies for the domain, with their samples."""
         found: list[Tally | EdgeTally] = []
         for tally in domain.tallies.read(now):
             if tally.name:
@@ -106,14 +106,14 @@ class Sampler:
         return [(self._writer.write(tally, now), tally) for tally in found]
 
     async def _send(self, domain: Domain, page: Page) -> None:
-        """Raises OutcomeUnknown where the answer was lost."""
+        """Write one page of samples. Raises OutcomeUnknown if the reply was lost."""
         args = [value for sample, _ in page for value in (len(sample), *sample)]
         asked = now()
-        told = await domain.function("sample", [domain.keys.samples], self._kept, *args)
-        domain.pipe.clock.heard(int(told), asked)
+        now_ms = await domain.function("sample", [domain.keys.samples], self._kept, *args)
+        domain.pipe.clock.heard(int(now_ms), asked)
 
     def _put_back(self, domain: Domain, page: Page) -> None:
-        """It was certainly not told."""
+        """Put back the tallies of a page that was certainly not stored."""
         domain.tallies.put_back([tally for _, tally in page if isinstance(tally, Tally)])
         for _, tally in page:
             if isinstance(tally, EdgeTally):

@@ -1,4 +1,4 @@
-"""Samples as they stand in the store's stream: plain named fields, all text (docs/store.md, Samples)."""
+"""Encode samples for the store's stream: named text fields (docs/store.md, Samples)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Sample = list[str | int | bytes]  # field, value, field, value ...
 
 
 class Writer:
-    """One process, under a name of its own."""
+    """An encoder of one process's samples."""
 
     def __init__(self, edge: str) -> None:
-        self.look = 0  # the serial of its looks
+        self.number = 0  # of the present round of samples
         self._edge = edge
         self._process = f"{edge}-{secrets.token_hex(8)}"
 
     def write(self, tally: Tally | EdgeTally, now: float) -> Sample:
-        """now: monotonic."""
+        """Return the sample of a tally. now: monotonic."""
         return self._of_queue(tally, now) if isinstance(tally, Tally) else self._of_edge(tally, now)
 
     def _of_queue(self, tally: Tally, now: float) -> Sample:
@@ -46,7 +46,7 @@ class Writer:
 
     def _begin(self, kind: str, seconds: float) -> Sample:
         named: Sample = ["v", VERSION, "kind", kind, "edge", self._edge, "process", self._process]
-        return [*named, "n", self.look, "ms", max(1, round(seconds * 1000))]
+        return [*named, "n", self.number, "ms", max(1, round(seconds * 1000))]
 
 
 def _reasons(refused: Mapping[str, int]) -> str:

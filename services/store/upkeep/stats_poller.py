@@ -1,4 +1,4 @@
-"""How all queues stand, looked at again and again by one process for all: for metrics, and whoever else shows it."""
+"""Poll the statistics of all queues, for metrics and displays."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ from services.store.pipeline.domains import Domains
 
 log = logging.getLogger(__name__)
 
-POLL_INTERVAL_S = 15.0  # between two looks: scrapes are rarer than that, as a rule
+POLL_INTERVAL_S = 15.0  # metrics are usually scraped less often
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """One queue, as a look found it."""
+    """Statistics of one queue. Totals count since it was created."""
 
     ready: int
     in_flight: int
-    dead: int  # dead letters that there are
-    died: int  # that there ever were, since the queue was made
-    dead_overflowed: int  # dead letters that were dropped as there were too many
-    redriven: int  # dead letters that were brought back; this and what follows since the queue was made
-    purged: int
-    emptied: int  # messages that were ready, and that somebody removed
-    expired: int
-    duplicates: int
-    fenced: int
+    dead: int  # present dead letters
+    died: int  # total of dead letters
+    dead_overflowed: int  # total of dead letters dropped because there were too many
+    redriven: int  # total of redriven dead letters
+    purged: int  # total
+    emptied: int  # total of ready messages that were removed by request
+    expired: int  # total
+    duplicates: int  # total
+    fenced: int  # total
     octets: int
-    oldest_age_s: float  # of the oldest message that is not settled; 0: there is none
-    used: float  # part of its bounds, as `used_part` reckons it
+    oldest_age_s: float  # of the oldest unsettled message; 0 if there is none
+    used: float  # share of its bounds (see `used_part`)
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """Of all queues that there are, by name."""
+    """Statistics of all queues, by name."""
 
     queues: Mapping[str, QueueStats]
-    unreadable: Collection[str]  # damaged ones, and those of a shard that is away
+    unreadable: Collection[str]  # damaged, or on a shard that is down
 
 
 async def read_store_stats(registry: Registry, listing: Listing) -> StoreStats:
-    """Raises StoreError."""
-    queues, unread = [], set[str]()
+    """Return the statistics of all queues. Raises StoreError."""
+    queues, unreadable = [], set[str]()
     async for name, document in registry.documents():
         try:
             queues.append(parse_leniently(name, document)[0])
         except QueueUnreadable as error:  # not even its id can be read
-            unread.add(name)
+            unreadable.add(name)
             listing.complain(name, str(error))
-    looked = await listing.stats_of(queues)
+    found = await listing.stats_of(queues)
     specs = {queue.name: queue.spec for queue in queues}
-    read = {name: _queue_stats(figures, specs[name]) for name, figures in looked.stats.items()}
-    return StoreStats(read, unread | looked.errors.keys())
+    read = {name: _queue_stats(figures, specs[name]) for name, figures in found.stats.items()}
+    return StoreStats(read, unreadable | found.errors.keys())
 
 
 def _queue_stats(figures: dict[str, Any], spec: QueueSpec) -> QueueStats:
@@ -85,40 +85,38 @@ def _queue_stats(figures: dict[str, Any], spec: QueueSpec) -> QueueStats:
 
 
 def used_part(spec: QueueSpec, messages: int, octets: int) -> float:
-    """Of `maxLength` or `maxBytes`, whichever is nearer; from 1 on whoever puts something in is refused.
+    """Return the used share of `maxLength` or `maxBytes`, the greater one; from 1 on publishes are refused.
 
-    0 where there are none, or the oldest make way: such a queue is meant to be full.
+    0 for a queue without bounds, or whose oldest messages make way: it is meant to be full.
     """
     if spec.overflow is Overflow.DEAD_LETTER_OLDEST:
         return 0.0
     bounds = ((messages, spec.max_length), (octets, spec.max_bytes))
-    return max((there / most for there, most in bounds if most), default=0.0)
+    return max((used / most for used, most in bounds if most), default=0.0)
 
 
 async def copies_lost(domains: Domains) -> int:
-    """By links, since the text service's log began; 0 where there is none. Raises StoreError."""
+    """Return how many copies links have lost since the log began; 0 without a log. Raises StoreError."""
     figures = await Log(domains.get(LOG_DOMAIN), LogSpec()).figures()
     return int(figures.get("copies_lost", 0))
 
 
 async def poll_store(
-    look: Callable[[], Awaitable[FoundT]], tell: Callable[[FoundT | None], None], every_s: float
+    poll: Callable[[], Awaitable[FoundT]], report: Callable[[FoundT | None], None], every_s: float
 ) -> None:
-    """Until it is cancelled. tell: is given what was found, None where the store cannot be asked."""
-    trouble = ""
+    """Poll until cancelled and report each result; None if the store cannot be read."""
+    last_reason = ""
     while True:
         found: FoundT | None = None
         try:
-            found = await look()
-            trouble = ""
+            found = await poll()
+            last_reason = ""
         except StoreError as error:
-            if error.reason != trouble:
+            if error.reason != last_reason:
                 fields = {"action": "look_failed", "reason": error.reason}
-                log.warning(
-                    "a look at the store failed, and what it tells is not told: %s", error, extra=fields
-                )
-            trouble = error.reason
-        except Exception as error:  # a fault of ours ends no look
+                log.warning("store poll failed; its metrics are missing: %s", error, extra=fields)
+            last_reason = error.reason
+        except Exception as error:
             log.critical(FAULT, error, exc_info=True, extra=FAULT_FIELDS)
-        notify_safely(found, tell)
+        notify_safely(found, report)
         await asyncio.sleep(every_s)

@@ -175,7 +175,7 @@ def test_silent_session(ready: Shell, server: Server) -> None:
     assert (found["grade"], found["found"]) == ("warn", "0 alive, 1 silent")
 
 
-HIDDEN = {"grade": "warn", "found": "may not be looked at", "advice": "needs an administrator's rights"}
+HIDDEN = {"grade": "warn", "found": "not permitted to check", "advice": "needs an administrator's rights"}
 
 
 @pytest.fixture

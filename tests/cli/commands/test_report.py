@@ -108,7 +108,7 @@ def test_report_of_unknown_version_is_refused(clear: Shell) -> None:
     for how in ((), ("--json",)):
         said = clear.run("report", *how, code=1).err
         assert "report_unknown" in said
-        assert "of version 2, and this program knows 1" in said
+        assert "has version 2, and this program reads version 1" in said
 
 
 def test_invalid_report_is_a_store_fault(clear: Shell) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from services.console.history.history import DELAY_MS
-from services.console.history.sample_reader import MAX_KEPT
+from services.console.history.sample_history import MAX_KEPT
 from services.console.history.series import DEPTH_LASTS_MS, Depth, Flow, Series, parse, quantile_ms
 from services.console.history.totals import Totals
 from services.store.model.buckets import CLASSES, PUT_S, WAIT_S
-from services.store.upkeep.following import Sampled
+from services.store.upkeep.sample_reader import StoredSample
 from tests.console.live_console import LiveConsole
 from tests.live import until
 
@@ -105,7 +105,7 @@ def test_other_samples_are_ignored() -> None:
         {"kind": "queue", "v": "1"},
         {"kind": "depth", "v": "1", "queue": "q", "len": "x", "leased": "0", "dead": "0", "oldest_ms": "0"},
     ]:
-        assert parse(Sampled("1-0", 1, fields)) is None
+        assert parse(StoredSample("1-0", 1, fields)) is None
 
 
 async def history(console: LiveConsole, path: str) -> dict[str, Any]:
@@ -228,7 +228,7 @@ async def test_periods_and_steps(console: LiveConsole) -> None:
 
 
 async def test_limit_of_samples(console: LiveConsole, monkeypatch: Any) -> None:
-    monkeypatch.setattr("services.console.history.sample_reader.MAX_KEPT", 10)
+    monkeypatch.setattr("services.console.history.sample_history.MAX_KEPT", 10)
     monkeypatch.setattr("services.console.history.history.MAX_KEPT", 10)
     assert MAX_KEPT > 1000
     await console.declare("orders")

@@ -1,4 +1,4 @@
-"""The log on the shared server, as most tests of it need it."""
+"""The log on the shared server."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tests.store.logbook import Logbook, logbook
 
 @pytest.fixture
 async def book(desk: Desk) -> AsyncIterator[Logbook]:
-    """Declare the log, so that it may be used."""
+    """Declare the log for use."""
     async with logbook(desk) as book:
         yield book

@@ -1,4 +1,4 @@
-"""Queues that subscribe to the log: SEND and all its copies in one step, or nothing (pubsub.md 5.1)."""
+"""Queues that subscribe to the log: SEND and its copies are stored atomically (pubsub.md 5.1)."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from tests.store.logbook import Logbook, check_numbering
 
 
 async def contents(book: Logbook, *queues: Queue) -> list[int]:
-    """Messages in the log, in each queue, and among the dead letters of each."""
+    """Return the messages in the log, in each queue, and in its dead letters."""
     found = [len(await book.lines())]
     for queue in queues:
         stats = await book.desk.stats(queue)
@@ -36,8 +36,8 @@ async def test_each_queue_gets_its_copy(book: Logbook, desk: Desk) -> None:
     assert (stats["added"], stats["bytes_in"], stats["dead"]) == (2, 2, 0)
 
 
-async def test_order_is_that_of_the_log(book: Logbook, desk: Desk) -> None:
-    """pubsub.md 3.4: also where plain sends share entries with those that have copies."""
+async def test_copies_keep_the_order_of_the_log(book: Logbook, desk: Desk) -> None:
+    """pubsub.md 3.4: also if sends without copies share the call."""
     queue = await book.bound("one", "b")
     sources = [Source(INTERNAL_CLIENT) for _ in range(5)]
     asked = []
@@ -56,7 +56,7 @@ async def test_order_is_that_of_the_log(book: Logbook, desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("bound", [{"max_length": 1}, {"max_bytes": 3}])
-async def test_a_full_queue_fails_the_send_whole(book: Logbook, bound: dict[str, int]) -> None:
+async def test_full_queue_refuses_the_whole_send(book: Logbook, bound: dict[str, int]) -> None:
     first, full, last = (
         await book.bound("1", "t"),
         await book.bound("2", "t", **bound),
@@ -72,8 +72,8 @@ async def test_a_full_queue_fails_the_send_whole(book: Logbook, bound: dict[str,
     assert book.desk.refusals["queue_full"] == 3
 
 
-async def test_one_that_is_refused_does_not_refuse_its_neighbours(book: Logbook) -> None:
-    """All in one call: each has its own answer."""
+async def test_refused_send_does_not_affect_others(book: Logbook) -> None:
+    """In one call, each send gets its own answer."""
     full, other = await book.bound("full", "t", max_length=2), await book.bound("other", "t")
     asked = [book.sending(b"t %d" % i, to=(other, full) if i % 2 else ()) for i in range(10)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -95,7 +95,7 @@ async def test_paused_and_reserved_queues_refuse(book: Logbook) -> None:
     assert await contents(book, shut, other) == [0, 0, 0, 0, 0]
 
 
-async def test_a_message_larger_than_the_queue_may_be_makes_nobody_way(book: Logbook) -> None:
+async def test_too_large_message_displaces_none(book: Logbook) -> None:
     small = await book.bound("small", "t", max_bytes=5, overflow="dead_letter_oldest")
     await book.send(b"t abc", to=(small,))
     with pytest.raises(QueueFull):
@@ -107,7 +107,7 @@ async def test_a_message_larger_than_the_queue_may_be_makes_nobody_way(book: Log
 
 
 @pytest.mark.parametrize("bound", [{"max_length": 2}, {"max_bytes": 2}])
-async def test_the_oldest_make_way(book: Logbook, desk: Desk, bound: dict[str, int]) -> None:
+async def test_oldest_messages_make_way(book: Logbook, desk: Desk, bound: dict[str, int]) -> None:
     queue = await book.bound("ring", "t", overflow="dead_letter_oldest", **bound)
     await asyncio.gather(*(book.sending(b"t %d" % i, to=(queue,)) for i in range(5)))
     assert await contents(book, queue) == [5, 2, 3]
@@ -115,8 +115,8 @@ async def test_the_oldest_make_way(book: Logbook, desk: Desk, bound: dict[str, i
 
 
 @pytest.mark.parametrize("bound", [{"max_length": 2}, {"max_bytes": 2}])
-async def test_what_is_leased_makes_no_way(book: Logbook, desk: Desk, bound: dict[str, int]) -> None:
-    """It is refused, not stored without its copy."""
+async def test_leased_messages_do_not_make_way(book: Logbook, desk: Desk, bound: dict[str, int]) -> None:
+    """The send is refused rather than stored without its copy."""
     queue = await book.bound("ring", "t", overflow="dead_letter_oldest", **bound)
     other = await book.bound("other", "t")
     for body in (b"t 1", b"t 2"):
@@ -130,8 +130,8 @@ async def test_what_is_leased_makes_no_way(book: Logbook, desk: Desk, bound: dic
     assert await contents(book, queue, other) == [3, 1, 0, 1, 0]
 
 
-async def test_nobody_makes_way_in_vain(book: Logbook, desk: Desk) -> None:
-    """More is leased than the queue may have, since its bound was lowered."""
+async def test_message_that_does_not_fit_displaces_none(book: Logbook, desk: Desk) -> None:
+    """The bound was lowered below the number of leased messages."""
     queue = await book.bound("ring", "t")
     await desk.put(queue, *[b"x"] * 5)
     held = await desk.take(queue, 3)
@@ -143,8 +143,8 @@ async def test_nobody_makes_way_in_vain(book: Logbook, desk: Desk) -> None:
     await desk.settle(held)
 
 
-async def test_more_must_make_way_than_one_step_moves(book: Logbook, desk: Desk) -> None:
-    """A bound that was lowered: refused until there is room, then stored with its copy."""
+async def test_many_messages_make_way_in_steps(book: Logbook, desk: Desk) -> None:
+    """After a lowered bound, sends are refused until there is room."""
     queue = await book.bound("ring", "t")
     await desk.put(queue, *[b"x"] * 2500)
     await book.change(
@@ -163,7 +163,7 @@ async def test_more_must_make_way_than_one_step_moves(book: Logbook, desk: Desk)
     assert (await desk.drain(queue))[-stored:] == [b"y"] * stored
 
 
-async def test_nobody_makes_way_for_a_send_that_another_queue_refuses(book: Logbook) -> None:
+async def test_send_refused_by_another_queue_displaces_none(book: Logbook) -> None:
     ring = await book.bound("ring", "t", max_length=1, overflow="dead_letter_oldest")
     full = await book.bound("full", "t", max_length=1)
     await book.send(b"t 1", to=(ring, full))

@@ -1,4 +1,4 @@
-"""How a body shows in the log: as it is where it is a legal message, else escaped (pubsub.md 5.3)."""
+"""Bodies in the log: legal messages unchanged, others escaped (pubsub.md 5.3)."""
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -20,7 +20,7 @@ async def queue(book: Logbook) -> Queue:
 
 
 async def appear(book: Logbook, desk: Desk, queue: Queue, *bodies: bytes) -> list[bytes]:
-    """The messages that bodies appear as."""
+    """Return the messages in the log for these bodies."""
     await desk.put(queue, *bodies)
     return [line.removeprefix(b"out ") for line in await book.lines()]
 
@@ -37,19 +37,19 @@ ESCAPED = [
 ]
 
 
-async def test_a_legal_message_shows_as_it_is(book: Logbook, desk: Desk, queue: Queue) -> None:
-    """With whatever backslashes it has."""
+async def test_legal_message_is_published_unchanged(book: Logbook, desk: Desk, queue: Queue) -> None:
+    """Backslashes in it stay."""
     whole = b"".join([b"SEND out %b\n" % body for body in LEGAL])
     assert await appear(book, desk, queue, *LEGAL)
     assert [entry.block for entry in await book.entries()] == [whole]
 
 
-async def test_what_is_no_legal_message_shows_escaped(book: Logbook, desk: Desk, queue: Queue) -> None:
+async def test_illegal_octets_are_escaped(book: Logbook, desk: Desk, queue: Queue) -> None:
     shown = await appear(book, desk, queue, *(body for body, _ in ESCAPED))
     assert shown == [text for _, text in ESCAPED]
 
 
-async def test_attributes_do_not_show(book: Logbook, desk: Desk, queue: Queue) -> None:
+async def test_attributes_are_not_published(book: Logbook, desk: Desk, queue: Queue) -> None:
     made = [records.encode(body, {"k": "v" * 300, "n": body}) for body in (b"one", b"t\nwo", b"")]
     future, done = desk.expecting()
     desk.pipe.messages.publish(desk.source, queue, made, "t", done)
@@ -58,7 +58,7 @@ async def test_attributes_do_not_show(book: Logbook, desk: Desk, queue: Queue) -
 
 
 def escaped(body: bytes) -> bytes:
-    """The rule, the plain way."""
+    """Escape a body by the rule."""
     try:
         body.decode("utf-8", "strict")
         legal = all(byte > 31 for byte in body)
@@ -81,8 +81,8 @@ almost_utf8 = st.lists(st.sampled_from(LEADS + FOLLOWERS), max_size=6).map(bytes
 bodies = st.one_of(st.binary(max_size=12), almost_utf8, st.text(max_size=6).map(str.encode))
 
 
-def test_every_body_shows_as_the_rule_says(client: Client) -> None:
-    """UTF-8 as the strict decoder knows it: overlong forms, surrogates and what lies beyond U+10FFFF are none."""
+def test_every_body_is_escaped_by_the_rule(client: Client) -> None:
+    """UTF-8 by the strict decoder, which rejects overlong forms, surrogates and values beyond U+10FFFF."""
     queue = Queue(
         "orders", "q1", "main", "test", QueueSpec(ack_level="fsync", bindings={"text": {"publish": "out"}})
     )

@@ -1,4 +1,4 @@
-"""Queues that publish under a tag: every way in shows in the log, in the same step (pubsub.md 5.2, 5.3)."""
+"""Queues that publish under a tag: every publish appears in the log atomically (pubsub.md 5.2, 5.3)."""
 
 import asyncio
 
@@ -21,8 +21,8 @@ def shown(*bodies: bytes, tag: bytes = b"out") -> list[bytes]:
     return [b"%b %b" % (tag, body) for body in bodies]
 
 
-async def test_what_is_put_in_shows_in_its_order(book: Logbook, desk: Desk, queue: Queue) -> None:
-    """Several messages an entry, several entries a call."""
+async def test_published_messages_appear_in_order(book: Logbook, desk: Desk, queue: Queue) -> None:
+    """Several messages per entry, several entries per call."""
     await desk.put(queue, b"first")
     await desk.put(queue, *numbered(100))
     assert await book.lines() == shown(b"first", *numbered(100))
@@ -33,7 +33,7 @@ async def test_what_is_put_in_shows_in_its_order(book: Logbook, desk: Desk, queu
     assert check_numbering(entries) == {b"%b %b" % (state.store, state.incarnation): 102}
 
 
-async def test_a_commit_shows_what_it_puts_in(book: Logbook, desk: Desk, queue: Queue) -> None:
+async def test_commit_publishes_to_the_log(book: Logbook, desk: Desk, queue: Queue) -> None:
     other, plain = await book.publishing("other", "more"), await desk.queue("plain")
     await desk.put(plain, b"x")
     got = await desk.take(plain)
@@ -47,7 +47,7 @@ async def test_a_commit_shows_what_it_puts_in(book: Logbook, desk: Desk, queue: 
     assert await book.lines() == [*shown(*numbered(40)), b"more y"]
 
 
-async def test_nothing_shows_of_what_is_refused(book: Logbook, desk: Desk) -> None:
+async def test_refused_messages_do_not_appear(book: Logbook, desk: Desk) -> None:
     queue = await book.publishing("small", "out", max_length=40)
     refused = await desk.publish(queue, *numbered(60))
     assert [index for index, _ in refused] == list(range(40, 60))
@@ -56,14 +56,14 @@ async def test_nothing_shows_of_what_is_refused(book: Logbook, desk: Desk) -> No
     assert await book.lines() == shown(*numbered(40))
 
 
-async def test_where_the_oldest_make_way_everything_shows(book: Logbook, desk: Desk) -> None:
+async def test_displacing_messages_appear(book: Logbook, desk: Desk) -> None:
     queue = await book.publishing("ring", "out", max_length=5, overflow="dead_letter_oldest")
     await desk.put(queue, *numbered(50))
     await desk.commit("t1", CommitPart(queue, [], encode(*numbered(3, 50)), "t"))
     assert await book.lines() == shown(*numbered(53))
 
 
-async def test_what_comes_back_does_not_show_again(book: Logbook, desk: Desk) -> None:
+async def test_returned_messages_do_not_appear_again(book: Logbook, desk: Desk) -> None:
     """Returned to the front or to the end, or from the dead letters."""
     queue = await book.publishing("orders", "out", max_deliveries=2)
     await desk.put(queue, *numbered(4))
@@ -78,8 +78,8 @@ async def test_what_comes_back_does_not_show_again(book: Logbook, desk: Desk) ->
     assert sorted(await desk.drain(queue)) == numbered(4)
 
 
-async def test_what_came_over_a_bridge_crosses_no_other(book: Logbook, desk: Desk, queue: Queue) -> None:
-    """A SEND's copy is not published; publishes in the same call are."""
+async def test_bridged_messages_cross_no_other_bridge(book: Logbook, desk: Desk, queue: Queue) -> None:
+    """Copies of a SEND are not published; publishes in the same call are."""
     both = await desk.queue("both", bindings={"text": {"subscribe": ["t"], "publish": "again"}})
     await book.look()
     source = desk.source
@@ -95,17 +95,17 @@ async def test_what_came_over_a_bridge_crosses_no_other(book: Logbook, desk: Des
     assert (await book.lines())[-1] == b"again by hand"
 
 
-async def test_the_tag_is_that_of_the_document_now(book: Logbook, desk: Desk, queue: Queue) -> None:
+async def test_tag_follows_the_document(book: Logbook, desk: Desk, queue: Queue) -> None:
     await desk.put(queue, b"1")
     await book.change(queue, bindings={"text": {"publish": "other"}})
     await desk.put(queue, b"2")
     await book.change(queue)
     await desk.put(queue, b"3")
     assert await book.lines() == [b"out 1", b"other 2"]
-    assert (await book.log.subscriptions()).version == "0", "whoever only publishes is no subscriber"
+    assert (await book.log.subscriptions()).version == "0", "a queue that only publishes is not a subscriber"
 
 
-async def test_a_publish_whose_reply_is_lost_shows_once(own_server: Server) -> None:
+async def test_publish_with_lost_reply_appears_once(own_server: Server) -> None:
     async with (
         Proxy(own_server.port) as proxy,
         Desk(own_server),
@@ -121,7 +121,7 @@ async def test_a_publish_whose_reply_is_lost_shows_once(own_server: Server) -> N
         assert await book.lines() == shown(*numbered(40))
 
 
-async def test_it_shows_exactly_what_the_queue_has_after_a_kill(own_server: Server) -> None:
+async def test_log_matches_the_queue_after_a_kill(own_server: Server) -> None:
     hasty = PipeSettings(patience_s=20.0)
     async with Desk(own_server, pipe=hasty) as desk, logbook(desk) as book:
         queue = await book.publishing("orders", "out")

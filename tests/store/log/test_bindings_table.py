@@ -1,4 +1,4 @@
-"""Which queues subscribe: every change is another version, and what is damaged harms its own only (pubsub.md 5.1)."""
+"""The table of subscriptions: every change has a new version, and damage affects only its queue (pubsub.md 5.1)."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.store.desk import Desk
 from tests.store.logbook import Logbook, check_numbering, logbook
 
 
-async def test_the_table_names_queues_and_patterns(book: Logbook, desk: Desk) -> None:
+async def test_table_has_queues_and_patterns(book: Logbook, desk: Desk) -> None:
     assert await book.log.subscriptions() == NO_SUBSCRIPTIONS
     one = await book.bound("one", "a", "b*", ack_level="memory")
     await desk.queue("none")
@@ -20,8 +20,8 @@ async def test_the_table_names_queues_and_patterns(book: Logbook, desk: Desk) ->
     assert (found.queue.keys, found.queue.replicas) == (one.keys, 0)
 
 
-async def test_every_change_is_another_version(book: Logbook, desk: Desk) -> None:
-    """And the same document declared again is none."""
+async def test_every_change_has_a_new_version(book: Logbook, desk: Desk) -> None:
+    """Declaring the same document again is no change."""
     versions = [(await book.log.subscriptions()).version]
     queue = await desk.queue("one")
 
@@ -47,8 +47,8 @@ async def test_every_change_is_another_version(book: Logbook, desk: Desk) -> Non
     assert (await book.log.subscriptions()).queues == ()
 
 
-async def test_sends_made_by_an_older_table_are_refused(book: Logbook, desk: Desk) -> None:
-    """A queue that came, changed or went meanwhile: nothing is stored."""
+async def test_sends_by_an_older_table_are_refused(book: Logbook, desk: Desk) -> None:
+    """A queue was added, changed or removed meanwhile: nothing is stored."""
     queue = await book.bound("one", "a")
     old = book.known
     await book.change(queue, bindings={"text": {"subscribe": ["b"]}})
@@ -64,8 +64,8 @@ async def test_sends_made_by_an_older_table_are_refused(book: Logbook, desk: Des
     assert await book.entries() == []
 
 
-async def test_the_versions_of_lost_data_do_not_come_back(book: Logbook, server: Server) -> None:
-    """Who knows the old table must not be taken to know the new one."""
+async def test_versions_of_lost_data_are_not_reused(book: Logbook, server: Server) -> None:
+    """A sender with the old table must be refused."""
     await book.bound("one", "a")
     server.clear()
     async with Desk(server) as desk, logbook(desk) as new:
@@ -77,7 +77,7 @@ async def test_the_versions_of_lost_data_do_not_come_back(book: Logbook, server:
 
 
 @pytest.mark.parametrize("key", ["s", "q"])
-async def test_a_damaged_queue_costs_its_senders_only(
+async def test_damaged_queue_affects_only_its_senders(
     book: Logbook, desk: Desk, server: Server, key: str
 ) -> None:
     bad, good = await book.bound("bad", "t"), await book.bound("good", "t")
@@ -102,10 +102,8 @@ async def test_a_damaged_queue_costs_its_senders_only(
     check_numbering(await book.entries())
 
 
-async def test_a_queue_that_damages_a_whole_call_leaves_the_log_usable(
-    book: Logbook, desk: Desk, server: Server
-) -> None:
-    """What is written down at the end of a call is not: no id or number may be used twice for all that."""
+async def test_log_stays_usable_after_a_damaged_call(book: Logbook, desk: Desk, server: Server) -> None:
+    """The counters written at the end of the call are missing; ids and numbers must still not be reused."""
     queue = await desk.queue()
     server.call("HSET", queue.keys[1], "added", "damaged")
     for number in range(3):
@@ -118,7 +116,7 @@ async def test_a_queue_that_damages_a_whole_call_leaves_the_log_usable(
     assert entries[-1].block == b"SEND t last\n"
 
 
-async def test_a_damaged_log_puts_no_copy_anywhere(book: Logbook, desk: Desk, server: Server) -> None:
+async def test_damaged_log_makes_no_copies(book: Logbook, desk: Desk, server: Server) -> None:
     queue = await book.bound("one", "t")
     server.call("SET", book.log.keys.log[0], "damaged")
     with pytest.raises(StoreFault):
@@ -139,7 +137,7 @@ async def test_a_damaged_log_puts_no_copy_anywhere(book: Logbook, desk: Desk, se
         '{"name": "x", "patterns": ["a"], "ackLevel": "no"}',
     ],
 )
-async def test_a_damaged_table_is_told(book: Logbook, client: Client, document: str) -> None:
+async def test_damaged_table_is_reported(book: Logbook, client: Client, document: str) -> None:
     client.call("HSET", book.log.keys.bindings[1], "q1", document)
     with pytest.raises(StoreFault, match="cannot be read"):
         await book.log.subscriptions()

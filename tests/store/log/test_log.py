@@ -1,4 +1,4 @@
-"""Appending to the log: whose numbers, in which order, and what is refused (docs/store.md; pubsub.md 3, 4.4)."""
+"""Appending to the log: numbers, order and refusals (docs/store.md; pubsub.md 3, 4.4)."""
 
 import asyncio
 import random
@@ -36,7 +36,7 @@ async def test_numbers_are_consecutive_from_1(book: Logbook) -> None:
 
 
 async def test_sends_of_many_connections_share_entries(book: Logbook) -> None:
-    """pubsub.md 3.4: and the messages of each keep their order."""
+    """pubsub.md 3.4: messages of each connection keep their order."""
     sources = [Source(INTERNAL_CLIENT) for _ in range(20)]
     mixed = [(number, source) for number in range(50) for source in sources]
     lines = [b"t%d %d" % (sources.index(source), number) for number, source in mixed]
@@ -47,8 +47,8 @@ async def test_sends_of_many_connections_share_entries(book: Logbook) -> None:
     assert check_numbering(entries) == {entries[0].origin: 1001}
 
 
-async def test_an_entry_has_up_to_64_KiB_of_lines(book: Logbook) -> None:
-    """One line may be longer than that: then it has an entry of its own."""
+async def test_entry_has_up_to_64_kib_of_lines(book: Logbook) -> None:
+    """A longer line has its own entry."""
     rnd = random.Random(4)
     sizes = [1, LOG_ENTRY + 5, 7, *(rnd.randrange(20_000) for _ in range(60)), LOG_ENTRY, 3]
     lines = [b"t %d." % i + b"x" * size for i, size in enumerate(sizes)]
@@ -60,14 +60,14 @@ async def test_an_entry_has_up_to_64_KiB_of_lines(book: Logbook) -> None:
     check_numbering(entries)
 
 
-async def test_bytes_that_no_line_of_text_has_come_back_as_they_were(book: Logbook) -> None:
+async def test_any_octets_are_kept(book: Logbook) -> None:
     every = bytes(range(11, 256))
     await book.send(b"\xff\xfe " + every)
     assert (await book.entries())[0].block == b"SEND \xff\xfe " + every + b"\n"
 
 
-async def test_the_head_is_exact(book: Logbook, desk: Desk) -> None:
-    """pubsub.md 3.2: behind what was answered before it was asked for, before what begins after its answer."""
+async def test_head_is_exact(book: Logbook, desk: Desk) -> None:
+    """pubsub.md 3.2: after sends answered before the question, before sends that begin after its answer."""
     other = await desk.another().__aenter__()
     async with logbook(other) as there:
         for number in range(20):
@@ -78,8 +78,8 @@ async def test_the_head_is_exact(book: Logbook, desk: Desk) -> None:
             assert (await book.lines(head)) == [b"after %d" % number]
 
 
-async def test_the_head_of_one_connection_stands_where_it_was_asked_for(book: Logbook) -> None:
-    """All in one call, other connections' sends around it."""
+async def test_head_keeps_the_order_of_its_connection(book: Logbook) -> None:
+    """In one call with other connections' sends around it."""
     asked = []
     source = Source(INTERNAL_CLIENT)
     for number in range(10):
@@ -102,7 +102,7 @@ async def test_reading_stops_at_a_place(book: Logbook) -> None:
     assert await book.log.read(places[3], places[3]) == []
 
 
-async def test_what_was_made_by_other_bindings_is_refused(book: Logbook, desk: Desk) -> None:
+async def test_send_by_other_bindings_is_refused(book: Logbook, desk: Desk) -> None:
     await desk.queue("bound", bindings={"text": {"subscribe": ["t"]}})
     with pytest.raises(BindingsChanged):
         await book.send(b"t x")
@@ -122,7 +122,7 @@ async def test_what_was_made_by_other_bindings_is_refused(book: Logbook, desk: D
         ({"appendonly": "no"}, AckLevelLost),
     ],
 )
-async def test_a_store_that_cannot_keep_it_takes_none(
+async def test_store_that_cannot_keep_the_level_refuses_sends(
     book: Logbook, server: Server, setting: dict[str, str], refusal: type[Exception]
 ) -> None:
     """pubsub.md 3.1: nothing is stored, and the sender is told."""
@@ -143,7 +143,7 @@ async def test_a_store_that_cannot_keep_it_takes_none(
 
 
 async def buffers_are_small(server: Server) -> bool:
-    """What a client's buffers hold of a long line is free again within seconds."""
+    """A client's buffers of a long line are freed within seconds."""
     return int(server.info("memory")["mem_clients_normal"]) < 1_000_000
 
 
@@ -163,15 +163,15 @@ async def taken(book: Logbook) -> bool:
     return True
 
 
-async def test_a_log_of_level_memory_takes_it_without_a_file(book: Logbook, server: Server) -> None:
+async def test_log_of_level_memory_needs_no_file(book: Logbook, server: Server) -> None:
     await book.log.domain.function("log_declare", [book.log.keys.log[1]], "memory", 1000, 1000)
     with server.configured(appendonly="no"):
         await book.send(b"t x")
         assert await book.lines() == [b"t x"]
 
 
-async def test_a_send_that_is_not_answered_is_of_unknown_outcome(own_server: Server) -> None:
-    """pubsub.md 3.1: never answered with yes or no, and done once when it is done."""
+async def test_unanswered_send_has_an_unknown_outcome(own_server: Server) -> None:
+    """pubsub.md 3.1: not answered, and done at most once."""
     hasty = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=20.0, request_timeout_s=1.0)
     async with Desk(own_server, pipe=hasty) as desk, logbook(desk) as book:
         await book.send(b"t 1")
@@ -185,7 +185,7 @@ async def test_a_send_that_is_not_answered_is_of_unknown_outcome(own_server: Ser
         assert await book.lines() == [b"t 1", b"t 2", b"t 3", b"t 4"]
 
 
-async def test_a_send_whose_reply_is_lost_is_stored_once(own_server: Server) -> None:
+async def test_send_with_lost_reply_is_stored_once(own_server: Server) -> None:
     async with (
         Proxy(own_server.port) as proxy,
         Desk(own_server),
@@ -206,12 +206,12 @@ async def test_a_send_whose_reply_is_lost_is_stored_once(own_server: Server) -> 
 
 
 def ask(lane: Lane, send: Send) -> None:
-    """The verb: a Lane's own `send` makes the call."""
+    """Send by the operation; a Lane's own `send` makes the call."""
     lane.log.send(lane.source, send, 0)
 
 
-def test_a_call_made_again_appends_nothing(client: Client) -> None:
-    """Whatever else is in it: lines, copies, a refused send, a head (tests/store/pipeline/test_replays.py)."""
+def test_repeated_call_appends_nothing(client: Client) -> None:
+    """A call with lines, copies, a refused send and a head (tests/store/pipeline/test_replays.py)."""
     spec = QueueSpec(ack_level="fsync", max_length=1, bindings={"text": {"subscribe": ["b"]}})
     queue = Queue("bound", "q1", "main", "test", spec)
     begin(client, queue)
@@ -237,7 +237,7 @@ def test_a_call_made_again_appends_nothing(client: Client) -> None:
     assert told[-1].endswith("-3")
 
 
-def test_what_a_late_call_sends_is_not_stored(client: Client) -> None:
+def test_late_send_is_not_stored(client: Client) -> None:
     begin(client)
     client.call("SET", "ps:{main}:epoch", DATASET)
     lane = Lane(client, "one")

@@ -1,4 +1,4 @@
-"""What bounds an entry, a reading and the whole log: octets of lines, and of the server's memory (pubsub.md 4.6)."""
+"""Bounds of an entry, a read and the whole log (pubsub.md 4.6)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -25,7 +25,7 @@ async def book(desk: Desk) -> AsyncIterator[Logbook]:
 
 
 async def fill(book: Logbook, sizes: list[int], first: int = 1) -> list[bytes]:
-    """An entry of one line for each; what was sent."""
+    """Send entries of one line each; return them."""
     lines = [b"t %06d" % number + b"x" * size for number, size in enumerate(sizes, first)]
     items = [arrived(ONE, number, line) for number, line in enumerate(lines, first)]
     at = 0
@@ -39,7 +39,7 @@ async def fill(book: Logbook, sizes: list[int], first: int = 1) -> list[bytes]:
 
 
 async def readings(read: Read, place: Place, last: Place) -> list[list[Entry]]:
-    """All from one place to another, as they came."""
+    """Return all entries from one place to another."""
     found = []
     while place < last:
         if entries := await read(place):
@@ -54,7 +54,7 @@ def lines_of(parts: list[list[Entry]]) -> list[bytes]:
 
 
 def check_bounded(parts: list[list[Entry]]) -> None:
-    """1 MiB at most, or one entry."""
+    """A read returns at most 1 MiB, or one entry."""
     for part in parts:
         assert len(part) == 1 or sum(len(entry.block) for entry in part) <= MIB
         assert len(part) <= 1000
@@ -63,8 +63,8 @@ def check_bounded(parts: list[list[Entry]]) -> None:
 # readings
 
 
-async def test_a_reading_is_bounded_whatever_was_read_before(book: Logbook) -> None:
-    """Small ones among large ones, both ways of reading: as much as is there at once, and no more."""
+async def test_read_is_bounded(book: Logbook) -> None:
+    """Small and large entries, by both ways of reading."""
     sizes = [MIB] * 5 + [3] * 2500 + [MIB // 2 + 1] * 40 + [LOG_ENTRY] * 40 + [3] * 10
     lines = await fill(book, sizes)
     head = await book.head()
@@ -85,8 +85,8 @@ async def test_a_reading_is_bounded_whatever_was_read_before(book: Logbook) -> N
         await tail.close()
 
 
-async def test_an_era_has_up_to_a_MiB_of_lines(book: Logbook, desk: Desk) -> None:
-    """Whoever sends, and through whichever process; ids grow and go on counting messages."""
+async def test_era_has_up_to_1_mib_of_lines(book: Logbook, desk: Desk) -> None:
+    """By any process; ids grow and keep counting messages."""
     async with desk.another() as other, logbook(other, book.log.spec) as there:
         for number in range(60):
             await (there if number % 2 else book).send(b"t " + b"x" * 60_000)
@@ -104,7 +104,7 @@ async def test_an_era_has_up_to_a_MiB_of_lines(book: Logbook, desk: Desk) -> Non
     assert len({entry.origin for entry in entries}) == 1, "an era is no incarnation"
 
 
-async def test_a_reading_ends_where_it_must_in_whichever_era_that_is(book: Logbook) -> None:
+async def test_read_ends_at_its_limit_in_any_era(book: Logbook) -> None:
     await fill(book, [LOG_ENTRY] * 40)
     places = [START, *(entry.place for entry in await book.entries())]
     assert places[-1].era > places[1].era + 1
@@ -120,10 +120,10 @@ async def test_a_reading_ends_where_it_must_in_whichever_era_that_is(book: Logbo
 # entries
 
 
-async def test_what_a_queue_publishes_at_once_is_no_single_entry(
+async def test_large_publishes_are_split_into_entries(
     book: Logbook, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever goes into an entry of the queue, also where it grows, being shown escaped (5.3)."""
+    """Whatever fits into an entry of the queue, also if escaping makes it longer (5.3)."""
     monkeypatch.setattr(records, "ENTRY_BYTES", MIB)  # as another version may pack
     queue = await book.publishing("orders", "out")
     bodies = [b"%03d" % number + b"x" * size for number, size in enumerate([10, 100_000, 5, 5, 9_000] * 6)]
@@ -137,7 +137,7 @@ async def test_what_a_queue_publishes_at_once_is_no_single_entry(
     assert check_numbering(entries) == {b"%b %b" % (state.store, state.incarnation): 63}
 
 
-async def test_what_a_neighbour_sends_at_once_is_no_single_entry(book: Logbook) -> None:
+async def test_large_replicated_batches_are_split_into_entries(book: Logbook) -> None:
     lines = [b"t %03d" % number + b"x" * 10_000 for number in range(30)]
     assert await book.accept(arrived(ONE, 7, *lines)) == (30, 0)
     entries = await book.entries()
@@ -152,12 +152,12 @@ async def test_what_a_neighbour_sends_at_once_is_no_single_entry(book: Logbook) 
 
 
 def memory_of(server: Server, book: Logbook) -> int:
-    """What the stream takes, as the server says."""
+    """Return the memory of the stream by the server."""
     return int(server.call("MEMORY", "USAGE", book.log.keys.log[0], "SAMPLES", 0))
 
 
 @pytest.mark.parametrize(("size", "messages"), [(2, 1), (30_000, 1), (5, 20), (50, 1_000)])
-async def test_the_log_takes_about_the_memory_that_it_says(
+async def test_log_memory_is_close_to_its_estimate(
     book: Logbook, server: Server, size: int, messages: int
 ) -> None:
     number = 1
@@ -171,8 +171,8 @@ async def test_the_log_takes_about_the_memory_that_it_says(
     assert said * 0.7 < memory_of(server, book) < said * 1.1
 
 
-async def test_many_small_messages_do_not_shut_the_store(own_server: Server) -> None:
-    """Nor a queue: nobody is refused for want of memory where only the log grows, and it is trimmed."""
+async def test_many_small_messages_do_not_fill_the_store(own_server: Server) -> None:
+    """While only the log grows it is trimmed, and no publish is refused for lack of memory."""
     async with Desk(own_server) as desk, logbook(desk) as book:
         queue = await desk.queue()
         maxmemory = 12 << 20
@@ -188,8 +188,8 @@ async def test_many_small_messages_do_not_shut_the_store(own_server: Server) -> 
         assert block(b"a b") == (await book.entries())[0].block
 
 
-async def test_the_newest_entry_stays_also_when_a_new_incarnation_has_begun(desk: Desk) -> None:
-    """As after a restart of the server: the head is in another era by then."""
+async def test_newest_entry_stays_in_a_new_incarnation(desk: Desk) -> None:
+    """As after a restart of the server: the head is in a new era."""
     async with logbook(desk, LogSpec(max_bytes=1 << 16)) as book:
         await book.send(b"t " + b"x" * 100_000)
         assert await book.log.trim() == 0
@@ -201,8 +201,8 @@ async def test_the_newest_entry_stays_also_when_a_new_incarnation_has_begun(desk
         assert len(await book.entries()) == 1
 
 
-async def test_the_newest_entry_goes_where_it_keeps_everybody_out(server: Server, desk: Desk) -> None:
-    """4.6: the log alone never shuts the store."""
+async def test_newest_entry_is_trimmed_if_it_fills_the_store(server: Server, desk: Desk) -> None:
+    """4.6: the log alone never fills the store."""
     queue = await desk.queue()
     async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
         await book.send(b"t " + b"x" * (12 * MIB))
@@ -224,10 +224,8 @@ async def is_open_again(book: Logbook) -> bool:
     return True
 
 
-async def test_ids_of_lost_entries_are_not_used_again_though_the_clock_is_behind(
-    server: Server, desk: Desk
-) -> None:
-    """The data goes back by a few eras; a follower that knew the lost ones misses none of the new."""
+async def test_ids_of_lost_entries_are_not_reused(server: Server, desk: Desk) -> None:
+    """The data goes back by some eras; a follower that read the lost ones misses no new entry."""
     async with logbook(desk, LogSpec(max_bytes=1 << 32)) as book:
         figures = book.log.keys.log[1]
         await book.send(b"t first")
@@ -260,7 +258,7 @@ async def test_ids_of_lost_entries_are_not_used_again_though_the_clock_is_behind
 
 
 async def begun_anew(book: Logbook) -> bool:
-    """The server's answer is kept for some milliseconds."""
+    """The server's answer is cached for some milliseconds."""
     before = await book.counter("incarnations")
     await book.state()
     return before > 1 or await book.counter("incarnations") > before

@@ -1,4 +1,4 @@
-"""Whose numbers are given out: a new incarnation whenever the store may have forgotten some (pubsub.md 4.4)."""
+"""Incarnations: a new one begins whenever the store may have lost numbers (pubsub.md 4.4)."""
 
 import shutil
 from pathlib import Path
@@ -20,7 +20,7 @@ PATIENT = PipeSettings(patience_s=20.0)
 
 
 def origins(entries: list[Entry]) -> list[bytes]:
-    """Of each entry, as they follow each other, without repetitions."""
+    """Return the origins of the entries, without repetitions."""
     return list(dict.fromkeys(entry.origin for entry in entries))
 
 
@@ -33,8 +33,8 @@ async def passed(book: Logbook, at_ms: int) -> bool:
     return await book.log.domain.link.now_ms() > at_ms
 
 
-async def test_one_server_that_runs_has_one(server: Server) -> None:
-    """Processes come and go, functions are loaded again, the log is declared again: the numbers go on."""
+async def test_running_server_keeps_its_incarnation(server: Server) -> None:
+    """Numbers continue when processes come and go, functions are reloaded, and the log is declared again."""
     async with Desk(server) as desk, logbook(desk) as book:
         first = own(await book.state())
         for number in range(3):
@@ -47,7 +47,7 @@ async def test_one_server_that_runs_has_one(server: Server) -> None:
         check_numbering(await book.entries())
 
 
-async def test_stores_have_different_ones(server: Server) -> None:
+async def test_stores_have_different_incarnations(server: Server) -> None:
     seen = set()
     for _ in range(3):
         server.clear()
@@ -57,8 +57,8 @@ async def test_stores_have_different_ones(server: Server) -> None:
 
 
 @every_server
-async def test_a_restart_begins_another(own_server: Server) -> None:
-    """Also where nothing was lost: who has restarted cannot know. What was given out is held under the old one."""
+async def test_restart_begins_an_incarnation(own_server: Server) -> None:
+    """Also if nothing was lost. Old numbers are held under the old incarnation."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         incarnations = []
         for round_ in range(3):
@@ -81,8 +81,8 @@ async def test_a_restart_begins_another(own_server: Server) -> None:
         assert (await book.state()).head == await book.head() == entries[-1].place
 
 
-async def test_a_primary_that_was_a_replica_in_between_begins_another(own_server: Server) -> None:
-    """The same process, with data that may have been another's."""
+async def test_primary_that_was_a_replica_begins_an_incarnation(own_server: Server) -> None:
+    """The process is the same, but its data may be another's."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "1")
         old = own(await book.state())
@@ -96,8 +96,8 @@ async def test_a_primary_that_was_a_replica_in_between_begins_another(own_server
         assert [e.first for e in await book.entries()] == [1, 1]
 
 
-async def test_an_older_copy_of_the_data_goes_on_as_another(own_server: Server, tmp_path: Path) -> None:
-    """No number and no place names two messages, and what the neighbours have of the lost part comes back."""
+async def test_restored_copy_begins_an_incarnation(own_server: Server, tmp_path: Path) -> None:
+    """Numbers and places stay unique, and neighbours return the lost part."""
     data, copy = own_server.directory, tmp_path / "copy"
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "kept 1", "kept 2")
@@ -126,7 +126,7 @@ async def test_an_older_copy_of_the_data_goes_on_as_another(own_server: Server, 
         check_numbering(await book.entries())
 
 
-async def test_places_grow_though_the_clock_went_back(own_server: Server) -> None:
+async def test_places_grow_after_the_clock_went_back(own_server: Server) -> None:
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         await write(book, "1")
         far = (await book.head()).era + 10**10
@@ -144,8 +144,8 @@ async def test_places_grow_though_the_clock_went_back(own_server: Server) -> Non
 # other servers
 
 
-async def test_a_failover_begins_another(replicated: Replicated) -> None:
-    """The new primary may lack what nobody was told of; what was answered is there, and a tail goes on behind it."""
+async def test_failover_begins_an_incarnation(replicated: Replicated) -> None:
+    """Acknowledged entries survive a failover, and a tail continues after them."""
     spec = LogSpec(ack_level="replicated:1")
     async with Desk(replicated.url, pipe=PATIENT) as desk, logbook(desk, spec) as book:
         tail = Tail(desk.store.connector, book.log.keys, 1)
@@ -168,8 +168,8 @@ async def test_a_failover_begins_another(replicated: Replicated) -> None:
         await tail.close()
 
 
-async def test_a_slot_that_moves_begins_another(own_cluster: Cluster) -> None:
-    """And back: the server that had it before may have been restored meanwhile."""
+async def test_moved_slot_begins_an_incarnation(own_cluster: Cluster) -> None:
+    """Also when the slot returns: its former server may have been restored meanwhile."""
     epoch, cluster = DomainKeys("main").epoch, own_cluster
     async with Desk(cluster.url, pipe=PATIENT) as desk, logbook(desk, LogSpec(ack_level="memory")) as book:
         tail = Tail(desk.store.connector, book.log.keys, 0)

@@ -1,4 +1,4 @@
-"""What the log forgets: never more than it must, and it knows exactly what (pubsub.md 4.5, 4.6)."""
+"""Trimming: no more than needed, with an exact record of the trimmed numbers (pubsub.md 4.5, 4.6)."""
 
 import random
 
@@ -17,7 +17,7 @@ SIZE = weight(Entry(Place(1, 1), 1, b" ".join(ONE), 1, False, block(LINE % 0)))
 
 
 async def keep(book: Logbook, **spec: int) -> int:
-    """Trims to this; how many messages went."""
+    """Trim to these bounds; return how many messages."""
     book.log.spec = LogSpec(**spec)
     await book.log.declare()
     gone = await book.log.trim()
@@ -26,7 +26,7 @@ async def keep(book: Logbook, **spec: int) -> int:
 
 
 async def forget(book: Logbook) -> None:
-    """All of it, for its age."""
+    """Trim everything by age."""
     book.log.spec = LogSpec(retention_ms=1)
     await book.log.declare()
 
@@ -41,7 +41,7 @@ async def forget(book: Logbook) -> None:
 
 
 async def there(book: Logbook) -> Held:
-    """The numbers in the stream, by origin."""
+    """Return the numbers in the stream by origin."""
     found: Held = {}
     for entry in await book.entries():
         store, _, incarnation = entry.origin.partition(b" ")
@@ -51,7 +51,7 @@ async def there(book: Logbook) -> Held:
 
 
 async def check(book: Logbook) -> None:
-    """Each number that is held is in the stream or gone; octets and places are as they are said to be."""
+    """Check that each held number is in the stream or gone, and that octets and places are right."""
     state, present = await book.state(), await there(book)
     entries = await book.entries()
     lost = gaps = 0
@@ -68,26 +68,26 @@ async def check(book: Logbook) -> None:
 
 
 async def fill(book: Logbook, count: int) -> None:
-    """So many entries of one line, in one call."""
+    """Send entries of one line each in one call."""
     await book.accept(*(arrived(ONE, number, LINE % number) for number in range(1, count + 1)))
 
 
 @pytest.mark.parametrize(("room", "left"), [(100, 10), (10, 10), (9, 9), (1, 1), (0, 1)])
-async def test_by_octets(book: Logbook, room: int, left: int) -> None:
+async def test_trim_by_octets(book: Logbook, room: int, left: int) -> None:
     await fill(book, 10)
     assert await keep(book, max_bytes=room * SIZE) == 10 - left
     assert await book.lines() == [LINE % number for number in range(11 - left, 11)]
     assert await keep(book, max_bytes=room * SIZE) == 0
 
 
-async def test_not_an_entry_more_than_it_must(book: Logbook) -> None:
-    """An entry goes whole, the oldest first, and the first that may stay ends it. The newest always may."""
+async def test_trim_removes_no_more_than_needed(book: Logbook) -> None:
+    """Whole entries are trimmed, the oldest first, until one may stay. The newest always stays."""
     await fill(book, 10)
     assert await keep(book, max_bytes=5 * SIZE + SIZE - 1) == 5
     assert await keep(book, max_bytes=5 * SIZE - 1) == 1
 
 
-async def test_by_age(book: Logbook) -> None:
+async def test_trim_by_age(book: Logbook) -> None:
     await fill(book, 5)
     begun = await book.desk.store.now_ms()
 
@@ -103,8 +103,8 @@ async def test_by_age(book: Logbook) -> None:
     assert (await book.state()).trimmed <= young
 
 
-async def test_in_steps_of_a_thousand_entries(book: Logbook) -> None:
-    """Others are served in between."""
+async def test_trim_in_steps_of_1000_entries(book: Logbook) -> None:
+    """Other calls run in between."""
     await fill(book, 2500)
     book.log.spec = LogSpec(max_bytes=100 * SIZE)
     await book.log.declare()
@@ -113,7 +113,7 @@ async def test_in_steps_of_a_thousand_entries(book: Logbook) -> None:
     await check(book)
 
 
-async def test_large_entries_in_smaller_steps(book: Logbook) -> None:
+async def test_large_entries_are_trimmed_in_smaller_steps(book: Logbook) -> None:
     for number in range(1, 41):
         await book.accept(arrived(ONE, number, b"t " + b"x" * 200_000))
     book.log.spec = LogSpec(max_bytes=0)
@@ -124,8 +124,8 @@ async def test_large_entries_in_smaller_steps(book: Logbook) -> None:
     await check(book)
 
 
-async def test_never_more_than_a_quarter_of_the_servers_memory(book: Logbook, server: Server) -> None:
-    """Or the log would shut the queues (StoreFull)."""
+async def test_log_uses_at_most_a_quarter_of_the_servers_memory(book: Logbook, server: Server) -> None:
+    """Otherwise the log would block the queues (StoreFull)."""
     for number in range(12):
         await book.send(b"t %04d" % number + b"x" * (1 << 20))
     with server.configured(maxmemory=str(32 << 20)):
@@ -134,8 +134,8 @@ async def test_never_more_than_a_quarter_of_the_servers_memory(book: Logbook, se
     assert await book.counter("bytes") <= 8 << 20
 
 
-async def test_a_counter_that_is_too_small_is_never_less_than_nothing(book: Logbook, server: Server) -> None:
-    """And what comes later counts whole."""
+async def test_size_counter_never_becomes_negative(book: Logbook, server: Server) -> None:
+    """Later entries count in full."""
     await fill(book, 10)
     server.call("HSET", book.log.keys.log[1], "bytes", SIZE + 1)
     book.log.spec = LogSpec(max_bytes=0)
@@ -147,8 +147,8 @@ async def test_a_counter_that_is_too_small_is_never_less_than_nothing(book: Logb
     assert await book.log.trim() == 1
 
 
-async def test_an_empty_log_weighs_nothing_whoever_has_emptied_it(book: Logbook, server: Server) -> None:
-    """Else all that came would be trimmed at once, for ever."""
+async def test_empty_log_has_size_0(book: Logbook, server: Server) -> None:
+    """Otherwise every new entry would be trimmed at once."""
     await fill(book, 10)
     server.call("XTRIM", book.log.keys.log[0], "MAXLEN", 0)
     assert await book.counter("bytes") == 10 * SIZE
@@ -156,8 +156,8 @@ async def test_an_empty_log_weighs_nothing_whoever_has_emptied_it(book: Logbook,
     assert await book.counter("bytes") == 0
 
 
-async def test_numbers_outlive_what_is_trimmed(book: Logbook) -> None:
-    """pubsub.md 4.6: what is held is not asked for, and not taken, a second time."""
+async def test_numbers_survive_trimming(book: Logbook) -> None:
+    """pubsub.md 4.6: held numbers are neither requested nor stored again."""
     await fill(book, 10)
     await book.send(b"t x", b"t y")
     mine = own(await book.state())
@@ -170,8 +170,8 @@ async def test_numbers_outlive_what_is_trimmed(book: Logbook) -> None:
     assert (await book.entries())[0].first == 3
 
 
-async def test_places_stay_what_they_are(book: Logbook) -> None:
-    """Whoever stands before what is gone reads on behind it; the serials tell how much it lost."""
+async def test_places_survive_trimming(book: Logbook) -> None:
+    """A reader before the trimmed part continues after it; the serials tell how much it missed."""
     await fill(book, 10)
     places = [entry.place for entry in await book.entries()]
     await keep(book, max_bytes=4 * SIZE)
@@ -187,8 +187,8 @@ async def test_places_stay_what_they_are(book: Logbook) -> None:
     assert (await book.entries())[0].place == (places[-1].era, 11)
 
 
-async def test_gone_is_exactly_what_is_not_there(book: Logbook) -> None:
-    """Of several origins, with holes, gaps and restored numbers, trimmed bit by bit."""
+async def test_gone_is_exactly_what_was_trimmed(book: Logbook) -> None:
+    """Several origins with gaps and restored numbers, trimmed in steps."""
     rnd = random.Random(7)
     gaps = 0
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Taking what neighbours send: exactly what is not held, whoever brings it (pubsub.md 4.3, 4.4, 4.5, 5.1)."""
+"""Storing neighbours' entries: exactly the numbers that are not held (pubsub.md 4.3, 4.4, 4.5, 5.1)."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ async def held(book: Logbook, origin: Origin) -> str:
     return (await book.state()).held.get(origin, Intervals()).format()
 
 
-async def test_what_comes_is_kept_with_its_origin(book: Logbook) -> None:
+async def test_received_entries_keep_their_origin(book: Logbook) -> None:
     """pubsub.md 4.4"""
     assert await book.accept(
         run(ONE, 1, 3), run(TWO, 7, 8), arrived((b"one", b"i2"), 1, b"u x", bridged=True)
@@ -52,7 +52,7 @@ async def test_what_comes_is_kept_with_its_origin(book: Logbook) -> None:
     assert await book.counter("accepted") == 6
 
 
-async def test_our_own_numbers_go_on_among_theirs(book: Logbook) -> None:
+async def test_own_numbers_continue_among_received_ones(book: Logbook) -> None:
     await book.send(b"mine 1")
     await book.accept(run(ONE, 1, 2))
     await book.send(b"mine 2")
@@ -75,7 +75,7 @@ async def test_our_own_numbers_go_on_among_theirs(book: Logbook) -> None:
         ([(2, 2), (4, 4)], (1, 5), [1, 3, 5]),
     ],
 )
-async def test_exactly_what_is_held_is_skipped(
+async def test_held_numbers_are_skipped(
     book: Logbook, before: list[tuple[int, int]], comes: tuple[int, int], new: list[int]
 ) -> None:
     """pubsub.md 4.4: whole runs, none of them, any part."""
@@ -94,8 +94,8 @@ async def test_exactly_what_is_held_is_skipped(
     check_places(await book.entries())
 
 
-async def test_sets_of_numbers_are_kept_as_few_intervals(book: Logbook, client: Client) -> None:
-    """pubsub.md 4.4: normally one. What touches becomes one, on both sides."""
+async def test_numbers_are_kept_as_few_intervals(book: Logbook, client: Client) -> None:
+    """pubsub.md 4.4: adjacent intervals are merged on both sides; normally there is one."""
     for first, last, shown in (
         (5, 6, "5-6"),
         (7, 8, "5-8"),
@@ -111,7 +111,7 @@ async def test_sets_of_numbers_are_kept_as_few_intervals(book: Logbook, client: 
     assert client.call("HGET", book.log.keys.log[2], b" ".join(ONE)) == b"1-14"
 
 
-async def test_nobody_stores_a_number_twice_whoever_brings_it(book: Logbook, desk: Desk) -> None:
+async def test_number_from_two_neighbours_is_stored_once(book: Logbook, desk: Desk) -> None:
     """pubsub.md 4.3: several links, and several processes that follow the same one, at once."""
     other = await desk.another().__aenter__()
     async with logbook(other) as there:
@@ -122,12 +122,12 @@ async def test_nobody_stores_a_number_twice_whoever_brings_it(book: Logbook, des
     assert await held(book, ONE) == "1-63"
 
 
-async def test_repeated_in_one_call(book: Logbook) -> None:
+async def test_number_repeated_in_one_call_is_stored_once(book: Logbook) -> None:
     assert await book.accept(run(ONE, 1, 4), run(ONE, 3, 6), Gap(*ONE, 5, 8), run(ONE, 7, 9)) == (9, 2)
     assert await book.lines() == lines(1, 9)
 
 
-async def test_our_own_come_back_and_are_not_stored_again(book: Logbook) -> None:
+async def test_own_entries_that_return_are_not_stored(book: Logbook) -> None:
     """pubsub.md 4.3: no loops."""
     await book.send(*lines(1, 5))
     state = await book.state()
@@ -136,7 +136,7 @@ async def test_our_own_come_back_and_are_not_stored_again(book: Logbook) -> None
     assert await book.counter("skipped") == 4
 
 
-async def test_what_our_own_older_incarnations_sent_is_taken_like_anybodys(book: Logbook) -> None:
+async def test_entries_of_own_older_incarnations_are_accepted(book: Logbook) -> None:
     """pubsub.md 4.4: a restored store gets back what its neighbours still hold."""
     store, _ = own(await book.state())
     assert await book.accept(run((store, b"older"), 5, 6)) == (2, 0)
@@ -145,10 +145,10 @@ async def test_what_our_own_older_incarnations_sent_is_taken_like_anybodys(book:
 
 @pytest.mark.parametrize(("first", "last"), [(2, 10), (4, 10), (9, 10), (4, 4), (1, 4)])
 @pytest.mark.parametrize("gap", [False, True])
-async def test_numbers_of_ours_that_were_never_given_out_end_the_incarnation(
+async def test_unknown_own_numbers_end_the_incarnation(
     book: Logbook, first: int, last: int, gap: bool
 ) -> None:
-    """pubsub.md 4.4: our data went back in time without our knowing. They would be given out again."""
+    """pubsub.md 4.4: this store lost data unnoticed and would give the numbers out again."""
     await book.send(*lines(1, 3))
     before = await book.state()
     old = own(before)
@@ -169,8 +169,8 @@ async def test_numbers_of_ours_that_were_never_given_out_end_the_incarnation(
 # gaps
 
 
-async def test_a_gap_is_counted_once_and_filled_by_whoever_has_it(book: Logbook) -> None:
-    """pubsub.md 4.5: what one neighbour has no more, another may have."""
+async def test_gap_is_counted_once_and_can_be_filled(book: Logbook) -> None:
+    """pubsub.md 4.5: another neighbour may have what one has trimmed."""
     for missing in (5, 0):
         assert await book.accept(Gap(*ONE, 4, 8)) == (0, missing)
     assert await book.accept(Gap(*ONE, 7, 10)) == (0, 2)
@@ -184,8 +184,8 @@ async def test_a_gap_is_counted_once_and_filled_by_whoever_has_it(book: Logbook)
     assert await book.counter("gaps") == 4
 
 
-async def test_what_came_another_way_is_not_gone(book: Logbook) -> None:
-    """Else it would be told to whoever follows us as a gap, though it stands in the log."""
+async def test_numbers_received_elsewhere_are_not_gone(book: Logbook) -> None:
+    """Otherwise followers would be told of a gap although the log has the entry."""
     await book.accept(run(ONE, 3, 4), run(ONE, 7, 7))
     assert await book.accept(Gap(*ONE, 1, 9)) == (0, 6)
     state = await book.state()
@@ -193,8 +193,8 @@ async def test_what_came_another_way_is_not_gone(book: Logbook) -> None:
     assert state.gone == {ONE: Intervals.parse("1-2+5-6+8-9")}
 
 
-async def test_a_gap_within_what_is_known_changes_nothing(book: Logbook) -> None:
-    """pubsub.md 4.5, decision 9: it is told again whenever a link is set up."""
+async def test_gap_of_held_numbers_changes_nothing(book: Logbook) -> None:
+    """pubsub.md 4.5, decision 9: gaps are repeated whenever a link is set up."""
     await book.accept(run(ONE, 5, 6), Gap(*ONE, 1, 9))
     before = await book.state()
     for first, last in ((1, 9), (2, 3), (5, 6), (4, 7)):
@@ -203,7 +203,7 @@ async def test_a_gap_within_what_is_known_changes_nothing(book: Logbook) -> None
     assert await book.counter("gaps") == 7
 
 
-async def test_a_gap_that_was_filled_leaves_nothing_behind(book: Logbook, client: Client) -> None:
+async def test_filled_gap_leaves_no_record(book: Logbook, client: Client) -> None:
     await book.accept(Gap(*ONE, 1, 9), run(ONE, 4, 6), run(ONE, 1, 3), run(ONE, 7, 9))
     assert (await book.state()).gone == {}
     assert await book.counter("gaps") == 0
@@ -217,8 +217,8 @@ def scattered(pieces: int, first: int = 1) -> list[Arrived]:
     return [run(ONE, first + 2 * i, first + 2 * i) for i in range(pieces)]
 
 
-async def test_a_thousand_pieces_and_no_more(book: Logbook) -> None:
-    """What came before the one that is too much is kept; other origins go on."""
+async def test_more_than_1000_intervals_are_refused(book: Logbook) -> None:
+    """Earlier intervals are kept, and other origins continue."""
     assert await book.accept(*scattered(SCATTERED)) == (SCATTERED, 0)
     with pytest.raises(NumbersScattered):
         await book.accept(*scattered(1, 2 * SCATTERED + 1))
@@ -231,7 +231,7 @@ async def test_a_thousand_pieces_and_no_more(book: Logbook) -> None:
     check_places(await book.entries())
 
 
-async def test_a_thousand_gaps_and_no_more(book: Logbook) -> None:
+async def test_more_than_1000_gaps_are_refused(book: Logbook) -> None:
     gaps = [Gap(*ONE, 2 * i + 1, 2 * i + 1) for i in range(SCATTERED)]
     assert await book.accept(*gaps) == (0, SCATTERED)
     with pytest.raises(NumbersScattered):
@@ -239,8 +239,8 @@ async def test_a_thousand_gaps_and_no_more(book: Logbook) -> None:
     assert len((await book.state()).gone[ONE].spans) == await book.counter("gaps") == SCATTERED
 
 
-async def test_ten_thousand_origins_and_no_more(book: Logbook, client: Client) -> None:
-    """Those that are known go on."""
+async def test_more_than_10000_origins_are_refused(book: Logbook, client: Client) -> None:
+    """Known origins continue."""
     known = [word for i in range(ORIGINS - 1) for word in (b"x%d inc1" % i, b"1-1")]
     client.call("HSET", book.log.keys.log[2], *known)
     assert await book.accept(run(ONE, 1, 3)) == (3, 0)
@@ -250,8 +250,8 @@ async def test_ten_thousand_origins_and_no_more(book: Logbook, client: Client) -
     assert len([origin for origin, numbers in (await book.state()).held.items() if numbers]) == ORIGINS
 
 
-async def test_an_origin_in_a_thousand_pieces_is_not_shut_out(book: Logbook) -> None:
-    """Whoever forged them must not end the links of its own store: what makes no piece more is taken."""
+async def test_origin_with_1000_intervals_can_continue(book: Logbook) -> None:
+    """A forger must not end the links of a store: numbers that add no interval are accepted."""
     await book.accept(run(ONE, 1, 3), *scattered(SCATTERED - 1, 1001))
     assert await book.accept(run(ONE, 4, 6), run(ONE, 1, 6)) == (3, 0)
     assert await book.accept(run(ONE, 1001, 1003)) == (1, 0)
@@ -260,7 +260,7 @@ async def test_an_origin_in_a_thousand_pieces_is_not_shut_out(book: Logbook) -> 
     assert (numbers.spans[:2], len(numbers.spans)) == (((1, 6), (1001, 1003)), SCATTERED - 1)
 
 
-async def test_gaps_of_ten_thousand_origins_and_no_more(book: Logbook, client: Client) -> None:
+async def test_gaps_of_more_than_10000_origins_are_refused(book: Logbook, client: Client) -> None:
     known = [word for i in range(ORIGINS) for word in (b"x%d inc1" % i, b"1-1")]
     client.call("HSET", book.log.keys.log[3], *known)
     with pytest.raises(NumbersScattered):
@@ -272,8 +272,8 @@ async def test_gaps_of_ten_thousand_origins_and_no_more(book: Logbook, client: C
 
 
 @pytest.mark.parametrize(("told", "is_new"), [(0, False), (3, False), (4, True), (MAX_NUMBER, True)])
-async def test_what_a_neighbour_holds_of_ours_was_given_out(book: Logbook, told: int, is_new: bool) -> None:
-    """pubsub.md 4.4: else another incarnation begins, before its numbers are given out again."""
+async def test_numbers_held_by_a_neighbour_count_as_given_out(book: Logbook, told: int, is_new: bool) -> None:
+    """pubsub.md 4.4: otherwise a new incarnation begins before numbers are reused."""
     await book.send(*lines(1, 3))
     before = await book.state()
     state = await book.replica.state(told)
@@ -288,7 +288,7 @@ async def test_what_a_neighbour_holds_of_ours_was_given_out(book: Logbook, told:
 # what links write down
 
 
-async def test_the_baseline_is_written_once_and_kept(book: Logbook) -> None:
+async def test_baseline_is_written_once(book: Logbook) -> None:
     """pubsub.md 4.3"""
     first: Held = {ONE: Intervals.parse("1-5+9-9"), TWO: Intervals.parse("3-4")}
     assert await book.replica.neighbours() == []
@@ -299,7 +299,7 @@ async def test_the_baseline_is_written_once_and_kept(book: Logbook) -> None:
     assert sorted(await book.replica.neighbours()) == [b"one", b"two"]
 
 
-async def test_a_place_counts_for_the_incarnation_it_was_seen_in(book: Logbook) -> None:
+async def test_seen_place_counts_for_its_incarnation(book: Logbook) -> None:
     replica = book.replica
     assert await replica.seen(b"one", b"i1") is None
     await replica.note_seen(b"one", b"i1", b"5-7")
@@ -311,7 +311,7 @@ async def test_a_place_counts_for_the_incarnation_it_was_seen_in(book: Logbook) 
     assert await replica.seen(b"one", b"i1") is None
 
 
-async def test_one_holder_has_the_lease(book: Logbook, desk: Desk) -> None:
+async def test_lease_has_one_holder(book: Logbook, desk: Desk) -> None:
     lease = book.replica.lease
     assert await lease(b"one", "me", 60_000)
     assert await lease(b"one", "me", 60_000)
@@ -323,7 +323,7 @@ async def test_one_holder_has_the_lease(book: Logbook, desk: Desk) -> None:
     assert await lease(b"one", "you", 60_000)
 
 
-async def test_a_lease_runs_out(book: Logbook) -> None:
+async def test_lease_expires(book: Logbook) -> None:
 
     lease = book.replica.lease
     assert await lease(b"one", "me", 50)
@@ -331,8 +331,8 @@ async def test_a_lease_runs_out(book: Logbook) -> None:
     assert not await lease(b"one", "me", 60_000)
 
 
-async def test_a_baseline_has_a_bound(book: Logbook) -> None:
-    """decision 9: it is kept for ever. Nothing is written of one that is beyond it."""
+async def test_baseline_is_bounded(book: Logbook) -> None:
+    """decision 9: it is kept for ever; one that is too long is not written."""
     long = Intervals.of((9 * 10**15 + 2 * i, 9 * 10**15 + 2 * i) for i in range(BASELINE_BYTES // 34))
     most = {ONE: long}
     more = {ONE: long, TWO: Intervals.of((2 * i + 1, 2 * i + 1) for i in range(1000))}
@@ -344,8 +344,8 @@ async def test_a_baseline_has_a_bound(book: Logbook) -> None:
     assert await book.replica.baseline(b"one", more) == most, "what is known is not written again"
 
 
-async def test_neighbours_have_a_bound(book: Logbook, client: Client) -> None:
-    """Each of them has a baseline for ever; those that are known are linked with as before."""
+async def test_neighbours_are_bounded(book: Logbook, client: Client) -> None:
+    """Each has a baseline for ever; known neighbours can still be linked."""
     known = [word for i in range(NEIGHBOURS - 1) for word in (b"x%d" % i, b"")]
     client.call("HSET", book.log.keys.log_base, *known)
     assert await book.replica.baseline(b"one", {}) == {}

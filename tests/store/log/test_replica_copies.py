@@ -1,4 +1,4 @@
-"""Copies of what comes over a link, for queues that subscribe: no link stands still for one (pubsub.md 5.1)."""
+"""Copies of lines from a link for subscribed queues; none of them stops the link (pubsub.md 5.1)."""
 
 import pytest
 
@@ -26,7 +26,7 @@ async def dead(desk: Desk, queue: Queue) -> list[tuple[str, bytes]]:
     return [(letter.reason, letter.body) async for letter in desk.dead(queue).matching()]
 
 
-async def test_copies_are_made_of_what_is_new_only(book: Logbook, desk: Desk) -> None:
+async def test_copies_are_made_of_new_lines_only(book: Logbook, desk: Desk) -> None:
     """pubsub.md 5.1"""
     one, two = await book.bound("one", "t"), await book.bound("two", "t")
     copies = [copy(one, i, b"%d" % (i + 1)) for i in range(4)] + [copy(two, 2, b"3")]
@@ -47,10 +47,10 @@ async def test_copies_are_made_of_what_is_new_only(book: Logbook, desk: Desk) ->
         ({"max_bytes": 1}, "rejected_full"),
     ],
 )
-async def test_a_queue_that_cannot_take_its_copy_stops_no_link(
+async def test_full_queue_does_not_stop_the_link(
     book: Logbook, desk: Desk, spec: dict[str, int], reason: str
 ) -> None:
-    """pubsub.md 5.1: the copy goes to the queue's dead letters."""
+    """pubsub.md 5.1: the copy becomes a dead letter of the queue."""
     queue, other = await book.bound("shut", "t", **spec), await book.bound("other", "t")
     copies = [copy(q, i, b"%d" % i) for i in range(3) for q in (queue, other)]
     assert await book.accept(arrived(ONE, 1, *lines(3), copies=copies)) == (3, 0)
@@ -62,15 +62,15 @@ async def test_a_queue_that_cannot_take_its_copy_stops_no_link(
         assert await desk.drain(queue) == taken
 
 
-async def test_a_reserved_queue_stops_no_link(book: Logbook, desk: Desk) -> None:
+async def test_reserved_queue_does_not_stop_the_link(book: Logbook, desk: Desk) -> None:
     queue = await book.bound("held", "t")
     assert await desk.domain.claims.reserve(queue, "somebody", 60_000)
     assert await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")])) == (1, 0)
     assert await dead(desk, queue) == [("refused", b"1")]
 
 
-async def test_what_is_too_large_for_the_peers_of_a_queue_stops_no_link(book: Logbook, desk: Desk) -> None:
-    """rqp_mca.md 3.1: it is not put into a transmission queue."""
+async def test_too_large_copy_does_not_stop_the_link(book: Logbook, desk: Desk) -> None:
+    """rqp_mca.md 3.1: it is not stored in a transmission queue."""
     remote = {"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 1}
     queue = await book.bound("far", "t", remote=remote)
     copies = [copy(queue, 0, b"12"), copy(queue, 1, b"1")]
@@ -79,7 +79,7 @@ async def test_what_is_too_large_for_the_peers_of_a_queue_stops_no_link(book: Lo
     assert await desk.drain(queue) == [b"1"]
 
 
-async def test_copies_make_way_for_each_other(book: Logbook, desk: Desk) -> None:
+async def test_later_copies_displace_earlier_ones(book: Logbook, desk: Desk) -> None:
     queue = await book.bound("ring", "t", max_length=2, overflow="dead_letter_oldest")
     copies = [copy(queue, i, b"%d" % i) for i in range(5)]
     await book.accept(arrived(ONE, 1, *lines(5), copies=copies))
@@ -87,7 +87,7 @@ async def test_copies_make_way_for_each_other(book: Logbook, desk: Desk) -> None
     assert [body for _, body in await dead(desk, queue)] == [b"0", b"1", b"2"]
 
 
-async def test_copies_wake_whoever_waits_for_the_queue(book: Logbook, desk: Desk, server: Server) -> None:
+async def test_copies_notify_waiting_consumers(book: Logbook, desk: Desk, server: Server) -> None:
     queue = await book.bound("one", "t")
     with server.client() as client:
         client.call("SUBSCRIBE", desk.domain.keys.wake_channel)
@@ -95,8 +95,8 @@ async def test_copies_wake_whoever_waits_for_the_queue(book: Logbook, desk: Desk
         assert client.told()[2] == queue.qid.encode()
 
 
-async def test_other_bindings_than_the_copies_were_made_by(book: Logbook, desk: Desk) -> None:
-    """Nothing is stored: what was left out could never be put in again."""
+async def test_copies_by_other_bindings_are_refused(book: Logbook, desk: Desk) -> None:
+    """Nothing is stored, as a missing copy could never be added."""
     queue = await desk.queue("late", bindings={"text": {"subscribe": ["t"]}})
     with pytest.raises(BindingsChanged):
         await book.accept(arrived(ONE, 1, *lines(3)), Gap(*ONE, 4, 5))
@@ -106,7 +106,7 @@ async def test_other_bindings_than_the_copies_were_made_by(book: Logbook, desk: 
     assert await book.accept(arrived(ONE, 1, b"t 1", copies=[copy(queue, 0, b"1")])) == (1, 0)
 
 
-async def test_what_came_over_a_link_crosses_no_bridge_back(book: Logbook, desk: Desk) -> None:
+async def test_received_lines_cross_no_bridge_back(book: Logbook, desk: Desk) -> None:
     """pubsub.md 5.2"""
     bindings = {"text": {"subscribe": ["t"], "publish": "back"}}
     queue = await desk.queue("both", bindings=bindings)
@@ -117,10 +117,10 @@ async def test_what_came_over_a_link_crosses_no_bridge_back(book: Logbook, desk:
 
 
 @pytest.mark.parametrize("key", ["s", "q"])
-async def test_a_damaged_queue_stops_no_link_and_harms_no_other(
+async def test_damaged_queue_stops_neither_link_nor_other_queues(
     book: Logbook, desk: Desk, server: Server, key: str
 ) -> None:
-    """What came is written down, or it would come again and again."""
+    """The received numbers are recorded, or the lines would be sent again and again."""
     bad, good = await book.bound("bad", "t"), await book.bound("good", "t")
     damaged = bad.keys["sq".index(key)]
     server.call("DEL", damaged)

@@ -1,4 +1,4 @@
-"""What happens between two steps of one edge: another edge of its store, or the store's end (pubsub.md 4.2, 4.3)."""
+"""Races between the steps of one edge and another edge, or the loss of the store (pubsub.md 4.2, 4.3)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def held(last: int) -> Held:
     return {(b"one", b"i1"): Intervals.of([(1, last)])}
 
 
-async def test_the_first_baseline_stays(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """4.3: written down once. The second edge has looked before the first writes, and writes after it."""
+async def test_first_baseline_stays(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """4.3: it is written once. The second edge reads before the first one writes, and writes afterwards."""
     async with (
         Desk(server) as first_desk,
         Desk(server) as second_desk,
@@ -41,10 +41,10 @@ async def test_the_first_baseline_stays(server: Server, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("behind", ["HEXISTS", "HSETNX"])
-async def test_a_store_that_is_emptied_on_the_way_is_told_as_such(
+async def test_store_emptied_meanwhile_raises_not_initialised(
     server: Server, monkeypatch: pytest.MonkeyPatch, behind: str
 ) -> None:
-    """4.3: whatever was written down is gone, and the next one has to begin with what is held then."""
+    """4.3: the baseline is lost, and the next link begins with the numbers held then."""
     async with Desk(server) as desk, logbook(desk) as book:
         if behind == "HEXISTS":  # it is known
             assert await book.replica.baseline(b"one", held(5)) == held(5)

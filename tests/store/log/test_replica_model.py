@@ -1,6 +1,6 @@
-"""Whatever comes over links, in any order, beside what is sent here: against plain sets (pubsub.md 4.3, 4.4, 4.5).
+"""Random entries from links and local sends, compared with plain sets (pubsub.md 4.3, 4.4, 4.5).
 
-After every step each number that is held is exactly once in the log, or gone; queues have a copy of each that was new.
+After every step each held number is in the log once, or gone; queues have a copy of each new line.
 
 PENSTOCK_MODEL_EXAMPLES sets how long it tries, PENSTOCK_MODEL_SEED what it tries; a failure prints both.
 """
@@ -38,7 +38,7 @@ items = st.lists(st.tuples(st.sampled_from("eeeg"), origins, spans), min_size=1,
 
 
 class Model:
-    """What is held, what is gone (trimmed, or nobody had it), and what the log has, as sets and a list."""
+    """The numbers held and gone (trimmed or never received) as sets, and the log as a list."""
 
     def __init__(self, store: bytes, incarnation: bytes) -> None:
         self.me: Origin = (store, incarnation)
@@ -48,11 +48,11 @@ class Model:
         self.missing = 0
 
     def ends(self, origin: Origin, last: int) -> bool:
-        """Whether these numbers were never given out, so that the incarnation ends."""
+        """Return whether these numbers were never given out, so that the incarnation ends."""
         return origin == self.me and last > len(self.held[self.me])
 
     def accept(self, origin: Origin, first: int, last: int) -> list[int]:
-        """The numbers that are new."""
+        """Return the new numbers."""
         new = [n for n in range(first, last + 1) if n not in self.held[origin]]
         self.held[origin].update(new)
         self.missing -= len(self.gone[origin].intersection(new))
@@ -115,7 +115,7 @@ class ReplicaMachine(RuleBasedStateMachine):
 
     @rule(some=items)
     def accept(self, some: list[tuple[str, int, tuple[int, int]]]) -> None:
-        """One call of several runs and gaps, the same numbers perhaps twice in it."""
+        """One call of several runs and gaps, perhaps with repeated numbers."""
         asked: list[Arrived | Gap] = []
         taken = missing = 0
         names = [self.origin(number) for _, number, _ in some]
@@ -134,13 +134,13 @@ class ReplicaMachine(RuleBasedStateMachine):
         self.look_who_we_are()
 
     def lines(self, origin: Origin, first: int, last: int) -> Arrived:
-        """With a copy of each for the queue."""
+        """Accept runs with a copy of each line for the queue."""
         made = [line(origin, n) for n in range(first, last + 1)]
         copies = [(i, self.queue, records.encode(body)) for i, body in enumerate(made)]
         return arrived(origin, first, *made, copies=copies)
 
     def become_another(self) -> None:
-        """Its name is not known before the store has drawn it."""
+        """The store chooses the name."""
         self.before, self.model.me = self.model.me, (self.model.me[0], b"")
 
     def look_who_we_are(self) -> None:
@@ -158,7 +158,7 @@ class ReplicaMachine(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """Another server answers with this data."""
+        """Let another server continue with this data."""
         self.server.call("HSET", self.book.log.keys.log[1], "server", "another")
         self.become_another()
         self.look_who_we_are()
@@ -202,7 +202,7 @@ def origin_of(text: bytes) -> Origin:
 
 
 @every_server
-def test_the_store_holds_what_the_model_holds(server: Server) -> None:
+def test_store_matches_the_model(server: Server) -> None:
     print(f"PENSTOCK_MODEL_SEED={SEED} PENSTOCK_MODEL_EXAMPLES={EXAMPLES}")
     run_state_machine_as_test(
         seed(SEED)(lambda: ReplicaMachine(server)),

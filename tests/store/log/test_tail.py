@@ -1,4 +1,4 @@
-"""Following the log: each entry once, in order, and not before it is durable (docs/store.md; pubsub.md 3.2, 4.2)."""
+"""Tails: each entry once, in order, when it is durable (docs/store.md; pubsub.md 3.2, 4.2)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -25,7 +25,7 @@ PATIENT = PipeSettings(patience_s=20.0)
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long it waits for entries does not matter here."""
+    """Shorten the wait for entries."""
     monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
 
 
@@ -36,7 +36,7 @@ def _soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def tail(book: Logbook) -> AsyncIterator[Tail]:
-    """At the end of the log as it is."""
+    """Open a tail at the end of the log."""
     await book.send(b"t before")
     tail = Tail(book.desk.store.connector, book.log.keys, 0)
     assert await tail.next() == []
@@ -45,7 +45,7 @@ async def tail(book: Logbook) -> AsyncIterator[Tail]:
 
 
 async def next_of(tail: Tail) -> list[Entry]:
-    """The next entries, through whatever troubles."""
+    """Return the next entries, retrying after faults."""
     found: list[list[Entry]] = []
 
     async def asked() -> bool:
@@ -60,22 +60,22 @@ async def next_of(tail: Tail) -> list[Entry]:
 
 
 async def all_of(tail: Tail, last: bytes) -> list[Entry]:
-    """Everything up to an entry that ends in this."""
+    """Return everything up to an entry that ends with this text."""
     found: list[Entry] = []
     while not (found and found[-1].block.endswith(last + b"\n")):
         found += await next_of(tail)
     return found
 
 
-async def test_it_begins_at_the_end(book: Logbook, tail: Tail) -> None:
-    """pubsub.md 3.2: what is older was sent before anybody followed."""
+async def test_tail_begins_at_the_end(book: Logbook, tail: Tail) -> None:
+    """pubsub.md 3.2: older entries were sent before the tail began."""
     assert tail.place == await book.head()
     await book.send(b"t 1")
     assert [e.block for e in await tail.next()] == [b"SEND t 1\n"]
     assert tail.place == await book.head()
 
 
-async def test_of_an_empty_log_it_misses_nothing(book: Logbook) -> None:
+async def test_tail_of_an_empty_log_misses_nothing(book: Logbook) -> None:
     tail = Tail(book.desk.store.connector, book.log.keys, 0)
     assert await tail.next() == []
     assert tail.place == START
@@ -86,13 +86,13 @@ async def test_of_an_empty_log_it_misses_nothing(book: Logbook) -> None:
 
 @pytest.fixture
 def _patient(tail: Tail, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits goes on waiting."""
+    """The tail keeps waiting."""
     monkeypatch.setattr(tail_module, "BLOCK_MS", 20_000)
     monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 30.0)
 
 
 @pytest.mark.usefixtures("_patient")
-async def test_it_wakes_for_what_comes(book: Logbook, tail: Tail) -> None:
+async def test_tail_returns_new_entries_at_once(book: Logbook, tail: Tail) -> None:
     waiting = asyncio.create_task(tail.next())
     await until(lambda: blocked(book))
     await book.send(b"t 1", b"t 2")
@@ -105,8 +105,8 @@ async def blocked(book: Logbook) -> bool:
 
 
 @every_server
-async def test_it_hands_out_every_entry_once(book: Logbook, tail: Tail) -> None:
-    """Of the size of a line and of a megabyte."""
+async def test_tail_returns_every_entry_once(book: Logbook, tail: Tail) -> None:
+    """Entries of one line and of a megabyte."""
     for size in (10, 10, 400_000, 400_000, 2_000_000, 10, 10):
         await book.send(b"t " + b"x" * size)
     await asyncio.gather(*(book.sending(b"t " + body) for body in numbered(100)))
@@ -118,8 +118,8 @@ async def test_it_hands_out_every_entry_once(book: Logbook, tail: Tail) -> None:
     check_numbering(found, 1)
 
 
-async def test_it_reads_a_mebibyte_at_a_time_at_most(book: Logbook, tail: Tail) -> None:
-    """Whatever came before, also while it waits: one entry, as long as it may be, and what is there by then."""
+async def test_tail_reads_1_mib_at_most(book: Logbook, tail: Tail) -> None:
+    """Also while it waits: one entry of any length, and then what is there."""
     before = await book.head()
     for size in (10, 200_000):
         for number in range(30):
@@ -133,8 +133,8 @@ async def test_it_reads_a_mebibyte_at_a_time_at_most(book: Logbook, tail: Tail) 
     assert found == await book.entries(before)
 
 
-async def test_it_goes_on_where_it_was_after_a_kill(own_server: Server) -> None:
-    """Nothing twice, nothing left out, over restarts and dropped connections."""
+async def test_tail_continues_after_a_kill(own_server: Server) -> None:
+    """No entry is repeated or missing after restarts and lost connections."""
     async with Desk(own_server, pipe=PATIENT) as desk, logbook(desk) as book:
         tail = Tail(desk.store.connector, book.log.keys, 0)
         assert await tail.next() == []
@@ -153,7 +153,7 @@ async def test_it_goes_on_where_it_was_after_a_kill(own_server: Server) -> None:
         await tail.close()
 
 
-async def test_replies_that_are_lost_are_read_again(own_server: Server) -> None:
+async def test_lost_replies_are_read_again(own_server: Server) -> None:
     async with Proxy(own_server.port) as proxy, Desk(own_server) as desk, logbook(desk) as book:
         tail = Tail(Connector(proxy.url), book.log.keys, 0)
         assert await tail.next() == []
@@ -168,7 +168,7 @@ async def test_replies_that_are_lost_are_read_again(own_server: Server) -> None:
 
 
 @pytest.mark.usefixtures("_soon_given_up")
-async def test_a_server_that_does_not_answer_is_left(own_server: Server) -> None:
+async def test_silent_server_is_disconnected(own_server: Server) -> None:
     async with Desk(own_server) as desk, logbook(desk) as book:
         tail = Tail(desk.store.connector, book.log.keys, 0)
         assert await tail.next() == []
@@ -184,7 +184,7 @@ async def test_a_server_that_does_not_answer_is_left(own_server: Server) -> None
 
 
 @pytest.mark.usefixtures("_patient")
-async def test_a_cancelled_reading_takes_nothing_away(book: Logbook, tail: Tail) -> None:
+async def test_cancelled_read_loses_nothing(book: Logbook, tail: Tail) -> None:
     for number in range(5):
         waiting = asyncio.create_task(tail.next())
         await until(lambda: blocked(book))
@@ -195,8 +195,8 @@ async def test_a_cancelled_reading_takes_nothing_away(book: Logbook, tail: Tail)
         assert [e.block for e in await tail.next()] == [b"SEND t %d\n" % number]
 
 
-async def test_an_emptied_store_is_missed(book: Logbook, tail: Tail, server: Server) -> None:
-    """It would tell nothing for ever."""
+async def test_emptied_store_raises_dataset_lost(book: Logbook, tail: Tail, server: Server) -> None:
+    """Otherwise it would wait for ever."""
     await book.send(b"t 1")
     assert len(await tail.next()) == 1
     server.call("FLUSHALL", "SYNC")
@@ -205,15 +205,15 @@ async def test_an_emptied_store_is_missed(book: Logbook, tail: Tail, server: Ser
             await tail.next()
 
 
-async def test_a_store_that_is_not_set_up_is_told_apart(server: Server) -> None:
+async def test_store_that_is_not_set_up_raises_not_initialised(server: Server) -> None:
     tail = Tail(Connector(server.url), DomainKeys("main"), 0)
     with pytest.raises(NotInitialised):
         await tail.next()
     await tail.close()
 
 
-async def test_what_was_trimmed_meanwhile_shows_as_a_hole(book: Logbook, tail: Tail) -> None:
-    """pubsub.md 3.6: the difference of serials is the number of messages that are lost."""
+async def test_trimmed_entries_show_as_a_gap(book: Logbook, tail: Tail) -> None:
+    """pubsub.md 3.6: the difference of serials is the number of missed messages."""
     for number in range(10):
         await book.send(b"t %d" % number, b"u %d" % number)
     before = tail.place
@@ -230,7 +230,7 @@ async def test_what_was_trimmed_meanwhile_shows_as_a_hole(book: Logbook, tail: T
 
 
 def follows(primary: Server) -> bool:
-    """Its replica has what is written now."""
+    """Wait until the replica has everything."""
     with primary.client() as client:
         client.call("SET", "written", "now")
         return bool(client.call("WAIT", 1, 100))
@@ -252,7 +252,7 @@ def pair(server_program: str, tmp_path: Path) -> Iterator[tuple[Server, Server]]
 
 
 @pytest.mark.usefixtures("_soon_given_up")
-async def test_what_the_replicas_do_not_have_yet_is_not_there_yet(pair: tuple[Server, Server]) -> None:
+async def test_unreplicated_entries_are_not_returned(pair: tuple[Server, Server]) -> None:
     """pubsub.md 3.2: only durable entries are delivered."""
     primary, replica = pair
     quick = PipeSettings(request_timeout_s=1.5)
@@ -274,10 +274,8 @@ async def test_what_the_replicas_do_not_have_yet_is_not_there_yet(pair: tuple[Se
         await tail.close()
 
 
-async def test_what_a_link_needs_is_kept_by_the_replicas_too(
-    pair: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """pubsub.md 4.3: the baseline is durable before the first entry is asked for, whoever wrote it down."""
+async def test_link_state_is_replicated(pair: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    """pubsub.md 4.3: the baseline is replicated before the first entry is requested."""
     monkeypatch.setattr(replica_module, "WAIT_MS", 500)
     primary, replica = pair
     item = arrived((b"n1", b"i"), 1, b"t 1")

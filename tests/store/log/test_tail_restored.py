@@ -1,4 +1,4 @@
-"""Following a log whose data went back in time, and its clock with it (pubsub.md 4.2, 4.4)."""
+"""Tails of a log that was restored from an older copy with an older clock (pubsub.md 4.2, 4.4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEIGHBOUR = (b"one", b"i1")
 
 
 def copy_of(server: Server) -> Callable[[], None]:
-    """Of all that it has; puts it back when called."""
+    """Copy all of its data; return a function that restores the copy."""
     copy = {key: server.call("DUMP", key) for key in server.call("KEYS", "*")}
 
     def restore() -> None:
@@ -29,10 +29,10 @@ def copy_of(server: Server) -> Callable[[], None]:
     return restore
 
 
-async def test_what_comes_after_that_is_followed_though_its_place_is_older(
+async def test_tail_follows_restored_data_with_older_places(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock had been an hour ahead: what comes now stands before what was read then."""
+    """The clock had been an hour ahead: new entries have places before those read earlier."""
     monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
     async with Desk(server) as desk, logbook(desk) as book:
         await book.accept(arrived(NEIGHBOUR, 1, b"t kept"))

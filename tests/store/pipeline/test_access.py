@@ -1,4 +1,4 @@
-"""Who may put in and take out: asked by every verb, of every edge (docs/operations.md, Who may use a queue)."""
+"""Access lists are checked by every operation of every edge (docs/operations.md, Who may use a queue)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ accesses = st.builds(
 
 
 def is_within(address: str, network: str) -> bool:
-    """By the bits, as one would do it by hand."""
+    """Compare networks bit by bit."""
     where, _, length = network.partition("/")
     try:
         asked, given_ = ip_address(address), ip_address(where)
@@ -63,7 +63,7 @@ def is_within(address: str, network: str) -> bool:
 
 
 @given(accesses, clients)
-def test_all_three_must_hold_and_an_empty_list_asks_nothing(access: Access, client: Client) -> None:
+def test_all_three_lists_must_match_and_empty_lists_match_all(access: Access, client: Client) -> None:
     by_edge = not access.edges or client.edge in access.edges
     by_peer = not access.peers or any(is_within(client.address, peer) for peer in access.peers)
     by_name = not access.certificates or any(name in client.names for name in access.certificates)
@@ -74,12 +74,12 @@ def test_all_three_must_hold_and_an_empty_list_asks_nothing(access: Access, clie
 
 
 @given(accesses)
-def test_what_documents_and_administrators_set_going_is_no_client(access: Access) -> None:
+def test_internal_operations_bypass_access_lists(access: Access) -> None:
     assert Admission(access).problem(INTERNAL_CLIENT) == ""
     assert (admission(access) is None) == (access == Access())
 
 
-def test_a_refusal_says_what_to_look_at() -> None:
+def test_refusal_names_the_list_to_check() -> None:
     only = Admission(Access(edges=("rqp",)))
     assert only.problem(SHOP) == "access.edges does not name tmq"
     only = Admission(Access(peers=("10.0.0.8",)))
@@ -121,12 +121,12 @@ VERBS: dict[str, Ask] = {
     },
     "pull": lambda pipe, source, queue, done: pipe.idempotent.pull(source, ID, queue, 1000, 1000, done),
 }
-ENDS_A_DELIVERY = {"settle", "release", "reject", "note"}  # whoever has it was let in
+ENDS_A_DELIVERY = {"settle", "release", "reject", "note"}  # its holder was admitted
 OF_THE_LOG = {"send", "head"}  # it is no queue; those that subscribe let the text service, or are refused
 
 
-def test_no_verb_is_forgotten() -> None:
-    """A new one stands here: it asks, or it is said why it need not."""
+def test_every_operation_is_covered() -> None:
+    """Every operation is listed here, with its check or the reason why it has none."""
     asked_for = {
         name
         for verbs in (Messages, Idempotent, LogVerbs)
@@ -138,7 +138,7 @@ def test_no_verb_is_forgotten() -> None:
 
 
 async def ask(desk: Desk, verb: str, client: Client, queue: Queue) -> Any:
-    """What the verb answers."""
+    """Return the operation's answer."""
     told: list[Any] = []
     VERBS[verb](desk.pipe, Source(client), queue, lambda answer=None, *_: told.append(answer))
     await until(lambda: told)
@@ -146,7 +146,7 @@ async def ask(desk: Desk, verb: str, client: Client, queue: Queue) -> Any:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_every_verb_asks_whether_the_client_is_let_in(desk: Desk, verb: str) -> None:
+async def test_every_operation_checks_the_clients_access(desk: Desk, verb: str) -> None:
     queue = await desk.queue(access=ONLY_SHOP)
     before = await desk.stats(queue)
     denied = await ask(desk, verb, STRANGER, queue)
@@ -159,7 +159,7 @@ async def test_every_verb_asks_whether_the_client_is_let_in(desk: Desk, verb: st
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_the_administrator_is_free(desk: Desk, verb: str) -> None:
+async def test_administrator_is_always_admitted(desk: Desk, verb: str) -> None:
     queue = await desk.queue(access={"edges": ["nobody"]})
     told = await ask(desk, verb, INTERNAL_CLIENT, queue)
     assert not isinstance(told, StoreError)
@@ -170,7 +170,7 @@ async def change(desk: Desk, **spec: Any) -> None:
     await desk.store.catalogue.declare("orders", QueueSpec(**spec), "operator", replace=True)
 
 
-async def test_a_document_that_changes_counts_for_who_is_connected(desk: Desk) -> None:
+async def test_changed_document_applies_to_open_connections(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"1", b"2")
     async with desk.another() as edge:
@@ -189,8 +189,8 @@ async def test_a_document_that_changes_counts_for_who_is_connected(desk: Desk) -
         assert bodies(await edge.take(handle, 1, source=source)) == [b"2"]
 
 
-async def test_a_handle_that_was_forgotten_still_follows(desk: Desk) -> None:
-    """A client may have a queue open since before the store's data began a new generation."""
+async def test_forgotten_handle_follows_its_document(desk: Desk) -> None:
+    """A client may have opened the queue before a new generation of the store's data."""
     await desk.queue()
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -202,8 +202,8 @@ async def test_a_handle_that_was_forgotten_still_follows(desk: Desk) -> None:
         assert await edge.store.catalogue.find("orders") is handle
 
 
-async def test_handles_that_nobody_has_are_kept_by_nobody(desk: Desk) -> None:
-    gc.freeze()  # else a collection looks at all that is loaded
+async def test_unused_handles_are_garbage_collected(desk: Desk) -> None:
+    gc.freeze()  # otherwise a collection scans everything that is loaded
     try:
         for name in map(str, range(10)):
             await desk.queue(name)

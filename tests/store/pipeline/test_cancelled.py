@@ -1,4 +1,4 @@
-"""Whoever is cancelled while he asks the store ends: at no moment is the cancellation lost, and he goes on."""
+"""A task that is cancelled during a request to the store ends: no cancellation is lost."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TIMES = 50
 
 
 async def set_up(store: Store) -> None:
-    """What `penstock up` does first: new connections, plain questions, functions, and what the store can promise."""
+    """Do what `penstock up` does first: connections, questions, functions, and the probe of the store."""
     await store.initialise()
     await store.registry.epoch()
 
 
-async def test_at_any_moment(server: Server, chance: random.Random) -> None:
+async def test_cancellation_at_any_moment(server: Server, chance: random.Random) -> None:
     first = Store(server.url, "up")
     await set_up(first)
     began = time.monotonic()

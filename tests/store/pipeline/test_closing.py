@@ -1,11 +1,11 @@
-"""A process that goes in order takes nothing along."""
+"""A process that ends in order returns its messages."""
 
 from __future__ import annotations
 
 from tests.store.desk import Desk, bodies
 
 
-async def test_what_a_closed_session_still_held_goes_back(desk: Desk) -> None:
+async def test_closed_session_returns_its_messages(desk: Desk) -> None:
     queue = await desk.queue()
     async with desk.another(edge="leaving") as leaving:
         theirs = await leaving.store.catalogue.find("orders")
@@ -17,7 +17,7 @@ async def test_what_a_closed_session_still_held_goes_back(desk: Desk) -> None:
     assert bodies(await desk.take(queue)) == [b"2", b"3"]
 
 
-async def test_a_session_that_held_nothing_leaves_nothing(desk: Desk) -> None:
+async def test_session_without_leases_leaves_no_keys(desk: Desk) -> None:
     async with desk.another(edge="leaving") as leaving:
         session = leaving.pipe.session
     link, keys = desk.domain.link, desk.domain.keys

@@ -21,7 +21,7 @@ from tests.store.pipeline.test_returns import singles
 
 @dataclass
 class Two:
-    """Two queues, three messages of each leased to a transaction that puts two into each."""
+    """A transaction that settles three messages of each of two queues, and publishes two to each."""
 
     desk: Desk
     one: Queue
@@ -50,7 +50,7 @@ async def two(desk: Desk) -> Two:
 
 
 async def doomed(two: Two, wanted: type[StoreError], parts: list[CommitPart]) -> None:
-    """The commit is refused and nothing of it is done."""
+    """Check that the commit is refused and changes nothing."""
     before, told = await two.looks(), two.desk.refusals[wanted.reason]
     with pytest.raises(wanted):
         await two.desk.commit("t1", *parts)
@@ -58,7 +58,7 @@ async def doomed(two: Two, wanted: type[StoreError], parts: list[CommitPart]) ->
     assert two.desk.refusals[wanted.reason] == told + 1
 
 
-async def test_everything_is_done_in_one_step(two: Two) -> None:
+async def test_commit_is_atomic(two: Two) -> None:
     await two.desk.commit("t1", *two.parts())
     assert [s["acked"] for s in await two.looks()] == [3, 3]
     assert await two.desk.drain(two.one) == [*numbered(2, 3), b"a", b"b"]
@@ -66,17 +66,17 @@ async def test_everything_is_done_in_one_step(two: Two) -> None:
     assert [s["bytes"] for s in await two.looks()] == [0, 0]
 
 
-async def test_another_commit_of_the_same_identifier_is_told_apart_by_its_digest(two: Two) -> None:
+async def test_commit_with_another_digest_is_refused(two: Two) -> None:
     await two.desk.commit("batch", CommitPart(two.one, [], encode(b"x"), "t"), digest="d1")
     await two.desk.commit("batch", CommitPart(two.one, [], encode(b"x"), "t"), digest="d1")
     with pytest.raises(BatchDiffers):
         await two.desk.commit("batch", CommitPart(two.one, [], encode(b"y"), "t"), digest="d2")
-    await two.desk.commit("batch", CommitPart(two.one, [], encode(b"y"), "t"))  # nobody asks
+    await two.desk.commit("batch", CommitPart(two.one, [], encode(b"y"), "t"))  # without a digest
     assert (await two.desk.drain(two.one))[-1:] == [b"x"]
     assert (await two.desk.stats(two.one))["added"] == 6
 
 
-async def test_the_same_identifier_is_applied_once(two: Two) -> None:
+async def test_identifier_is_applied_once(two: Two) -> None:
     await two.desk.commit("t1", *two.parts())
     before = await two.looks()
     await two.desk.commit("t1", *two.parts())
@@ -86,7 +86,7 @@ async def test_the_same_identifier_is_applied_once(two: Two) -> None:
     assert (await two.desk.stats(two.one))["duplicates"] == 2
 
 
-async def test_a_refused_identifier_may_be_tried_again(two: Two) -> None:
+async def test_refused_identifier_can_be_retried(two: Two) -> None:
     await two.desk.store.catalogue.declare("two", QueueSpec(max_length=5), "test", replace=True)
     parts = [two.parts()[0], CommitPart(two.two, [], encode(b"c", b"d"), "tmq 1")]
     with pytest.raises(QueueFull):
@@ -96,22 +96,22 @@ async def test_a_refused_identifier_may_be_tried_again(two: Two) -> None:
     assert [s["added"] for s in await two.looks()] == [7, 7]
 
 
-async def test_one_lost_lease_dooms_all(two: Two) -> None:
+async def test_lost_lease_refuses_the_commit(two: Two) -> None:
     async with two.desk.another() as other:
         await doomed(two, LeaseLost, two.parts(spoilt=await other.take(two.two, 1)))
 
 
-async def test_a_settled_lease_dooms_all(two: Two) -> None:
+async def test_settled_lease_refuses_the_commit(two: Two) -> None:
     await two.desk.settle(two.held_two[:1])
     await doomed(two, LeaseLost, two.parts())
 
 
-async def test_the_same_message_twice_dooms_all(two: Two) -> None:
+async def test_repeated_message_refuses_the_commit(two: Two) -> None:
     await doomed(two, LeaseLost, [*two.parts(), CommitPart(two.two, two.held_two[:1], [], "tmq 1")])
     await doomed(two, LeaseLost, two.parts(spoilt=two.held_two[:1]))
 
 
-async def test_a_deleted_queue_dooms_all(two: Two) -> None:
+async def test_deleted_queue_refuses_the_commit(two: Two) -> None:
     await two.desk.store.catalogue.delete(two.two)
     before = (await two.desk.stats(two.one))["in_flight"]
     with pytest.raises(QueueUnknown):
@@ -132,31 +132,31 @@ async def test_a_deleted_queue_dooms_all(two: Two) -> None:
         ({"max_length": 1, "overflow": "dead_letter_oldest"}, QueueFull),
     ],
 )
-async def test_a_queue_that_takes_nothing_dooms_all(
+async def test_full_queue_refuses_the_commit(
     two: Two, spec: dict[str, object], wanted: type[StoreError]
 ) -> None:
     await two.desk.store.catalogue.declare("two", QueueSpec(**spec), "test", replace=True)
     await doomed(two, wanted, two.parts())
 
 
-async def test_a_reserved_queue_dooms_all(two: Two) -> None:
+async def test_reserved_queue_refuses_the_commit(two: Two) -> None:
     await two.desk.domain.claims.reserve(two.two, "mca 7", 60_000)
     await doomed(two, QueueReserved, two.parts())
 
 
-async def test_a_paused_queue_may_still_be_settled(two: Two) -> None:
+async def test_paused_queue_can_be_settled(two: Two) -> None:
     await two.desk.store.catalogue.declare("two", QueueSpec(paused=True), "test", replace=True)
     await two.desk.commit("t1", two.parts()[0], CommitPart(two.two, two.held_two, [], "tmq 1"))
     assert [s["acked"] for s in await two.looks()] == [3, 3]
 
 
-async def test_what_a_transaction_takes_out_makes_room_for_what_it_puts_in(two: Two) -> None:
+async def test_settled_messages_make_room_for_published_ones(two: Two) -> None:
     await two.desk.store.catalogue.declare("one", QueueSpec(max_length=5, max_bytes=29), "test", replace=True)
     await two.desk.commit("t1", CommitPart(two.one, two.held_one, encode(b"1", b"2", b"3" * 13), "tmq 1"))
     assert await two.desk.drain(two.one) == [*numbered(2, 3), b"1", b"2", b"3" * 13]
 
 
-async def test_all_parts_for_a_queue_count_together(two: Two) -> None:
+async def test_parts_for_one_queue_count_together(two: Two) -> None:
     await two.desk.store.catalogue.declare("one", QueueSpec(max_length=6), "test", replace=True)
     await doomed(
         two,
@@ -168,7 +168,7 @@ async def test_all_parts_for_a_queue_count_together(two: Two) -> None:
     )
 
 
-async def test_the_oldest_make_way_for_a_commit(two: Two) -> None:
+async def test_oldest_messages_make_way_for_a_commit(two: Two) -> None:
     spec = QueueSpec(max_length=5, overflow="dead_letter_oldest")
     await two.desk.store.catalogue.declare("one", spec, "test", replace=True)
     await two.desk.commit("t1", CommitPart(two.one, two.held_one[:1], encode(b"x", b"y", b"z"), "t"))
@@ -177,7 +177,7 @@ async def test_the_oldest_make_way_for_a_commit(two: Two) -> None:
     assert (await two.looks())[0]["in_flight"] == 2
 
 
-async def test_returned_and_redelivered_messages_are_settled_like_others(two: Two) -> None:
+async def test_returned_and_redelivered_messages_can_be_settled(two: Two) -> None:
     await two.desk.release(two.held_one, failed=True)
     again = await two.desk.take(two.one, 4)
     await two.desk.commit(
@@ -187,8 +187,8 @@ async def test_returned_and_redelivered_messages_are_settled_like_others(two: Tw
     assert (stats["acked"], stats["ready"], stats["in_flight"], stats["leases"]) == (4, 1, 0, 0)
 
 
-async def test_one_that_was_given_up_meanwhile_dooms_all(two: Two) -> None:
-    """Returned and taken by another, who still has it."""
+async def test_returned_lease_refuses_the_commit(two: Two) -> None:
+    """The message was returned and is leased to another process."""
     await two.desk.release(two.held_two[1:2])
     async with two.desk.another() as other:
         again = await other.take(two.two, 1)
@@ -197,7 +197,7 @@ async def test_one_that_was_given_up_meanwhile_dooms_all(two: Two) -> None:
 
 
 async def test_ten_thousand_messages_in_one_commit(desk: Desk) -> None:
-    """More values than Lua can unpack at once."""
+    """That is more values than Lua can unpack at once."""
     queue, target = await desk.queue("one"), await desk.queue("two")
     await desk.put(queue, *numbered(5000))
     held: list[Delivery] = []
@@ -210,14 +210,14 @@ async def test_ten_thousand_messages_in_one_commit(desk: Desk) -> None:
     assert await desk.count(target) == 5000
 
 
-async def test_queues_of_two_domains_cannot_be_committed_together(two: Two) -> None:
+async def test_commit_across_domains_raises(two: Two) -> None:
     """tmq.md 5.5"""
     other, _ = await two.desk.store.catalogue.declare("far", QueueSpec(domain="other"), "test")
     with pytest.raises(DomainMismatch):
         await two.desk.commit("t1", *two.parts(), CommitPart(other, [], encode(b"x"), "t"))
 
 
-async def test_a_commit_comes_after_what_its_connection_asked_before_it(desk: Desk) -> None:
+async def test_commit_follows_earlier_operations_of_its_connection(desk: Desk) -> None:
     queue = await desk.queue(max_length=4)
     await desk.put(queue, *numbered(3))
     got = singles(await desk.take(queue))

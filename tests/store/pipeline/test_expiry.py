@@ -1,6 +1,6 @@
-"""Time to live: what outlived it goes to the dead letters instead of to a consumer (docs/store.md).
+"""Message TTL: expired messages become dead letters (docs/store.md).
 
-Nothing sleeps: messages are made old by a time to live of 1 ms, which the store's clock passes.
+Tests do not sleep: messages expire by a TTL of 1 ms.
 """
 
 from services.store import Queue, QueueSpec
@@ -11,7 +11,7 @@ OLD = QueueSpec(message_ttl="1ms")
 
 
 async def age(desk: Desk, queue: Queue) -> None:
-    """Everything in the queue is too old from now on, and what comes later will be."""
+    """Expire everything in the queue, and what comes later."""
     await desk.store.catalogue.declare(queue.name, OLD, "test", replace=True)
     start = await desk.store.now_ms()
 
@@ -25,7 +25,7 @@ async def expired(desk: Desk, queue: Queue) -> list[bytes]:
     return [d.body async for d in desk.dead(queue).matching() if d.reason == "expired"]
 
 
-async def test_a_take_gives_out_nothing_that_is_too_old(desk: Desk) -> None:
+async def test_take_skips_expired_messages(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     await age(desk, queue)
@@ -35,7 +35,7 @@ async def test_a_take_gives_out_nothing_that_is_too_old(desk: Desk) -> None:
     assert (stats["expired"], stats["dead"], stats["ready"], stats["bytes"]) == (100, 100, 0, 0)
 
 
-async def test_the_upkeep_expires_what_nobody_takes(desk: Desk) -> None:
+async def test_upkeep_expires_messages(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     await age(desk, queue)
@@ -43,15 +43,15 @@ async def test_the_upkeep_expires_what_nobody_takes(desk: Desk) -> None:
     assert await expired(desk, queue) == numbered(100)
 
 
-async def test_young_messages_stay(desk: Desk) -> None:
+async def test_messages_within_their_ttl_stay(desk: Desk) -> None:
     queue = await desk.queue(message_ttl="1h")
     await desk.put(queue, *numbered(10))
     await desk.domain.tidy(queue)
     assert bodies(await desk.take(queue)) == numbered(10)
 
 
-async def test_a_take_goes_on_behind_what_is_too_old(desk: Desk) -> None:
-    """One call looks at a thousand messages at most; whoever asks again gets the rest."""
+async def test_take_continues_after_expired_messages(desk: Desk) -> None:
+    """One call skips 1,000 messages at most; the next one continues."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(2500))
     await age(desk, queue)
@@ -64,7 +64,7 @@ async def test_a_take_goes_on_behind_what_is_too_old(desk: Desk) -> None:
     assert (await desk.stats(queue))["expired"] == 2500
 
 
-async def test_leased_messages_do_not_expire_but_returned_ones_do(desk: Desk) -> None:
+async def test_returned_messages_expire_and_leased_ones_do_not(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(40))
     got = singles(await desk.take(queue, 36))
@@ -79,7 +79,7 @@ async def test_leased_messages_do_not_expire_but_returned_ones_do(desk: Desk) ->
     assert (stats["acked"], stats["expired"], stats["bytes"], stats["leases"]) == (34, 6, 0, 0)
 
 
-async def test_what_was_returned_to_the_end_expires_with_its_counts(desk: Desk) -> None:
+async def test_messages_returned_to_the_end_expire_with_their_counts(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     got = singles(await desk.take(queue))
@@ -92,8 +92,8 @@ async def test_what_was_returned_to_the_end_expires_with_its_counts(desk: Desk) 
     assert (await desk.stats(queue))["in_flight"] == 0
 
 
-async def test_old_ones_between_young_ones(desk: Desk) -> None:
-    """Returned to the end they keep their age, so they stand among younger ones: takes leave them out."""
+async def test_expired_messages_between_others(desk: Desk) -> None:
+    """Messages returned to the end keep their age among younger ones; takes skip them."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     old = singles(await desk.take(queue))
@@ -118,7 +118,7 @@ async def test_old_ones_between_young_ones(desk: Desk) -> None:
     assert (await desk.stats(queue))["leases"] == 0
 
 
-async def test_counters_hold_when_expiry_and_traffic_mix(desk: Desk) -> None:
+async def test_counters_stay_right_during_expiry_and_traffic(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(70))
     held = await desk.take(queue, 40)

@@ -1,6 +1,6 @@
-"""Servers that die, stand still or lose answers in the middle of the traffic (docs/store.md; tmq.md 7.2).
+"""Servers that die, hang or lose replies during traffic (docs/store.md; tmq.md 7.2).
 
-An operation is done once, or refused and never done, or - after request_timeout only - of unknown outcome.
+An operation is done once, refused and never done, or - only after request_timeout - of unknown outcome.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ HASTY = PipeSettings(patience_s=0.5, reply_timeout_s=0.3, call_deadline_s=20.0, 
 
 
 async def busy(traffic: Traffic, more: int) -> None:
-    """Until so many more messages were stored and some taken out."""
+    """Wait until `count` more messages were stored, and some taken."""
     goal, seen = len(traffic.stored) + more, len(traffic.seen)
     await until(lambda: len(traffic.stored) >= goal and len(traffic.seen) > seen)
 
 
 @every_server
-async def test_killed_and_started_again_in_the_middle_of_the_traffic(own_server: Server) -> None:
-    """Nothing that was answered is lost, nothing is applied twice."""
+async def test_store_killed_and_restarted_during_traffic(own_server: Server) -> None:
+    """Check that no acknowledged message is lost, and nothing was applied twice."""
     async with Desk(own_server) as desk:
         traffic = Traffic(desk, await desk.queue())
         traffic.start()
@@ -42,8 +42,8 @@ async def test_killed_and_started_again_in_the_middle_of_the_traffic(own_server:
         await traffic.check()
 
 
-async def test_standing_still_and_going_on(own_server: Server) -> None:
-    """Calls wait in its sockets and are repeated on new connections; it does each of them once when it wakes."""
+async def test_store_that_hangs_and_continues(own_server: Server) -> None:
+    """Calls wait in the server's sockets and are repeated on new connections; it executes each once."""
     async with Desk(own_server, pipe=HASTY) as desk:
         traffic = Traffic(desk, await desk.queue())
         traffic.start()
@@ -59,7 +59,7 @@ async def test_standing_still_and_going_on(own_server: Server) -> None:
         await traffic.check()
 
 
-async def test_the_outcome_is_unknown_after_the_request_timeout_and_not_before(
+async def test_outcome_is_unknown_after_the_request_timeout(
     own_server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=20.0, request_timeout_s=1.5)
@@ -86,11 +86,11 @@ async def test_the_outcome_is_unknown_after_the_request_timeout_and_not_before(
         await desk.release([held])
         (again,) = await desk.take(queue)
         assert again.note == "noted"
-    assert "an answer could not be handed out" not in caplog.text  # nobody was told twice
+    assert "internal error in a reply handler" not in caplog.text  # no caller was answered twice
 
 
-async def test_a_note_waits_no_longer_for_a_store_than_other_requests(own_server: Server) -> None:
-    """It settles nothing: whoever asked must know."""
+async def test_note_times_out_like_other_requests(own_server: Server) -> None:
+    """A note settles nothing, so its caller must get an answer in time."""
     async with Desk(own_server, pipe=HASTY) as desk:
         queue = await desk.queue()
         await desk.put(queue, b"a")
@@ -102,7 +102,7 @@ async def test_a_note_waits_no_longer_for_a_store_than_other_requests(own_server
         own_server.restart()
 
 
-async def test_a_call_that_never_began_in_time_is_refused_for_good(own_server: Server) -> None:
+async def test_late_call_is_refused_for_good(own_server: Server) -> None:
     """tmq.md 7.2: failed, and nothing of it is stored later."""
     settings = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=0.5, request_timeout_s=30.0)
     async with Desk(own_server, pipe=settings) as desk:
@@ -123,7 +123,7 @@ async def test_a_call_that_never_began_in_time_is_refused_for_good(own_server: S
         assert desk.refusals["too_late"] >= 1
 
 
-async def test_replies_that_are_lost_are_asked_for_again(own_server: Server) -> None:
+async def test_call_with_lost_reply_is_repeated(own_server: Server) -> None:
     async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url) as desk:
         traffic = Traffic(desk, await desk.queue())
         traffic.start()
@@ -140,7 +140,7 @@ async def test_replies_that_are_lost_are_asked_for_again(own_server: Server) -> 
         assert (await desk.stats(traffic.queue))["duplicates"] >= 6
 
 
-async def test_a_commit_whose_reply_is_lost_is_done_once(own_server: Server) -> None:
+async def test_commit_with_lost_reply_is_applied_once(own_server: Server) -> None:
     """tmq.md 5.3"""
     async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url) as desk:
         queue, other = await desk.queue(), await desk.queue("other")
@@ -160,8 +160,8 @@ async def test_a_commit_whose_reply_is_lost_is_done_once(own_server: Server) -> 
         assert (await desk.stats(queue))["acked"] == 50
 
 
-async def test_a_connection_that_goes_silent_is_given_up(own_server: Server) -> None:
-    """Its peer is gone without a word, megabytes are unsent: a new connection must not wait for the old one."""
+async def test_silent_connection_is_closed(own_server: Server) -> None:
+    """The peer is gone with megabytes unsent: the new connection must not wait for the old one."""
     async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url, pipe=HASTY) as desk:
         queue = await desk.queue()
         await desk.put(queue, b"first")
@@ -173,7 +173,7 @@ async def test_a_connection_that_goes_silent_is_given_up(own_server: Server) -> 
         assert await desk.drain(queue) == [b"first", *large]
 
 
-async def test_connections_closed_by_the_server(own_server: Server) -> None:
+async def test_connections_closed_by_the_server_are_reopened(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         traffic = Traffic(desk, await desk.queue())
         traffic.start()
@@ -186,7 +186,7 @@ async def test_connections_closed_by_the_server(own_server: Server) -> None:
         await traffic.check()
 
 
-async def test_a_server_that_became_a_replica_is_written_to_no_more(own_server: Server) -> None:
+async def test_demoted_server_gets_no_writes(own_server: Server) -> None:
     async with Desk(own_server, pipe=HASTY) as desk:
         traffic = Traffic(desk, await desk.queue())
         traffic.start()
@@ -200,13 +200,13 @@ async def test_a_server_that_became_a_replica_is_written_to_no_more(own_server: 
         await traffic.check()
 
 
-async def test_while_it_is_away_everybody_is_refused_at_once_and_settles_are_kept(own_server: Server) -> None:
+async def test_unavailable_store_refuses_at_once_and_settles_are_kept(own_server: Server) -> None:
     async with Desk(own_server, pipe=HASTY) as desk:
         queue = await desk.queue()
         await desk.put(queue, *numbered(3))
         held = await desk.take(queue, 2)
         own_server.kill9()
-        await until(lambda: desk.pipe.trouble is not None)  # though nobody asked for anything
+        await until(lambda: desk.pipe.trouble is not None)  # without any request
         start = time.monotonic()
         with pytest.raises(StoreUnavailable):
             await desk.publish(queue, b"x")
@@ -225,16 +225,16 @@ async def test_while_it_is_away_everybody_is_refused_at_once_and_settles_are_kep
         assert desk.pipe.waiting.pending_bytes == 0
 
 
-async def test_data_that_vanish_under_an_idle_process_are_missed(own_server: Server) -> None:
-    """docs/architecture.md: readiness goes by the dataset, though the connection lives and nobody asks for anything."""
+async def test_idle_process_notices_lost_data(own_server: Server) -> None:
+    """docs/architecture.md: readiness depends on the dataset, even on an idle connection."""
     async with Desk(own_server, pipe=HASTY) as desk:
         own_server.call("FLUSHALL")
         await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))
         assert desk.store.fault_of() == str(desk.pipe.trouble)
 
 
-async def test_other_data_raises_an_alarm(own_server: Server) -> None:
-    """docs/store.md, "When the store has lost data": somebody set the empty store up, and edges serve it."""
+async def test_another_dataset_raises_an_alarm(own_server: Server) -> None:
+    """docs/store.md, "When the store has lost data": the empty store was set up again."""
     async with Desk(own_server, pipe=HASTY) as desk:
         own_server.call("FLUSHALL")
         await until(lambda: isinstance(desk.pipe.trouble, DatasetLost))
@@ -245,11 +245,11 @@ async def test_other_data_raises_an_alarm(own_server: Server) -> None:
         assert desk.refusals["new_generation"] == 0
 
 
-async def test_functions_that_are_gone_are_missed(own_server: Server) -> None:
+async def test_missing_functions_are_reported(own_server: Server) -> None:
     async with Desk(own_server, pipe=HASTY) as desk:
         queue = await desk.queue()
         own_server.call("FUNCTION", "FLUSH")
-        with pytest.raises(StoreUnavailable, match="no functions of this version"):
+        with pytest.raises(StoreUnavailable, match="lacks the functions of this version"):
             await desk.publish(queue, b"x")
         await desk.store.initialise()
         await until(lambda: desk.pipe.trouble is None)
@@ -257,14 +257,14 @@ async def test_functions_that_are_gone_are_missed(own_server: Server) -> None:
         assert await desk.drain(queue) == [b"y"]
 
 
-async def test_functions_of_an_older_version_write_nothing(own_server: Server) -> None:
-    """An edge that is newer than the store's functions waits for `penstock store init`."""
+async def test_older_functions_write_nothing(own_server: Server) -> None:
+    """An edge newer than the store's functions waits for `penstock store init`."""
     async with Desk(own_server, pipe=HASTY) as desk:
         queue = await desk.queue()
         assert "offer('work_timed'" in source()
         older = source().replace("offer('work_timed'", "offer('unknown_then'")
         own_server.call("FUNCTION", "LOAD", "REPLACE", older)
-        with pytest.raises(StoreUnavailable, match="no functions of this version"):
+        with pytest.raises(StoreUnavailable, match="lacks the functions of this version"):
             await desk.publish(queue, b"x")
         assert own_server.call("XLEN", queue.keys[0]) == 0
         await desk.store.initialise()
@@ -273,8 +273,8 @@ async def test_functions_of_an_older_version_write_nothing(own_server: Server) -
         assert await desk.drain(queue) == [b"y"]
 
 
-async def test_a_fault_in_the_store_is_told_and_does_not_go_round_for_ever(own_server: Server) -> None:
-    """Damage that our functions trip over: the askers of that call hear of it, others go on."""
+async def test_store_fault_is_reported_and_not_repeated(own_server: Server) -> None:
+    """Damaged data fails the callers of its call; others continue."""
     async with Desk(own_server) as desk:
         queue, other = await desk.queue(), await desk.queue("other")
         await desk.put(queue, *numbered(3))

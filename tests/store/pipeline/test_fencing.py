@@ -1,4 +1,4 @@
-"""Late, double, foreign and overlapping settles do nothing, are answered with LeaseLost and are counted (store.md)."""
+"""Late, repeated, foreign and overlapping settles are answered LeaseLost, change nothing and are counted (store.md)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ async def looks(desk: Desk, queue: Queue) -> dict[str, int]:
 
 
 async def lost(desk: Desk, queue: Queue, ending: Ending, deliveries: list[Delivery]) -> None:
-    """The ending is refused and changes nothing, but is counted: here and in the store."""
+    """Check that the operation is refused, changes nothing, and is counted here and in the store."""
     before, told = await looks(desk, queue), desk.refusals["lease_lost"]
     fenced = (await desk.stats(queue))["fenced"]
     with pytest.raises(LeaseLost):
@@ -40,7 +40,7 @@ async def lost(desk: Desk, queue: Queue, ending: Ending, deliveries: list[Delive
 
 @endings
 @seconds
-async def test_whatever_ended_cannot_end_again(desk: Desk, ending: Ending, second: Ending) -> None:
+async def test_ended_delivery_cannot_end_again(desk: Desk, ending: Ending, second: Ending) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     got = singles(await desk.take(queue, 4))
@@ -50,7 +50,7 @@ async def test_whatever_ended_cannot_end_again(desk: Desk, ending: Ending, secon
 
 
 @endings
-async def test_a_whole_lot_that_ended_is_forgotten(desk: Desk, ending: Ending) -> None:
+async def test_ended_lease_batch_is_removed(desk: Desk, ending: Ending) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(64))
     got = await desk.take(queue)
@@ -59,7 +59,7 @@ async def test_a_whole_lot_that_ended_is_forgotten(desk: Desk, ending: Ending) -
 
 
 @endings
-async def test_another_process_cannot_end_it(desk: Desk, ending: Ending) -> None:
+async def test_another_process_cannot_end_a_delivery(desk: Desk, ending: Ending) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     got = await desk.take(queue, 3)
@@ -72,7 +72,7 @@ async def test_another_process_cannot_end_it(desk: Desk, ending: Ending) -> None
 
 
 @endings
-async def test_who_returned_it_cannot_end_it_while_another_has_it(desk: Desk, ending: Ending) -> None:
+async def test_former_holder_cannot_end_a_redelivery(desk: Desk, ending: Ending) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     got = singles(await desk.take(queue))
@@ -89,8 +89,8 @@ async def test_who_returned_it_cannot_end_it_while_another_has_it(desk: Desk, en
 
 
 @endings
-async def test_a_lease_of_its_own_from_before_does_not_count(desk: Desk, ending: Ending) -> None:
-    """The same process returned it and has it again: only the newer lease holds."""
+async def test_own_former_lease_does_not_count(desk: Desk, ending: Ending) -> None:
+    """The same process returned it and leased it again: only the newer lease is valid."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     first = singles(await desk.take(queue))
@@ -100,7 +100,7 @@ async def test_a_lease_of_its_own_from_before_does_not_count(desk: Desk, ending:
     await ending(desk, [second])
 
 
-async def test_an_overlapping_mask_ends_nothing(desk: Desk) -> None:
+async def test_overlapping_mask_ends_nothing(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(32))
     (whole,) = await desk.take(queue)
@@ -110,7 +110,7 @@ async def test_an_overlapping_mask_ends_nothing(desk: Desk) -> None:
     await desk.settle([tail])
 
 
-async def test_the_same_delivery_twice_in_one_call_counts_once(desk: Desk) -> None:
+async def test_repeated_delivery_in_one_call_counts_once(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(40))
     first, _ = await desk.take(queue)
@@ -120,7 +120,7 @@ async def test_the_same_delivery_twice_in_one_call_counts_once(desk: Desk) -> No
     assert (stats["acked"], stats["bytes"], stats["fenced"]) == (32, 8 * 6, 32)
 
 
-async def test_one_settle_may_span_queues_and_name_messages_twice(desk: Desk) -> None:
+async def test_settle_may_span_queues_and_repeat_messages(desk: Desk) -> None:
     one, two = await desk.queue("one"), await desk.queue("two")
     await desk.put(one, *numbered(40))
     await desk.put(two, *numbered(40))
@@ -133,8 +133,8 @@ async def test_one_settle_may_span_queues_and_name_messages_twice(desk: Desk) ->
     assert [(await desk.stats(q))["fenced"] for q in (one, two)] == [32, 0]
 
 
-async def test_one_connections_late_settle_is_not_its_neighbours_fault(desk: Desk) -> None:
-    """Several connections' settles go in one call; each is told about its own (tmq.md 1.2)."""
+async def test_late_settle_does_not_affect_other_connections(desk: Desk) -> None:
+    """Settles of several connections share a call; each gets its own answer (tmq.md 1.2)."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     late, *good = await desk.take(queue)
@@ -145,7 +145,7 @@ async def test_one_connections_late_settle_is_not_its_neighbours_fault(desk: Des
 
 
 @pytest.mark.parametrize("kind", ["releasing", "rejecting"])
-async def test_one_connections_late_return_is_not_its_neighbours_fault(desk: Desk, kind: str) -> None:
+async def test_late_return_does_not_affect_other_connections(desk: Desk, kind: str) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     late, *good = await desk.take(queue)
@@ -158,7 +158,7 @@ async def test_one_connections_late_return_is_not_its_neighbours_fault(desk: Des
 
 @pytest.mark.parametrize("kind", ["releasing", "rejecting"])
 @pytest.mark.parametrize("place", [0, 1, 2])
-async def test_a_lost_lease_among_several_is_told(desk: Desk, kind: str, place: int) -> None:
+async def test_lost_lease_among_several_is_reported(desk: Desk, kind: str, place: int) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(96))
     got = await desk.take(queue)
@@ -170,7 +170,7 @@ async def test_a_lost_lease_among_several_is_told(desk: Desk, kind: str, place: 
 
 
 @endings
-async def test_a_deleted_queues_leases_are_void(desk: Desk, ending: Ending) -> None:
+async def test_leases_of_a_deleted_queue_are_lost(desk: Desk, ending: Ending) -> None:
     """tmq.md 5.6: older handles and returns are dropped, also after a CREATE of the same name."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))

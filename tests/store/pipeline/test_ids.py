@@ -1,4 +1,4 @@
-"""Ids of RQP/cast's messages: none is given that this store, or the one before it, gave lately (rqp_cast.md 2.3)."""
+"""Ids of RQP/cast's messages: none that was given out lately is reused (rqp_cast.md 2.3)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ KEY = "ps:{registry}:cast_ids"
 
 
 async def given(server: Server, count: int = MANY) -> int:
-    """The first of so many, given by a store that is set up if it was not."""
+    """Return the first of `count` ids; set the store up if needed."""
     async with Desk(server, pipe=PATIENT) as desk:
         return await desk.store.registry.next_ids(count)
 
 
 def distance(first: int, second: int) -> int:
-    """Round the end, too."""
+    """The range may wrap around."""
     return min((first - second) % MAX_ID, (second - first) % MAX_ID)
 
 
@@ -36,7 +36,7 @@ def set_last(server: Server, last: int) -> None:
     server.call("SET", KEY, by + b" %d" % last)
 
 
-async def test_they_are_given_out_once(desk: Desk) -> None:
+async def test_ids_are_given_out_once(desk: Desk) -> None:
     async with desk.another() as other:
         blocks = await asyncio.gather(
             *(one.store.registry.next_ids(10) for one in (desk, other) for _ in range(20))
@@ -45,7 +45,7 @@ async def test_they_are_given_out_once(desk: Desk) -> None:
     assert max(distance(a, b) for a, b in combinations(blocks, 2)) == 390, "one after the other"
 
 
-async def test_they_come_round_and_skip_zero(server: Server, desk: Desk) -> None:
+async def test_ids_wrap_around_and_skip_zero(server: Server, desk: Desk) -> None:
     registry = desk.store.registry
     await registry.next_ids(1)
     set_last(server, MAX_ID - 5)
@@ -58,7 +58,7 @@ async def test_they_come_round_and_skip_zero(server: Server, desk: Desk) -> None
 
 @pytest.mark.parametrize("random", [0, 1, MAX_ID - MANY, MAX_ID - 1, MAX_ID])
 @pytest.mark.parametrize("last", [None, 1, APART, MAX_ID - 1, MAX_ID])
-async def test_none_is_out_of_range_wherever_it_begins(
+async def test_ids_stay_in_range_from_any_start(
     server: Server, desk: Desk, last: int | None, random: int
 ) -> None:
     registry = desk.store.registry
@@ -71,28 +71,28 @@ async def test_none_is_out_of_range_wherever_it_begins(
     assert last is None or distance(first, last) >= APART - MANY
 
 
-async def test_a_store_that_was_wiped_begins_elsewhere(server: Server) -> None:
-    """It is likelier that this fails for another reason: 1 in 400,000."""
+async def test_wiped_store_begins_with_other_ids(server: Server) -> None:
+    """This fails by chance with a probability of 1 in 400,000."""
     first = await given(server)
     server.clear()
     assert distance(first, await given(server)) >= MANY
 
 
-async def test_so_does_one_whose_ids_an_older_version_counted(server: Server, desk: Desk) -> None:
+async def test_ids_of_an_older_version_begin_elsewhere(server: Server, desk: Desk) -> None:
     server.call("SET", KEY, 1_700_000_000)
     assert distance(await given(server), 1_700_000_000) >= MANY
 
 
-async def test_a_server_that_begins_anew_leaves_out_what_may_have_been_forgotten(own_server: Server) -> None:
-    """What had not reached the disk, or the replica that takes over, is known to nobody."""
+async def test_restarted_server_skips_ids_that_may_be_lost(own_server: Server) -> None:
+    """Ids that had reached neither disk nor replica are skipped."""
     first = await given(own_server)
     own_server.kill9()
     own_server.restart()
     assert distance(first, await given(own_server)) >= APART - MANY
 
 
-async def test_an_older_copy_may_be_restored_twice(own_server: Server) -> None:
-    """Each time it begins elsewhere, and not where the original went on either."""
+async def test_older_copy_can_be_restored_twice(own_server: Server) -> None:
+    """Each restored copy begins at another id than the original."""
     kept, copy = own_server.directory, own_server.directory.with_name("copy")
     blocks = [await given(own_server)]
     own_server.terminate()
@@ -108,7 +108,7 @@ async def test_an_older_copy_may_be_restored_twice(own_server: Server) -> None:
     assert all(distance(a, b) >= MANY for a, b in combinations(blocks, 2))
 
 
-async def test_an_empty_store_gives_none(desk: Desk, server: Server) -> None:
+async def test_empty_store_gives_no_ids(desk: Desk, server: Server) -> None:
     server.call("FLUSHALL", "SYNC")
     with pytest.raises(NotInitialised):
         await desk.store.registry.next_ids(1)

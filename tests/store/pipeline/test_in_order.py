@@ -1,4 +1,4 @@
-"""Putting in in order: nothing of a source goes in behind what was refused, however it was packed (rqp_mca.md 2.1)."""
+"""Ordered publishes: nothing of a source is stored after a refusal, however calls are packed (rqp_mca.md 2.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Verdict = dict[int, type[StoreError]]
 
 
 class Sender:
-    """A source that wants its own in order."""
+    """A source of ordered publishes."""
 
     def __init__(self, desk: Desk, name: str = "a") -> None:
         self.desk = desk
@@ -44,16 +44,16 @@ async def contents(desk: Desk, queue: Queue) -> list[bytes]:
     return bodies(await desk.domain.peek(queue, 1000))
 
 
-async def test_of_one_run(desk: Desk) -> None:
-    """Smaller ones behind would fit; each is too long to share an entry."""
+async def test_refused_record_stops_the_rest_of_its_run(desk: Desk) -> None:
+    """Later, smaller records would fit; each is too long to share an entry."""
     queue = await desk.queue(max_bytes=10_000)
     run = [b"1" * 5000, b"2" * 6000, b"3" * 4000, b"4"]
     assert await verdict(Sender(desk).put(queue, *run)) == dict.fromkeys((1, 2, 3), QueueFull)
     assert await contents(desk, queue) == run[:1]
 
 
-async def test_whoever_does_not_ask_for_it_has_the_next_run_put_in(desk: Desk) -> None:
-    """Of one run nothing goes in behind what finds no room, in order or not: however it was packed."""
+async def test_unordered_runs_are_independent(desk: Desk) -> None:
+    """After a record that does not fit nothing of its run is stored, ordered or not."""
     queue = await desk.queue(max_bytes=10_000)
     run = [b"1" * 5000, b"2" * 6000, b"3" * 4000]
     assert await verdict(desk.publishing(queue, *run)) == dict.fromkeys((1, 2), QueueFull)
@@ -61,8 +61,8 @@ async def test_whoever_does_not_ask_for_it_has_the_next_run_put_in(desk: Desk) -
     assert await contents(desk, queue) == [run[0], run[2]]
 
 
-async def test_of_runs_in_the_same_call(desk: Desk) -> None:
-    """Another connection's stands between them, and is none of their business."""
+async def test_refused_run_stops_later_runs_of_the_same_call(desk: Desk) -> None:
+    """Another connection's run between them is not affected."""
     queue, other = await desk.queue(max_bytes=10), await desk.queue("other")
     one, two = Sender(desk, "one"), Sender(desk, "two")
     asked = [
@@ -81,8 +81,8 @@ async def test_of_runs_in_the_same_call(desk: Desk) -> None:
     assert desk.refusals == {"queue_full": 1, "behind_refused": 2}
 
 
-async def test_of_runs_in_later_calls(desk: Desk) -> None:
-    """They wait already when the first is refused, as a call has no room for all; and those asked after it."""
+async def test_refused_run_stops_runs_of_later_calls(desk: Desk) -> None:
+    """Runs that wait when the first is refused, and later ones, are refused."""
     queue, shut = await desk.queue(), await desk.queue("shut", paused=True)
     sender = Sender(desk)
     first = sender.put(shut, b"0")
@@ -97,7 +97,7 @@ async def test_of_runs_in_later_calls(desk: Desk) -> None:
     assert desk.pipe.waiting.pending_bytes == 0
 
 
-async def test_behind_what_no_queue_took(desk: Desk) -> None:
+async def test_refusal_of_the_queue_stops_later_runs(desk: Desk) -> None:
     gone, queue = await desk.queue("gone"), await desk.queue()
     await desk.store.catalogue.delete(gone)
     sender = Sender(desk)
@@ -106,7 +106,7 @@ async def test_behind_what_no_queue_took(desk: Desk) -> None:
     assert await contents(desk, queue) == []
 
 
-async def test_behind_what_the_peers_do_not_take(desk: Desk) -> None:
+async def test_refusal_of_the_peers_stops_later_runs(desk: Desk) -> None:
     remote = {"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 10}
     queue = await desk.queue(remote=remote)
     run = [*numbered(40), b"x" * 11, *numbered(40, 40), b"y" * 11]
@@ -116,8 +116,8 @@ async def test_behind_what_the_peers_do_not_take(desk: Desk) -> None:
     assert await contents(desk, queue) == run[:40]
 
 
-async def test_behind_what_waited_too_long_for_a_store(own_server: Server) -> None:
-    """The store comes back: what was asked later, and still waits, is not put in before what was refused."""
+async def test_unavailable_store_stops_later_runs(own_server: Server) -> None:
+    """When the store returns, later runs that still wait are not stored."""
     async with Desk(own_server, pipe=PipeSettings(patience_s=1.0)) as desk:
         queue = await desk.queue()
         sender = Sender(desk)
@@ -135,8 +135,8 @@ async def test_behind_what_waited_too_long_for_a_store(own_server: Server) -> No
         assert await contents(desk, queue) == [b"0", b"3"]
 
 
-async def test_a_source_leaves_no_gaps_whatever_is_refused(desk: Desk) -> None:
-    """Runs of all sizes from several sources, a small queue that somebody empties meanwhile, and pauses."""
+async def test_ordered_source_leaves_no_gaps(desk: Desk) -> None:
+    """Random runs of several sources, a small queue that is emptied meanwhile, and pauses."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""What is told of each queue for metrics is what samples tell, neither more nor less, whoever reads first."""
+"""Metrics and samples report the same activity, whichever reads first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.store import Queue, StoreUnavailable
 from services.store.model.buckets import WAIT_S
 from services.store.model.spec import Overflow
 from services.store.pipeline.domain import Timing
-from services.store.pipeline.metering import Done, Hear
+from services.store.pipeline.metering import Activity, ReportActivity
 from services.store.pipeline.tallies import NUMBERS
 from services.store.upkeep.stats_poller import poll_store, read_store_stats
 from tests.servers import Server
@@ -24,7 +24,7 @@ from tests.store.pipeline.test_returns import singles
 
 
 class Meter:
-    """An observer that hears of queues."""
+    """An observer that meters queues."""
 
     def __init__(self) -> None:
         self.ask: Callable[[], None] = lambda: None
@@ -33,15 +33,15 @@ class Meter:
     def __call__(self, reason: str, number: int) -> None:
         pass
 
-    def meter(self, ask: Callable[[], None]) -> Hear:
+    def meter(self, ask: Callable[[], None]) -> ReportActivity:
         self.ask = ask
         return self.hear
 
-    def hear(self, name: str, done: Done) -> None:
+    def hear(self, name: str, activity: Activity) -> None:
         found = self.sums.setdefault(name, Counter())
-        found.update(dict(zip(NUMBERS, done.numbers, strict=True)))
-        found.update({f"refused {reason}": number for reason, number in done.refused.items()})
-        found.update({"put": sum(done.put), "wait": sum(done.wait)})
+        found.update(dict(zip(NUMBERS, activity.numbers, strict=True)))
+        found.update({f"refused {reason}": number for reason, number in activity.refused.items()})
+        found.update({"put": sum(activity.put), "wait": sum(activity.wait)})
 
     def of(self, name: str) -> dict[str, int]:
         self.ask()
@@ -55,7 +55,7 @@ def meter() -> Meter:
 
 @pytest.fixture
 async def desk(server: Server, meter: Meter, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
-    """A process that meters its queues and tells samples, when a test wants it."""
+    """A process that meters its queues and writes samples on request."""
     monkeypatch.setattr(Desk, "_observe", meter)
     async with Desk(server, timing=Timing(sample_s=3600.0)) as desk:
         desk.store.start_serving()
@@ -75,11 +75,11 @@ DONE = {
 }
 
 
-def test_the_classes_of_waits_are_those_of_the_metrics() -> None:
+def test_wait_buckets_are_those_of_the_metrics() -> None:
     assert WAIT_S == WAIT_BUCKETS
 
 
-async def test_each_thing_is_told_once(desk: Desk, meter: Meter) -> None:
+async def test_activity_is_reported_once(desk: Desk, meter: Meter) -> None:
     queue = await desk.queue()
     await work(desk, queue)
     assert meter.of(queue.name) == DONE
@@ -88,7 +88,7 @@ async def test_each_thing_is_told_once(desk: Desk, meter: Meter) -> None:
     assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
 
 
-async def test_what_samples_take_away_was_told(desk: Desk, meter: Meter) -> None:
+async def test_activity_is_reported_before_samples_read_it(desk: Desk, meter: Meter) -> None:
     queue = await desk.queue()
     await work(desk, queue)
     desk.domain.tallies.read(time.monotonic())
@@ -98,14 +98,14 @@ async def test_what_samples_take_away_was_told(desk: Desk, meter: Meter) -> None
 
 
 @pytest.mark.parametrize("is_told", [False, True])
-async def test_what_samples_read_in_vain_is_told_once(desk: Desk, meter: Meter, is_told: bool) -> None:
-    """Also if more has been counted meanwhile, and was told by then or not."""
+async def test_activity_put_back_by_samples_is_reported_once(desk: Desk, meter: Meter, is_told: bool) -> None:
+    """Also if more was counted meanwhile, reported or not."""
     queue = await desk.queue()
     await work(desk, queue)
     read = desk.domain.tallies.read(time.monotonic())
     await work(desk, queue)
     if is_told:
-        desk.domain.tallies.tell()
+        desk.domain.tallies.report()
     desk.domain.tallies.put_back(read)
     assert meter.of(queue.name) == {what: 2 * number for what, number in DONE.items()}
     await work(desk, queue)
@@ -114,13 +114,13 @@ async def test_what_samples_read_in_vain_is_told_once(desk: Desk, meter: Meter, 
     assert tally.accepted == 9
 
 
-async def test_refusals_are_told(desk: Desk, meter: Meter) -> None:
+async def test_refusals_are_reported(desk: Desk, meter: Meter) -> None:
     queue = await desk.queue(max_length=1)
     await desk.publish(queue, b"a", b"b", b"c")
     assert meter.of(queue.name)["refused queue_full"] == 2
 
 
-async def test_where_nobody_reads_samples_nothing_is_kept(
+async def test_tallies_are_dropped_without_samples(
     server: Server, meter: Meter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Desk, "_observe", meter)
@@ -134,7 +134,7 @@ async def test_where_nobody_reads_samples_nothing_is_kept(
         assert desk.domain.tallies.read(time.monotonic()) == []
 
 
-async def test_how_all_queues_stand(desk: Desk) -> None:
+async def test_statistics_of_all_queues(desk: Desk) -> None:
     one, two = await desk.queue("one"), await desk.queue("two")
     await work(desk, one)
     await desk.publish(two, b"x")
@@ -148,8 +148,8 @@ async def test_how_all_queues_stand(desk: Desk) -> None:
     assert (found[two.name].ready, found[two.name].in_flight) == (0, 1)
 
 
-async def test_how_much_of_its_bounds_a_queue_has_used(desk: Desk) -> None:
-    """What is out counts, too, and whichever is nearer; where the oldest make way nobody will be refused."""
+async def test_used_share_of_a_queues_bounds(desk: Desk) -> None:
+    """Leased messages count; the nearer bound counts; a queue whose oldest make way has no used share."""
     queues = [
         await desk.queue("long", max_length=4, max_bytes=1000),
         await desk.queue("large", max_length=100, max_bytes=40),
@@ -169,7 +169,7 @@ async def test_how_much_of_its_bounds_a_queue_has_used(desk: Desk) -> None:
     assert (found["free"], found["rolling"], found["empty"]) == (0, 0, 0)
 
 
-async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
+async def test_unreadable_queue_hides_no_other(desk: Desk) -> None:
     """As of a newer version, while one process after the other is replaced; one of which not even the id can be read is
     told as one that nobody sees."""
     readable, newer = await desk.queue("readable"), await desk.queue("newer")
@@ -184,8 +184,8 @@ async def test_one_that_cannot_be_read_hides_no_other(desk: Desk) -> None:
     assert found.queues[newer.name].ready == 1
 
 
-async def test_a_look_that_fails_is_not_the_last() -> None:
-    """Whatever it was: what was found before would be told for ever."""
+async def test_polling_continues_after_a_failure() -> None:
+    """Otherwise the last result would be reported for ever."""
     told, looks = list[int | None](), iter([1, KeyError("a fault"), StoreUnavailable(), 2, *[3] * 100])
     is_told = asyncio.Event()
 

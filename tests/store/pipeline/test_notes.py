@@ -1,4 +1,4 @@
-"""Notes beside leased messages stay until those are settled or dead (docs/store.md, rqp_cast.md 2.3, 4.2)."""
+"""Notes stay with messages until these are settled, and with dead letters (docs/store.md, rqp_cast.md 2.3, 4.2)."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ NOTE = "id=4711;from=10.0.0.7;to=10.0.0.8:11312,1"
 
 
 async def noted(desk: Desk, count: int = 5) -> tuple[Queue, list[Delivery]]:
-    """So many messages, leased one by one and together; the third has a note."""
+    """Publish and lease messages, one by one and together; the third has a note."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(count))
     got = singles(await desk.take(queue))
@@ -28,7 +28,7 @@ def notes(deliveries: list[Delivery]) -> list[str]:
     return [d.note for d in singles(deliveries)]
 
 
-async def test_a_message_without_a_note_has_none(desk: Desk) -> None:
+async def test_message_without_a_note(desk: Desk) -> None:
     queue, got = await noted(desk)
     assert notes(got) == [""] * 5
     await desk.release(got, failed=True)
@@ -37,7 +37,7 @@ async def test_a_message_without_a_note_has_none(desk: Desk) -> None:
     assert [(d.acquired, d.failed) for d in again] == [(2, 1)] * 5
 
 
-async def test_it_stays_through_returns_and_moves_to_the_end(desk: Desk) -> None:
+async def test_note_survives_returns(desk: Desk) -> None:
     queue, got = await noted(desk)
     await desk.settle([got[0], got[1], *got[3:]])
     (mine,) = got[2:3]
@@ -51,7 +51,7 @@ async def test_it_stays_through_returns_and_moves_to_the_end(desk: Desk) -> None
     assert await desk.domain.link.call("EXISTS", queue.keys[4]) == 0, "settled: the note has gone with it"
 
 
-async def test_the_last_note_counts_and_an_empty_one_takes_it_away(desk: Desk) -> None:
+async def test_last_note_counts_and_empty_note_removes_it(desk: Desk) -> None:
     queue, got = await noted(desk)
     await desk.note(got[2], "2;x")
     await desk.release(got[2:3])
@@ -63,7 +63,7 @@ async def test_the_last_note_counts_and_an_empty_one_takes_it_away(desk: Desk) -
     assert again.note == ""
 
 
-async def test_a_note_for_all_messages_of_a_delivery(desk: Desk) -> None:
+async def test_note_for_all_messages_of_a_delivery(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     (whole,) = await desk.take(queue)
@@ -72,7 +72,7 @@ async def test_a_note_for_all_messages_of_a_delivery(desk: Desk) -> None:
     assert notes(await desk.take(queue)) == [NOTE] * 3
 
 
-async def test_what_is_noted_settles_and_counts_as_before(desk: Desk) -> None:
+async def test_messages_with_notes_settle_and_count_as_others(desk: Desk) -> None:
     queue, got = await noted(desk)
     await desk.settle(got)
     stats = await desk.stats(queue)
@@ -86,14 +86,14 @@ async def test_what_is_noted_settles_and_counts_as_before(desk: Desk) -> None:
     assert (await desk.reconcile(queue)) == {"len": 0, "bytes": 0, "leased": 0}
 
 
-async def test_it_goes_with_the_message_to_the_dead_letters(desk: Desk) -> None:
+async def test_dead_letter_keeps_the_note(desk: Desk) -> None:
     queue, got = await noted(desk)
     await desk.reject(got, "unconfirmed")
     letters = [letter async for letter in desk.dead(queue).matching()]
     assert [letter.note for letter in letters] == ["", "", NOTE, "", ""]
 
 
-async def test_the_dead_of_a_limit_keep_it_too(desk: Desk) -> None:
+async def test_dead_letter_by_delivery_limit_keeps_the_note(desk: Desk) -> None:
     queue = await desk.queue(max_deliveries=1)
     await desk.put(queue, b"x")
     got = await desk.take(queue)
@@ -103,8 +103,8 @@ async def test_the_dead_of_a_limit_keep_it_too(desk: Desk) -> None:
     assert (letter.reason, letter.note) == ("max_deliveries", NOTE)
 
 
-async def test_upkeep_loses_no_note(desk: Desk) -> None:
-    """Returned to the end behind one that expires: what is looked at with it goes back as it was."""
+async def test_upkeep_keeps_notes(desk: Desk) -> None:
+    """A message examined together with an expired one goes back as it was."""
     queue = await desk.queue()
     await desk.put(queue, b"old")
     await asyncio.sleep(0.3)
@@ -121,7 +121,7 @@ async def test_upkeep_loses_no_note(desk: Desk) -> None:
     assert (again.note, again.acquired, bodies([again])) == (NOTE, 2, [b"new"])
 
 
-async def test_whoever_has_lost_the_lease_notes_nothing(desk: Desk) -> None:
+async def test_lost_lease_writes_no_note(desk: Desk) -> None:
     queue, got = await noted(desk)
     await desk.release(got[:1])
     async with desk.another() as other:
@@ -140,8 +140,8 @@ async def test_whoever_has_lost_the_lease_notes_nothing(desk: Desk) -> None:
         await desk.note(again, "late")
 
 
-async def test_a_note_comes_before_what_is_asked_after_it(desk: Desk) -> None:
-    """In one call: the note is there when its message goes back."""
+async def test_note_precedes_later_operations(desk: Desk) -> None:
+    """In one call the note is written before its message is returned."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
     got = await desk.take(queue)
@@ -151,15 +151,15 @@ async def test_a_note_comes_before_what_is_asked_after_it(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("note", ["a b", "a\n", "ä", "x" * 201, "\0", "\udcff"])
-async def test_what_is_no_note_is_refused(desk: Desk, note: str) -> None:
+async def test_invalid_note_is_refused(desk: Desk, note: str) -> None:
     _, got = await noted(desk)
-    with pytest.raises(ValueError, match="up to 200 visible characters"):
+    with pytest.raises(ValueError, match="up to 200 visible ASCII characters"):
         await desk.note(got[0], note)
     await desk.note(got[0], "!" * 100 + "~" * 100)
 
 
 def begun(client: Client) -> tuple[Lane, Queue]:
-    """Three messages, all of them taken."""
+    """Publish three messages and take them."""
     queue = Queue("orders", "q1", "main", "test", QueueSpec(ack_level="fsync"))
     begin(client, queue)
     lane = Lane(client, "one")
@@ -167,8 +167,8 @@ def begun(client: Client) -> tuple[Lane, Queue]:
     return lane, queue
 
 
-def test_what_a_dead_process_held_keeps_its_note(client: Client) -> None:
-    """And a lost answer to the note is given again without noting anything twice."""
+def test_note_survives_the_death_of_its_process(client: Client) -> None:
+    """A lost reply to a note is repeated without a second note."""
     lane, queue = begun(client)
     got = take(lane, queue)
     told = Answers()
@@ -185,8 +185,8 @@ def test_what_a_dead_process_held_keeps_its_note(client: Client) -> None:
     assert [value for value in repeated[0] if value == b"2 1 " + NOTE.encode()]
 
 
-def test_records_of_before_there_were_notes_are_still_read(client: Client) -> None:
-    """What a message was returned with may look like a note."""
+def test_records_of_older_versions_without_notes_are_read(client: Client) -> None:
+    """The error of a returned message may look like a note."""
     lane, queue = begun(client)
     lane.messages.release(lane.source, take(lane, queue), failed=True, error=";not a note")
     lane.send()

@@ -1,4 +1,4 @@
-"""What is put in once: under an identifier, or a number of a journal (docs/store.md, rqp_cast.md 5.4, sysv.md)."""
+"""Idempotent publishes: by identifier or journal number (docs/store.md, rqp_cast.md 5.4, sysv.md)."""
 
 import asyncio
 from typing import Any
@@ -25,7 +25,7 @@ from tests.store.pipeline.test_replays import Answers
 STORED, AGAIN = Outcome.STORED, Outcome.AGAIN
 
 
-async def test_an_identifier_is_stored_once(desk: Desk) -> None:
+async def test_identifier_is_stored_once(desk: Desk) -> None:
     queue = await desk.queue()
     assert await desk.publish_once("cast 1", queue, b"a") is STORED
     assert await desk.publish_once("cast 1", queue, b"a") is AGAIN
@@ -37,8 +37,8 @@ async def test_an_identifier_is_stored_once(desk: Desk) -> None:
     assert (await desk.stats(queue))["duplicates"] == 3
 
 
-async def test_another_message_under_the_same_identifier_is_told_apart(desk: Desk) -> None:
-    """rqp_cast.md 2.3: equal address and id with other content."""
+async def test_other_message_with_the_same_identifier_is_refused(desk: Desk) -> None:
+    """rqp_cast.md 2.3: same address and id with other content."""
     queue = await desk.queue()
     assert await desk.publish_once("cast 1", queue, b"a", digest="one") is STORED
     assert await desk.publish_once("cast 1", queue, b"a", digest="one") is AGAIN
@@ -47,7 +47,7 @@ async def test_another_message_under_the_same_identifier_is_told_apart(desk: Des
     assert await desk.drain(queue) == [b"a"]
 
 
-async def test_an_identifier_is_forgotten_in_time(desk: Desk) -> None:
+async def test_identifier_expires(desk: Desk) -> None:
     queue = await desk.queue()
     assert await desk.publish_once("cast 1", queue, b"a", keep_ms=1) is STORED
 
@@ -57,8 +57,8 @@ async def test_an_identifier_is_forgotten_in_time(desk: Desk) -> None:
     await until(stored)
 
 
-async def test_only_the_holder_puts_in_and_a_duplicate_needs_no_reservation(desk: Desk) -> None:
-    """rqp_cast.md 3.2: looked at again by the insertion."""
+async def test_holder_publishes_and_duplicates_need_no_reservation(desk: Desk) -> None:
+    """rqp_cast.md 3.2: the insertion checks the reservation."""
     queue = await desk.queue()
     with pytest.raises(ReservationLost):
         await desk.publish_once("cast 1", queue, b"a", holder="cast 7")
@@ -72,7 +72,7 @@ async def test_only_the_holder_puts_in_and_a_duplicate_needs_no_reservation(desk
     assert await desk.publish_once("cast 1", queue, b"a", holder="cast 7") is AGAIN
 
 
-async def test_a_part_of_a_commit_may_have_a_holder(desk: Desk) -> None:
+async def test_commit_part_may_have_a_holder(desk: Desk) -> None:
     queue, other = await desk.queue(), await desk.queue("other")
     await desk.domain.claims.reserve(queue, "cast 7", 60_000)
     with pytest.raises(QueueReserved):
@@ -93,10 +93,10 @@ REFUSED: list[tuple[dict[str, Any], type[StoreError]]] = [
 
 
 @pytest.mark.parametrize(("spec", "wanted"), REFUSED)
-async def test_what_is_refused_may_be_tried_again(
+async def test_refused_publish_can_be_retried(
     desk: Desk, spec: dict[str, Any], wanted: type[StoreError]
 ) -> None:
-    """Neither the identifier nor the number counts as applied."""
+    """Neither identifier nor number counts as applied."""
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
     await desk.store.catalogue.declare("orders", QueueSpec(**spec), "test", replace=True)
@@ -113,7 +113,7 @@ async def test_what_is_refused_may_be_tried_again(
 # journals
 
 
-async def test_a_number_that_is_not_higher_does_nothing(desk: Desk) -> None:
+async def test_lower_journal_number_does_nothing(desk: Desk) -> None:
     queue = await desk.queue()
     for journal, number, wanted in [
         ("a", 1, STORED),
@@ -129,7 +129,7 @@ async def test_a_number_that_is_not_higher_does_nothing(desk: Desk) -> None:
     assert (await desk.stats(queue))["duplicates"] == 3
 
 
-async def test_a_journal_is_remembered_for_ever(desk: Desk) -> None:
+async def test_journal_never_expires(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.numbering("host 1", 7, queue, b"x")
     key = desk.domain.keys.journal("host 1")
@@ -140,7 +140,7 @@ async def test_a_journal_is_remembered_for_ever(desk: Desk) -> None:
         await desk.numbering("host 1", 8, queue, b"x")
 
 
-async def test_numbers_that_are_asked_for_together_are_applied_in_their_order(desk: Desk) -> None:
+async def test_concurrent_journal_numbers_are_applied_in_order(desk: Desk) -> None:
     queue, other = await desk.queue(), await desk.queue("other")
     asked = [
         desk.numbering("a", number, queue if number % 3 else other, b"%d" % number) for number in range(1, 40)
@@ -150,7 +150,7 @@ async def test_numbers_that_are_asked_for_together_are_applied_in_their_order(de
     assert await desk.drain(other) == [b"%d" % n for n in range(1, 40) if not n % 3]
 
 
-async def test_what_cannot_be_read_goes_to_the_dead_letters_under_its_number(desk: Desk) -> None:
+async def test_unreadable_journal_entry_becomes_a_dead_letter(desk: Desk) -> None:
     queue = await desk.queue()
     how = {"reason": "injured", "error": "no t_msg"}
     assert await desk.numbering("a", 1, queue, b"bad", **how) is STORED
@@ -166,21 +166,21 @@ async def test_what_cannot_be_read_goes_to_the_dead_letters_under_its_number(des
 
 
 @pytest.mark.parametrize("number", [0, -1, (1 << 53) + 1])
-async def test_what_is_no_number_of_a_journal_is_refused(desk: Desk, number: int) -> None:
+async def test_invalid_journal_number_is_refused(desk: Desk, number: int) -> None:
     queue = await desk.queue()
     with pytest.raises(ValueError, match="journal numbers"):
         desk.numbering("a", number, queue, b"x")
 
 
-async def test_a_reserved_queue_takes_nothing_from_a_journal(desk: Desk) -> None:
+async def test_reserved_queue_refuses_journal_numbers(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     with pytest.raises(QueueReserved):
         await desk.numbering("a", 1, queue, b"x")
 
 
-def test_a_lost_answer_is_given_again(client: Client) -> None:
-    """The call under its own sequence: what was stored then is STORED still."""
+def test_lost_reply_is_repeated(client: Client) -> None:
+    """The call is repeated under its sequence number, so the outcome is still STORED."""
     lane, queue = begun(client)
     told = Answers()
     (record,) = encode(b"x")
@@ -196,7 +196,7 @@ def test_a_lost_answer_is_given_again(client: Client) -> None:
     assert told[-1] == 5
 
 
-async def test_attributes_and_order_with_what_the_connection_asked_before(desk: Desk) -> None:
+async def test_publish_once_keeps_attributes_and_order(desk: Desk) -> None:
     queue = await desk.queue()
     answers: list[Any] = []
     record = records.encode(b"1", {"type": 3})
@@ -210,7 +210,7 @@ async def test_attributes_and_order_with_what_the_connection_asked_before(desk: 
     assert found[1].attributes == {"type": 3}
 
 
-async def test_a_full_queue_of_many(desk: Desk) -> None:
+async def test_full_queue_refuses_one_of_many(desk: Desk) -> None:
     queue = await desk.queue(max_length=2)
     asked = [desk.numbering("a", number, queue, body) for number, body in enumerate(numbered(3), 1)]
     told = await asyncio.gather(*asked, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""One process at a time serves a queue, and says what is wrong with it (docs/store.md, rqp_mca.md 3.1, 3.2)."""
+"""Ownership: one process at a time serves a queue and sets its condition (docs/store.md, rqp_mca.md 3.1, 3.2)."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from services.store.model.errors import LeaseLost, QueueUnknown
 from tests.store.desk import Desk, bodies, numbered, until
 
 
-async def test_one_owner_at_a_time(desk: Desk) -> None:
+async def test_queue_has_one_owner_at_a_time(desk: Desk) -> None:
     queue = await desk.queue()
     assert await desk.domain.claims.own(queue, "edge 1", 60_000) == 1
     async with desk.another() as other:
@@ -16,7 +16,7 @@ async def test_one_owner_at_a_time(desk: Desk) -> None:
     assert (await desk.stats(queue))["owned_by"] == "edge 1"
 
 
-async def test_each_new_owner_has_a_higher_number(desk: Desk) -> None:
+async def test_new_owner_gets_a_higher_fencing_token(desk: Desk) -> None:
     queue = await desk.queue()
     assert await desk.domain.claims.own(queue, "edge 1", 1) == 1
     assert await until(lambda: desk.domain.claims.own(queue, "edge 2", 60_000)) == 2
@@ -28,7 +28,7 @@ async def test_each_new_owner_has_a_higher_number(desk: Desk) -> None:
     assert await desk.domain.claims.own(queue, "edge 1", 60_000) == 3
 
 
-async def test_an_owner_that_renews_too_late_is_a_new_one(desk: Desk) -> None:
+async def test_late_renewal_gets_a_new_fencing_token(desk: Desk) -> None:
     queue = await desk.queue()
     assert await desk.domain.claims.own(queue, "edge 1", 1) == 1
 
@@ -39,7 +39,7 @@ async def test_an_owner_that_renews_too_late_is_a_new_one(desk: Desk) -> None:
     assert await desk.domain.claims.own(queue, "edge 1", 60_000) == 2
 
 
-async def test_an_owner_keeps_nobody_from_publishing_and_taking(desk: Desk) -> None:
+async def test_ownership_does_not_block_publishes_and_takes(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.domain.claims.own(queue, "edge 1", 60_000)
     await desk.domain.claims.reserve(queue, "mca 7", 60_000)
@@ -48,7 +48,7 @@ async def test_an_owner_keeps_nobody_from_publishing_and_taking(desk: Desk) -> N
         assert await other.drain(queue) == [b"x"]
 
 
-async def test_the_owner_says_what_is_wrong(desk: Desk) -> None:
+async def test_owner_sets_the_condition(desk: Desk) -> None:
     """rqp_mca.md 3.1: the queue's condition turns bad."""
     queue = await desk.queue()
     fence = await desk.domain.claims.own(queue, "edge 1", 60_000)
@@ -56,7 +56,7 @@ async def test_the_owner_says_what_is_wrong(desk: Desk) -> None:
     assert await desk.domain.claims.set_condition(queue, "keiner antwortet: Ä\udcff", fence)
     assert (await desk.stats(queue))["condition"] == "keiner antwortet: Ä?"
     await desk.domain.claims.disown(queue, "edge 1", fence)
-    assert (await desk.stats(queue))["condition"], "it is not better because nobody looks after it"
+    assert (await desk.stats(queue))["condition"], "the condition stays without an owner"
     newer = await desk.domain.claims.own(queue, "edge 2", 60_000)
     assert newer is not None
     assert not await desk.domain.claims.set_condition(queue, "", fence), (
@@ -66,7 +66,7 @@ async def test_the_owner_says_what_is_wrong(desk: Desk) -> None:
     assert (await desk.stats(queue))["condition"] == ""
 
 
-async def test_a_queue_that_leads_nowhere_any_more_has_no_condition(desk: Desk) -> None:
+async def test_condition_ends_with_the_binding(desk: Desk) -> None:
     remote = {"protocol": "rqp-mca", "queueId": 7}
     queue = await desk.queue(remote=remote)
     fence = await desk.domain.claims.own(queue, "edge 1", 60_000)
@@ -78,7 +78,7 @@ async def test_a_queue_that_leads_nowhere_any_more_has_no_condition(desk: Desk) 
     assert (await desk.stats(queue))["condition"] == ""
 
 
-async def test_a_queue_that_is_gone_is_owned_by_nobody(desk: Desk) -> None:
+async def test_deleted_queue_cannot_be_owned(desk: Desk) -> None:
     queue = await desk.queue()
     fence = await desk.domain.claims.own(queue, "edge 1", 60_000)
     assert fence == 1
@@ -90,8 +90,8 @@ async def test_a_queue_that_is_gone_is_owned_by_nobody(desk: Desk) -> None:
     assert await desk.domain.link.call("HGET", queue.keys[1], "condition") is None
 
 
-async def test_an_owner_that_begins_anew_reclaims_what_others_had_leased(desk: Desk) -> None:
-    """Whoever owned it before may have died with it: its order is the old one, and nothing counts as failed."""
+async def test_new_owner_reclaims_leased_messages(desk: Desk) -> None:
+    """Messages keep their order, and none counts as failed."""
     queue = await desk.queue(max_deliveries=1)
     await desk.put(queue, *numbered(100))
     async with desk.another() as other:
@@ -109,7 +109,7 @@ async def test_an_owner_that_begins_anew_reclaims_what_others_had_leased(desk: D
     assert await desk.domain.link.call("SMEMBERS", desk.domain.keys.lots(other.pipe.session)) == []
 
 
-async def test_only_the_latest_owner_reclaims(desk: Desk) -> None:
+async def test_former_owner_cannot_reclaim(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
     assert await desk.domain.claims.own(queue, "me", 1) == 1

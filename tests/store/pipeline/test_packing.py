@@ -1,4 +1,4 @@
-"""What many connections ask for goes in few calls; each one's own requests keep their order (docs/decisions/0005)."""
+"""Operations of many connections share calls; each connection's keep their order (docs/decisions/0005)."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.servers import Server
 from tests.store.desk import Desk, bodies, encode, numbered
 
 
-async def test_what_many_ask_for_while_a_call_is_under_way_goes_with_the_next(desk: Desk) -> None:
+async def test_operations_during_a_call_share_the_next_one(desk: Desk) -> None:
     queue = await desk.queue()
     before = desk.pipe.calls
     runs = [desk.publishing(queue, b"%d" % i, source=Source(INTERNAL_CLIENT)) for i in range(500)]
@@ -20,7 +20,7 @@ async def test_what_many_ask_for_while_a_call_is_under_way_goes_with_the_next(de
     assert len(await desk.domain.peek(queue, 1)) == 0
 
 
-async def test_neighbours_of_the_same_origin_share_entries(desk: Desk) -> None:
+async def test_records_of_the_same_origin_share_entries(desk: Desk) -> None:
     queue = await desk.queue()
     await asyncio.gather(
         *(desk.publishing(queue, b"%d" % i, origin="same", source=Source(INTERNAL_CLIENT)) for i in range(64))
@@ -35,7 +35,7 @@ async def test_neighbours_of_the_same_origin_share_entries(desk: Desk) -> None:
     assert [(d.count, d.origin) for d in await desk.take(queue)] == [(1, "t 0"), (1, "t 1")] * 2
 
 
-async def test_a_dequeue_before_an_enqueue_does_not_see_it(desk: Desk) -> None:
+async def test_take_does_not_see_a_later_publish(desk: Desk) -> None:
     """tmq.md 1.2: pipelined on one connection, on an empty queue, in one call."""
     queue = await desk.queue()
     before = desk.pipe.calls
@@ -50,7 +50,7 @@ async def test_a_dequeue_before_an_enqueue_does_not_see_it(desk: Desk) -> None:
     assert desk.pipe.calls - before == 1
 
 
-async def test_answers_come_in_the_order_of_the_questions(desk: Desk) -> None:
+async def test_answers_keep_the_order_of_requests(desk: Desk) -> None:
     queue = await desk.queue()
     order: list[int] = []
     for i in range(50):
@@ -65,8 +65,8 @@ async def test_answers_come_in_the_order_of_the_questions(desk: Desk) -> None:
     assert order == list(range(50))
 
 
-async def test_connections_do_not_wait_for_each_others_order(desk: Desk) -> None:
-    """Takes of others see what a connection put in with the same call: only its own order matters."""
+async def test_order_of_one_connection_does_not_delay_others(desk: Desk) -> None:
+    """Takes of other connections see publishes of the same call."""
     queue = await desk.queue()
     other = Source(INTERNAL_CLIENT)
     taken = desk.taking(queue, 5, source=other)
@@ -74,7 +74,7 @@ async def test_connections_do_not_wait_for_each_others_order(desk: Desk) -> None
     assert (bodies(await taken), await put) == ([b"a"], [])
 
 
-async def test_settling_makes_room_before_publishing(desk: Desk) -> None:
+async def test_settles_make_room_before_publishes(desk: Desk) -> None:
     queue = await desk.queue(max_length=1)
     await desk.put(queue, b"a")
     got = await desk.take(queue)
@@ -83,7 +83,7 @@ async def test_settling_makes_room_before_publishing(desk: Desk) -> None:
     assert (await put, await settled) == ([], None)
 
 
-async def test_calls_are_bounded_in_messages_octets_and_queues(desk: Desk) -> None:
+async def test_calls_are_bounded(desk: Desk) -> None:
     queue = await desk.queue()
     before = desk.pipe.calls
     await asyncio.gather(
@@ -101,7 +101,7 @@ async def test_calls_are_bounded_in_messages_octets_and_queues(desk: Desk) -> No
     assert await desk.count(queue) == 2403
 
 
-async def test_more_queues_than_a_call_may_carry(desk: Desk) -> None:
+async def test_more_queues_than_fit_in_a_call(desk: Desk) -> None:
     queues = [Queue(f"n{i}", f"none{i}", "main", "test", (await desk.queue(f"n{i}")).spec) for i in range(2)]
     many = [queues[i % 2] for i in range(MAX_QUEUES + 10)]
     real = [await desk.queue(f"r{i}") for i in range(MAX_QUEUES + 10)]
@@ -114,7 +114,7 @@ async def test_more_queues_than_a_call_may_carry(desk: Desk) -> None:
     assert await asyncio.gather(*(desk.counting(q) for q in real)) == [1] * len(real)
 
 
-async def test_a_commit_of_many_parts_shares_its_call(desk: Desk) -> None:
+async def test_large_commit_shares_its_call(desk: Desk) -> None:
     queues = [await desk.queue(f"q{i}") for i in range(20)]
     before = desk.pipe.calls
     put = desk.publishing(queues[0], b"before")
@@ -124,7 +124,7 @@ async def test_a_commit_of_many_parts_shares_its_call(desk: Desk) -> None:
     assert await asyncio.gather(*(desk.counting(q) for q in queues)) == [2] + [1] * 19
 
 
-async def test_what_waits_is_counted_and_whoever_waits_for_room_is_called(server: Server) -> None:
+async def test_pending_octets_are_counted_and_waiters_resumed(server: Server) -> None:
     async with Desk(server, pipe=PipeSettings(max_pending_bytes=1 << 20)) as desk:
         queue, waiting = await desk.queue(), desk.pipe.waiting
         runs = [desk.publishing(queue, b"x" * (1 << 19), source=Source(INTERNAL_CLIENT)) for _ in range(4)]
@@ -137,8 +137,8 @@ async def test_what_waits_is_counted_and_whoever_waits_for_room_is_called(server
         assert waiting.pending_bytes == 0
 
 
-async def test_a_callback_that_fails_harms_nobody_else(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    """It is our bug, in one connection; the neighbours' answers in the same call come all the same."""
+async def test_failing_callback_does_not_affect_others(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    """A bug in one connection does not affect answers to others in the same call."""
     queue = await desk.queue()
 
     def fails(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Looking into a queue page by page: each message that is ready once, in the order in which they would be given out."""
+"""Peek page by page: each ready message once, in delivery order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ async def paged(desk: Desk, queue: Queue, count: int, max_bytes: int = 4 << 20) 
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 32, 33, 1000])
-async def test_new_and_returned_ones(desk: Desk, chance: random.Random, count: int) -> None:
+async def test_peek_pages_through_new_and_returned_messages(
+    desk: Desk, chance: random.Random, count: int
+) -> None:
     queue = await desk.queue()
     for first in range(0, 300, 50):  # entries of several lengths
         await desk.put(queue, *numbered(50, first))
@@ -39,7 +41,7 @@ async def test_new_and_returned_ones(desk: Desk, chance: random.Random, count: i
     assert await paged(desk, queue, count, 1) == whole  # each page is full with its first message or entry
 
 
-async def test_what_is_taken_meanwhile_is_on_no_later_page(desk: Desk) -> None:
+async def test_messages_taken_meanwhile_are_on_no_later_page(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     page = await desk.domain.peek(queue, 10)
@@ -52,7 +54,7 @@ async def test_what_is_taken_meanwhile_is_on_no_later_page(desk: Desk) -> None:
     assert bodies(await desk.domain.peek(queue, 10, behind=end([last]))) == [b"new"]
 
 
-async def test_looking_on_changes_nothing(desk: Desk) -> None:
+async def test_peeking_changes_nothing(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     await desk.release(singles(await desk.take(queue, 10))[::2])

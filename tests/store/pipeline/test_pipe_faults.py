@@ -1,4 +1,4 @@
-"""A call that cannot be made fails alone: the pipe of a process goes on for everybody else."""
+"""A call that cannot be encoded fails alone; the pipe continues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.store.desk import Desk, bodies
 HALF = "half a character: \ud800"  # no octets stand for it
 
 
-async def test_one_that_cannot_be_written(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+async def test_call_that_cannot_be_encoded_fails_alone(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"before")
     session, (held,) = desk.pipe.session, await desk.take(queue, 1)
@@ -27,7 +27,7 @@ async def test_one_that_cannot_be_written(desk: Desk, caplog: pytest.LogCaptureF
     assert desk.refusals["store_fault"] >= 1
 
 
-async def test_settles_of_others_in_it_are_done(desk: Desk) -> None:
+async def test_settles_of_a_failed_call_are_done(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"before")
     (held,) = await desk.take(queue, 1)
@@ -38,8 +38,8 @@ async def test_settles_of_others_in_it_are_done(desk: Desk) -> None:
     assert (stats["ready"], stats["in_flight"]) == (0, 0)
 
 
-async def test_who_waits_for_room_and_fails_then_keeps_no_answer_from_others(desk: Desk) -> None:
-    """What is called back when there is room is the work of other connections."""
+async def test_failing_waiter_does_not_block_other_answers(desk: Desk) -> None:
+    """Callbacks for room run work of other connections."""
     queue, went_on = await desk.queue(), list[str]()
 
     def fail() -> None:
@@ -52,8 +52,8 @@ async def test_who_waits_for_room_and_fails_then_keeps_no_answer_from_others(des
     assert (went_on, desk.pipe.session) == (["another"], session)
 
 
-async def test_again_and_again_between_others(desk: Desk) -> None:
-    """Neither their order nor the numbers of calls suffer."""
+async def test_repeated_faults_between_good_calls(desk: Desk) -> None:
+    """Order and sequence numbers are kept."""
     queue = await desk.queue()
     for number in range(5):
         await desk.put(queue, b"%d" % number)
@@ -62,9 +62,9 @@ async def test_again_and_again_between_others(desk: Desk) -> None:
     assert bodies(await desk.take(queue)) == [b"0", b"1", b"2", b"3", b"4"]
 
 
-async def test_an_origin_of_any_octets(desk: Desk) -> None:
-    """A name that is no UTF-8 spoils no call."""
+async def test_origin_may_be_any_octets(desk: Desk) -> None:
+    """A name other than UTF-8 does not break a call."""
     queue = await desk.queue()
     assert await desk.publish(queue, b"a", origin="console \udcff") == []
     (delivery,) = await desk.domain.peek(queue, 10, 1 << 20)
-    assert delivery.origin == "console \ufffd"  # as whoever looks is told
+    assert delivery.origin == "console \ufffd"  # as it is shown

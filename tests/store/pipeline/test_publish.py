@@ -1,6 +1,6 @@
-"""Publishing: a verdict for each message, bounds, the store's own limits, reservations (docs/store.md, tmq.md 7.2).
+"""Publishes: refusals per message, bounds, the store's limits, reservations (docs/store.md, tmq.md 7.2).
 
-Whatever is refused has an exception of its own and is counted by its reason.
+Every kind of refusal has its own exception and is counted by its reason.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def refused(refusals: list[tuple[int, StoreError]]) -> tuple[list[int], set[type
     return [index for index, _ in refusals], {type(why) for _, why in refusals}
 
 
-async def test_a_run_is_stored_in_order_whatever_its_sizes(desk: Desk) -> None:
+async def test_run_is_stored_in_order(desk: Desk) -> None:
     queue = await desk.queue()
     run = [b"%d" % i + b"x" * size for i, size in enumerate((0, 10, 5000, 0, 4096, 100, 70_000) * 20)]
     assert await desk.publish(queue, *run) == []
@@ -37,7 +37,7 @@ async def test_a_run_is_stored_in_order_whatever_its_sizes(desk: Desk) -> None:
     assert (stats["added"], stats["bytes_in"]) == (len(run), sum(map(len, run)))
 
 
-async def test_a_message_of_16_mib_goes_through(desk: Desk) -> None:
+async def test_message_of_16_mib(desk: Desk) -> None:
     queue = await desk.queue()
     largest = b"x" * ((1 << 24) - 1)
     assert await desk.publish(queue, b"first", largest) == []
@@ -45,13 +45,13 @@ async def test_a_message_of_16_mib_goes_through(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1001])
-async def test_a_run_has_1_to_1000_messages(desk: Desk, count: int) -> None:
+async def test_run_of_invalid_length_raises(desk: Desk, count: int) -> None:
     queue = await desk.queue()
     with pytest.raises(ValueError, match="1 to 1000 records"):
         await desk.publish(queue, *numbered(count))
 
 
-async def test_of_a_run_that_does_not_fit_the_first_ones_are_stored(desk: Desk) -> None:
+async def test_first_messages_of_a_run_are_stored_in_a_nearly_full_queue(desk: Desk) -> None:
     queue = await desk.queue(max_length=40)
     assert await desk.publish(queue, *numbered(30)) == []
     assert refused(await desk.publish(queue, *numbered(70, 30))) == ([*range(10, 70)], {QueueFull})
@@ -60,7 +60,7 @@ async def test_of_a_run_that_does_not_fit_the_first_ones_are_stored(desk: Desk) 
     assert refused(await desk.publish(queue, b"more")) == ([0], {QueueFull})
 
 
-async def test_leased_messages_count_towards_the_bound(desk: Desk) -> None:
+async def test_leased_messages_count_towards_max_length(desk: Desk) -> None:
     queue = await desk.queue(max_length=2)
     await desk.put(queue, b"1", b"2")
     got = await desk.take(queue, 1)
@@ -69,7 +69,7 @@ async def test_leased_messages_count_towards_the_bound(desk: Desk) -> None:
     await desk.put(queue, b"3")
 
 
-async def test_octets_are_bounded_too(desk: Desk) -> None:
+async def test_max_bytes_bounds_octets(desk: Desk) -> None:
     queue = await desk.queue(max_bytes=10)
     assert refused(await desk.publish(queue, b"1234", b"12345", b"12")) == ([2], {QueueFull})
     await desk.put(queue, b"", b"", b"6")
@@ -77,8 +77,8 @@ async def test_octets_are_bounded_too(desk: Desk) -> None:
     assert (await desk.stats(queue))["bytes"] == 10
 
 
-async def test_every_connections_verdict_is_its_own(desk: Desk) -> None:
-    """Runs that several connections asked for at once go in one call, but are answered apart (docs/decisions/0005)."""
+async def test_each_connection_gets_its_own_refusals(desk: Desk) -> None:
+    """Runs of several connections share a call and get separate answers (docs/decisions/0005)."""
     queue = await desk.queue(max_length=5)
     answers = await asyncio.gather(
         *(desk.publishing(queue, *numbered(2, 2 * i), source=Source(INTERNAL_CLIENT)) for i in range(4))
@@ -87,14 +87,14 @@ async def test_every_connections_verdict_is_its_own(desk: Desk) -> None:
     assert await contents(desk, queue) == numbered(5)
 
 
-async def test_the_verdicts_are_true_when_large_and_small_alternate(desk: Desk) -> None:
+async def test_refusals_are_exact_for_alternating_sizes(desk: Desk) -> None:
     queue = await desk.queue(max_bytes=10_000)
     run = [b"%d" % i + b"x" * size for i, size in enumerate((4000, 10, 4000, 4000, 10, 4000, 10, 10))]
     accepted = set(range(len(run))) - set(refused(await desk.publish(queue, *run))[0])
     assert await contents(desk, queue) == [run[i] for i in sorted(accepted)]
 
 
-async def test_a_paused_queue_takes_nothing_in_and_gives_nothing_out(desk: Desk) -> None:
+async def test_paused_queue_refuses_publishes_and_takes(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     held = await desk.take(queue, 1)
@@ -108,7 +108,7 @@ async def test_a_paused_queue_takes_nothing_in_and_gives_nothing_out(desk: Desk)
     assert await desk.drain(queue) == numbered(2, 1)
 
 
-async def test_a_deleted_queue_is_unknown(desk: Desk) -> None:
+async def test_deleted_queue_is_unknown(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.store.catalogue.delete(queue)
     assert refused(await desk.publish(queue, b"x", b"y")) == ([0, 1], {QueueUnknown})
@@ -121,7 +121,7 @@ async def test_a_deleted_queue_is_unknown(desk: Desk) -> None:
 # overflow: dead_letter_oldest
 
 
-async def test_a_full_queue_may_give_its_oldest_to_the_dead_letters(desk: Desk) -> None:
+async def test_oldest_messages_of_a_full_queue_become_dead_letters(desk: Desk) -> None:
     queue = await desk.queue(max_length=50, overflow="dead_letter_oldest")
     await desk.put(queue, *numbered(50))
     await desk.put(queue, *numbered(40, 50))
@@ -131,15 +131,15 @@ async def test_a_full_queue_may_give_its_oldest_to_the_dead_letters(desk: Desk) 
     assert {d.reason for d in letters} == {"rejected_full"}
 
 
-async def test_a_run_longer_than_the_queue_leaves_its_last_messages(desk: Desk) -> None:
-    """As if they had come one by one: how they were packed makes no difference."""
+async def test_run_longer_than_the_queue_leaves_its_last_messages(desk: Desk) -> None:
+    """Packing makes no difference."""
     queue = await desk.queue(max_length=10, overflow="dead_letter_oldest")
     await desk.put(queue, *numbered(100))
     assert await contents(desk, queue) == numbered(10, 90)
     assert (await desk.stats(queue))["dead"] == 90
 
 
-async def test_leased_messages_cannot_be_pushed_out(desk: Desk) -> None:
+async def test_leased_messages_do_not_make_way(desk: Desk) -> None:
     queue = await desk.queue(max_length=3, overflow="dead_letter_oldest")
     await desk.put(queue, *numbered(3))
     held = await desk.take(queue, 2)
@@ -150,7 +150,7 @@ async def test_leased_messages_cannot_be_pushed_out(desk: Desk) -> None:
     await desk.settle(held)
 
 
-async def test_what_cannot_fit_anyway_pushes_nobody_out(desk: Desk) -> None:
+async def test_too_large_message_displaces_none(desk: Desk) -> None:
     queue = await desk.queue(max_bytes=100, overflow="dead_letter_oldest")
     await desk.put(queue, *numbered(10))
     assert refused(await desk.publish(queue, b"x" * 101)) == ([0], {QueueFull})
@@ -162,9 +162,7 @@ async def test_what_cannot_fit_anyway_pushes_nobody_out(desk: Desk) -> None:
 # the store's own limits
 
 
-async def test_above_75_percent_of_maxmemory_publishes_are_refused_and_settles_are_not(
-    desk: Desk, server: Server
-) -> None:
+async def test_store_above_75_percent_refuses_publishes_only(desk: Desk, server: Server) -> None:
     queue, probe = await desk.queue(), await desk.queue("probe")
     await desk.put(queue, *numbered(10))
     held = await desk.take(queue, 5)
@@ -179,8 +177,8 @@ async def test_above_75_percent_of_maxmemory_publishes_are_refused_and_settles_a
     assert await desk.count(queue) == 5
 
 
-async def test_what_was_found_not_to_be_kept_is_not_promised_either(desk: Desk, server: Server) -> None:
-    """appendfsync changed, and an administrator has the store looked at: every process that holds the queue is told."""
+async def test_unkept_ack_level_is_refused(desk: Desk, server: Server) -> None:
+    """After a probe that finds appendfsync changed, every process refuses publishes to the queue."""
     queue = await desk.queue()
     async with desk.another() as edge:
         edge.store.start_serving()
@@ -204,8 +202,8 @@ async def test_what_was_found_not_to_be_kept_is_not_promised_either(desk: Desk, 
 LEVELS = (("orders", "fsync"), ("probe", "fsync"), ("memory", "memory"))
 
 
-async def test_what_is_not_kept_any_more_is_not_promised(desk: Desk, server: Server) -> None:
-    """The file is switched off under a running edge: an fsync queue takes nothing, a memory queue goes on."""
+async def test_ack_level_lost_later_is_refused(desk: Desk, server: Server) -> None:
+    """AOF is switched off at run time: an fsync queue refuses publishes, a memory queue does not."""
     queue, probe, memory = [await desk.queue(name, ack_level=level) for name, level in LEVELS]
     await desk.put(queue, b"kept")
     with server.configured(appendonly="no"):
@@ -218,7 +216,7 @@ async def test_what_is_not_kept_any_more_is_not_promised(desk: Desk, server: Ser
 
 
 async def refusal(desk: Desk, queue: Queue) -> type[StoreError] | None:
-    """What one more message meets; the store looks at its memory every few milliseconds only."""
+    """Return the refusal of one more message; the store checks its memory every few milliseconds only."""
     refusals = await desk.publish(queue, b"x")
     return type(refusals[0][1]) if refusals else None
 
@@ -227,7 +225,7 @@ async def accepted(desk: Desk, queue: Queue) -> bool:
     return await refusal(desk, queue) is None
 
 
-async def test_a_store_that_evicts_gets_no_messages(desk: Desk, server: Server) -> None:
+async def test_store_with_eviction_gets_no_messages(desk: Desk, server: Server) -> None:
     queue = await desk.queue()
     with server.configured(maxmemory_policy="allkeys-lru"):
         assert await until(lambda: refusal(desk, queue)) is StoreEvicts

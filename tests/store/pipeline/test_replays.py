@@ -1,4 +1,4 @@
-"""A call made again under its sequence answers what it answered and does nothing (docs/store.md)."""
+"""A repeated call returns its old reply and changes nothing (docs/store.md)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ def lane(client: Client, queue: Queue) -> Lane:
 
 
 class Answers(list[Any]):
-    """Callbacks that keep what they are told."""
+    """Callbacks that keep their answers."""
 
     def __call__(self, answer: Any, *_more: Any) -> None:
         self.append(answer)
@@ -55,14 +55,14 @@ def counters(lane: Lane, queue: Queue) -> dict[bytes, bytes]:
 
 
 def repeated(lane: Lane, queue: Queue, answer: Any) -> None:
-    """The last call once more: the same answer, and nothing changed but the count of repeats."""
+    """Repeat the last call; check that it has the same reply and changes only the count of repeats."""
     before = counters(lane, queue)
     assert lane.again() == answer
     assert lane.again() == answer
     assert counters(lane, queue) == before
 
 
-def test_every_operation_answers_the_same_again(lane: Lane, queue: Queue) -> None:
+def test_repeated_operations_get_the_same_replies(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(100))
     got = take(lane, queue, 50)
     told = Answers()
@@ -81,8 +81,8 @@ def test_every_operation_answers_the_same_again(lane: Lane, queue: Queue) -> Non
 
 
 @pytest.mark.parametrize("want", [1, 31, 32, 33, 70, 100])
-def test_a_take_gives_the_same_messages_again(lane: Lane, queue: Queue, want: int) -> None:
-    """tmq.md 6.2: returned and new ones, parts of entries, counts and all."""
+def test_repeated_take_returns_the_same_messages(lane: Lane, queue: Queue, want: int) -> None:
+    """tmq.md 6.2: returned and new messages, parts of entries, counts."""
     put(lane, queue, *numbered(100))
     got = take(lane, queue, 20)
     told = Answers()
@@ -95,7 +95,7 @@ def test_a_take_gives_the_same_messages_again(lane: Lane, queue: Queue, want: in
     assert len(bodies(told[-1])) == min(want, 83)
 
 
-def test_a_take_of_what_was_at_the_end_gives_its_counts_again(lane: Lane, queue: Queue) -> None:
+def test_repeated_take_returns_delivery_counts(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(3))
     told = Answers()
     lane.messages.release(lane.source, take(lane, queue), failed=True, to_end=True, done=told)
@@ -104,7 +104,7 @@ def test_a_take_of_what_was_at_the_end_gives_its_counts_again(lane: Lane, queue:
     assert [(d.acquired, d.failed) for d in told[1]] == [(2, 1)] * 3
 
 
-def test_others_may_work_between_a_call_and_its_repetition(lane: Lane, queue: Queue, client: Client) -> None:
+def test_other_calls_may_run_before_the_repetition(lane: Lane, queue: Queue, client: Client) -> None:
     put(lane, queue, *numbered(64))
     other = Lane(client, "two")
     told = Answers()
@@ -118,10 +118,8 @@ def test_others_may_work_between_a_call_and_its_repetition(lane: Lane, queue: Qu
     repeated(lane, queue, answer)
 
 
-def test_a_take_is_repeated_whole_when_its_neighbours_were_thinned_out(
-    lane: Lane, queue: Queue, client: Client
-) -> None:
-    """Upkeep moved the entry, because all that others held of it is settled."""
+def test_take_is_repeated_whole_after_compaction(lane: Lane, queue: Queue, client: Client) -> None:
+    """Upkeep compacted the entry, as the rest of it was settled."""
     put(lane, queue, *numbered(32))
     other = Lane(client, "two")
     theirs = take(other, queue, 28)
@@ -136,7 +134,7 @@ def test_a_take_is_repeated_whole_when_its_neighbours_were_thinned_out(
     assert bodies(told[0]) == numbered(4, 28)
 
 
-def test_refusals_are_repeated_too(lane: Lane, queue: Queue) -> None:
+def test_refusals_are_repeated(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(490))
     got = take(lane, queue, 1)
     told = Answers()
@@ -149,8 +147,8 @@ def test_refusals_are_repeated_too(lane: Lane, queue: Queue) -> None:
     assert [type(why) for why in told[1:]] == [type(None), LeaseLost]
 
 
-def test_the_deadline_passed_and_nothing_is_done(lane: Lane, queue: Queue) -> None:
-    """tmq.md 7.2: failed, so nothing of it is stored later."""
+def test_late_call_does_nothing(lane: Lane, queue: Queue) -> None:
+    """tmq.md 7.2: after a failure, nothing is stored later."""
     told = Answers()
     lane.messages.publish(lane.source, queue, encode(b"x"), "t", told)
     with pytest.raises(ResponseError, match=r"^LATE"):
@@ -162,8 +160,8 @@ def test_the_deadline_passed_and_nothing_is_done(lane: Lane, queue: Queue) -> No
     assert take(lane, queue) == []  # the sequence goes on behind it
 
 
-def test_a_repetition_is_answered_after_its_deadline(lane: Lane, queue: Queue) -> None:
-    """It was in time when it was done: only calls that were never begun are late."""
+def test_repetition_is_answered_after_its_deadline(lane: Lane, queue: Queue) -> None:
+    """It was executed in time; only calls that were not begun are late."""
     seconds, micros = lane.client.call("TIME")
     now = int(seconds) * 1000 + int(micros) // 1000
     told = Answers()
@@ -174,7 +172,7 @@ def test_a_repetition_is_answered_after_its_deadline(lane: Lane, queue: Queue) -
     repeated(lane, queue, answer)
 
 
-def test_a_gap_is_refused(lane: Lane, queue: Queue) -> None:
+def test_gap_in_sequence_numbers_is_refused(lane: Lane, queue: Queue) -> None:
     put(lane, queue, b"a")
     lane.sequence += 1
     told = Answers()
@@ -184,7 +182,7 @@ def test_a_gap_is_refused(lane: Lane, queue: Queue) -> None:
     assert told == []
 
 
-def test_answers_are_kept_for_a_while_only(lane: Lane, queue: Queue) -> None:
+def test_replies_are_kept_for_a_limited_time(lane: Lane, queue: Queue) -> None:
     put(lane, queue, b"first")
     first = lane.command
     for _ in range(RING - 1):
@@ -196,10 +194,8 @@ def test_answers_are_kept_for_a_while_only(lane: Lane, queue: Queue) -> None:
     assert len(take(lane, queue)) == 65
 
 
-def test_a_swept_sessions_last_call_is_still_answered_but_gives_nothing_out(
-    lane: Lane, queue: Queue, client: Client
-) -> None:
-    """What it took has gone back: it must not be given out twice."""
+def test_swept_sessions_repetition_leases_nothing(lane: Lane, queue: Queue, client: Client) -> None:
+    """Its messages were returned, and must not be delivered twice."""
     other = Lane(client, "two")
     put(lane, queue, *numbered(10))
     told = Answers()
@@ -219,7 +215,7 @@ def test_a_swept_sessions_last_call_is_still_answered_but_gives_nothing_out(
     assert bodies(take(other, queue)) == [*numbered(10), b"x"]
 
 
-def test_a_deleted_queue_does_not_keep_a_repetition_from_being_answered(lane: Lane, queue: Queue) -> None:
+def test_repetition_is_answered_after_queue_deletion(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(3))
     told = Answers()
     lane.messages.take(lane.source, queue, 2, told)
@@ -228,7 +224,7 @@ def test_a_deleted_queue_does_not_keep_a_repetition_from_being_answered(lane: La
     assert lane.again() == [[0]]
 
 
-def test_another_generation_answers_what_an_earlier_one_did(lane: Lane, queue: Queue) -> None:
+def test_repetition_is_answered_in_a_new_generation(lane: Lane, queue: Queue) -> None:
     put(lane, queue, *numbered(40))
     told = Answers()
     lane.messages.publish(lane.source, queue, encode(*numbered(40, 40)), "t", told)
@@ -247,8 +243,8 @@ def test_another_generation_answers_what_an_earlier_one_did(lane: Lane, queue: Q
 
 
 @pytest.mark.parametrize("epoch", ["", "other.1"])
-def test_nothing_is_done_to_other_data(lane: Lane, queue: Queue, epoch: str) -> None:
-    """The epoch is compared inside every function."""
+def test_other_dataset_is_not_changed(lane: Lane, queue: Queue, epoch: str) -> None:
+    """Every function compares the epoch."""
     lane.client.call("SET", lane.keys.epoch, epoch) if epoch else lane.client.call("DEL", lane.keys.epoch)
     calls: list[Callable[[], Any]] = [
         lambda: put(lane, queue, b"x"),

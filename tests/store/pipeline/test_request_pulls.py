@@ -1,4 +1,4 @@
-"""Pulls under an id lease one message, and give the same again (ring.md 5.4, docs/store.md)."""
+"""Pulls by request id lease one message, and repeats return the same (ring.md 5.4, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def node(desk: Desk) -> Node:
     return Node(desk)
 
 
-async def test_a_pull_leases_one_message_and_gives_it_again(desk: Desk, node: Node) -> None:
+async def test_repeated_pull_returns_the_same_message(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     assert given(await node.pull(A, queue)) == (b"m00000", False)
@@ -35,8 +35,8 @@ async def test_a_pull_leases_one_message_and_gives_it_again(desk: Desk, node: No
     assert await looks(desk, queue) == (1, 2, 0)
 
 
-async def test_what_is_told_again_is_the_same_delivery(desk: Desk, node: Node) -> None:
-    """With its attributes, counts, note and time; of an entry of many, and of what was returned."""
+async def test_repeated_pull_is_the_same_delivery(desk: Desk, node: Node) -> None:
+    """With attributes, counts, note and time; from an entry of many, and of a returned message."""
     queue = await desk.queue()
     record = records.encode(b"body", {"type": 3})
     desk.pipe.messages.publish(desk.source, queue, [*encode(b"first"), record], "test 1", lambda _: None)
@@ -54,8 +54,8 @@ async def test_what_is_told_again_is_the_same_delivery(desk: Desk, node: Node) -
     assert records.decode(d.records()[0]).attributes == {"type": 3}
 
 
-async def test_a_lease_is_small_whatever_the_message_is(desk: Desk, node: Node) -> None:
-    """No body stands under the id, nor among the answers that the session's lane keeps."""
+async def test_pull_records_stay_small(desk: Desk, node: Node) -> None:
+    """Bodies are kept neither with the id nor with the session's last reply."""
     queue = await desk.queue()
     await desk.put(queue, b"x" * 100_000)
     body, _ = given(await node.pull(A, queue, largest=1 << 20))
@@ -67,8 +67,8 @@ async def test_a_lease_is_small_whatever_the_message_is(desk: Desk, node: Node) 
     assert sum(map(len, lane)) < 2000
 
 
-async def test_an_empty_queue_is_empty_again(desk: Desk, node: Node) -> None:
-    """ring.md 5.2: the ERROR is on its way; what comes in later is for others."""
+async def test_repeated_pull_of_an_empty_queue(desk: Desk, node: Node) -> None:
+    """ring.md 5.2: the ERROR is on its way; later messages are for others."""
     queue = await desk.queue()
     assert await node.pull(A, queue, keep_ms=24 * 3_600_000) is Nothing.EMPTY
     await desk.put(queue, b"x")
@@ -76,15 +76,15 @@ async def test_an_empty_queue_is_empty_again(desk: Desk, node: Node) -> None:
     assert await node.settle(A, queue) is Settlement.UNKNOWN
     assert given(await node.pull(B, queue)) == (b"x", False)
     ttl = await desk.domain.link.call("PTTL", desk.domain.keys.request(A))
-    assert ttl <= 600_000, "whoever polls leaves little behind"
+    assert ttl <= 600_000, "polling leaves few keys"
 
 
-async def test_a_paused_queue_gives_nothing(desk: Desk, node: Node) -> None:
+async def test_paused_queue_refuses_pulls(desk: Desk, node: Node) -> None:
     queue = await desk.queue(paused=True)
     assert await node.pull(A, queue) is Nothing.EMPTY
 
 
-async def test_what_has_expired_is_looked_past(desk: Desk, node: Node) -> None:
+async def test_pull_skips_expired_messages(desk: Desk, node: Node) -> None:
     queue = await desk.queue(message_ttl="300ms")
     await desk.put(queue, *numbered(2100))
     await asyncio.sleep(0.35)
@@ -99,8 +99,8 @@ async def test_what_has_expired_is_looked_past(desk: Desk, node: Node) -> None:
         assert (await desk.stats(queue))["expired"] == 2100
 
 
-async def test_a_message_that_is_too_large_stays_where_it_is(desk: Desk, node: Node) -> None:
-    """ring.md 5.4: ERROR, returned. Its attributes do not count, as they do not travel."""
+async def test_too_large_message_stays_in_the_queue(desk: Desk, node: Node) -> None:
+    """ring.md 5.4: ERROR, returned. Attributes do not count, as they are not sent."""
     queue = await desk.queue(max_deliveries=1)
     record = records.encode(b"x" * 1000, {"much": "y" * 500})
     assert await desk.publish(queue, b"z" * 1001) == []
@@ -111,7 +111,7 @@ async def test_a_message_that_is_too_large_stays_where_it_is(desk: Desk, node: N
     assert await node.settle(A, queue) is Settlement.UNKNOWN
     (first,) = await desk.take(queue, 1)
     assert bodies([first]) == [b"z" * 1001]
-    assert (first.acquired, first.failed) == (2, 0), "it is nobody's fault"
+    assert (first.acquired, first.failed) == (2, 0), "it does not count as failed"
     assert given(await node.pull(B, queue, largest=1000)) == (b"x" * 1000, False)
     assert await desk.domain.link.call("SCARD", desk.domain.keys.lots(desk.pipe.session)) == 2
     await desk.settle([first])
@@ -119,8 +119,8 @@ async def test_a_message_that_is_too_large_stays_where_it_is(desk: Desk, node: N
     assert await desk.domain.link.call("SCARD", desk.domain.keys.lots(desk.pipe.session)) == 0
 
 
-async def test_what_went_back_is_not_given_again(desk: Desk, node: Node) -> None:
-    """Somebody else may have it by now."""
+async def test_returned_message_is_not_given_to_a_repeated_pull(desk: Desk, node: Node) -> None:
+    """Another client may have it by now."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
     told = await node.pull(A, queue)
@@ -135,7 +135,7 @@ async def test_what_went_back_is_not_given_again(desk: Desk, node: Node) -> None
     assert await looks(desk, queue) == (0, 1, 0)
 
 
-async def test_a_queue_made_anew_has_nothing_of_the_old_ones(desk: Desk, node: Node) -> None:
+async def test_recreated_queue_forgets_old_pulls(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"x")
     await node.pull(A, queue)
@@ -149,7 +149,7 @@ async def test_a_queue_made_anew_has_nothing_of_the_old_ones(desk: Desk, node: N
     assert await looks(desk, newer) == (1, 1, 0)
 
 
-async def test_the_dead_give_back_what_they_pulled(desk: Desk, node: Node) -> None:
+async def test_dead_process_returns_pulled_messages(desk: Desk, node: Node) -> None:
     queue = await desk.queue(visibility_timeout="1ms")
     await desk.put(queue, b"x")
     async with desk.another() as other:

@@ -1,4 +1,4 @@
-"""What settles a pull under its id (ring.md 5.4, docs/store.md)."""
+"""Settlements by request id (ring.md 5.4, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def node(desk: Desk) -> Node:
     return Node(desk)
 
 
-async def test_the_id_settles_whoever_leases(desk: Desk, node: Node) -> None:
-    """The settlement comes to whichever process of the store is first in the ring."""
+async def test_any_process_settles_by_request_id(desk: Desk, node: Node) -> None:
+    """The settlement may arrive at any process of the store."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     told = await node.pull(A, queue)
@@ -48,7 +48,7 @@ async def test_the_id_settles_whoever_leases(desk: Desk, node: Node) -> None:
     assert await desk.drain(queue) == [b"m00002"]
 
 
-async def test_what_was_settled_stays_known_no_longer_than_its_pull(desk: Desk, node: Node) -> None:
+async def test_settlement_is_remembered_as_long_as_its_pull(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"x")
     await node.pull(A, queue, keep_ms=50_000)
@@ -56,7 +56,7 @@ async def test_what_was_settled_stays_known_no_longer_than_its_pull(desk: Desk, 
     assert 0 < await desk.domain.link.call("PTTL", desk.domain.keys.request(A)) <= 50_000
 
 
-async def test_one_of_many_in_an_entry_is_settled_alone(desk: Desk, node: Node) -> None:
+async def test_one_message_of_an_entry_is_settled_alone(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(40))
     ids = [request_id(100 + n) for n in range(40)]
@@ -76,8 +76,8 @@ async def test_one_of_many_in_an_entry_is_settled_alone(desk: Desk, node: Node) 
     assert (await desk.stats(queue))["bytes"] == 0
 
 
-async def test_at_most_once_is_settled_before_it_is_shown(desk: Desk, node: Node) -> None:
-    """docs/guarantees.md: of those who repeat, nobody sees it a second time."""
+async def test_at_most_once_pull_is_settled_first(desk: Desk, node: Node) -> None:
+    """docs/guarantees.md: no repeat delivers it a second time."""
     queue = await desk.queue(delivery="at-most-once")
     await desk.put(queue, b"x")
     told = await node.pull(A, queue)
@@ -94,8 +94,8 @@ async def test_at_most_once_is_settled_before_it_is_shown(desk: Desk, node: Node
     assert sorted(type(one).__name__ for one in both) == ["Nothing", "Nothing", "Pulled"]
 
 
-async def test_requests_keep_their_place_among_what_was_asked_before(desk: Desk) -> None:
-    """tmq.md 1.2: one source's requests are done in sequence."""
+async def test_requests_keep_their_order(desk: Desk) -> None:
+    """tmq.md 1.2: requests of one source are done in sequence."""
     queue = await desk.queue()
     node = Node(desk, desk.source)
     put = desk.publishing(queue, b"0")
@@ -105,7 +105,7 @@ async def test_requests_keep_their_place_among_what_was_asked_before(desk: Desk)
     assert await desk.drain(queue) == [b"1", b"2"]
 
 
-async def test_many_pulls_of_one_call_get_each_their_own(desk: Desk, node: Node) -> None:
+async def test_pulls_of_one_call_get_different_messages(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(150))
     ids = [request_id(1000 + n) for n in range(200)]

@@ -1,4 +1,4 @@
-"""Requests of a ring: done once under their id, and answered again (ring.md 5.4, docs/store.md)."""
+"""Requests of a ring are done once per id, and repeats get the same answer (ring.md 5.4, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def node(desk: Desk) -> Node:
     return Node(desk)
 
 
-async def test_a_push_counts_once_whoever_repeats_it(desk: Desk, node: Node) -> None:
-    """A repeat after a break comes to any process of the store."""
+async def test_repeated_push_is_stored_once(desk: Desk, node: Node) -> None:
+    """A repeat may arrive at any process of the store."""
     queue = await desk.queue()
     assert await node.push(A, queue, b"a") is STORED
     async with desk.another() as other:
@@ -63,7 +63,7 @@ REFUSED: list[tuple[dict[str, Any], Any, type[StoreError], str]] = [
 
 
 @pytest.mark.parametrize(("spec", "first", "wanted", "why"), REFUSED)
-async def test_what_was_refused_is_refused_again(
+async def test_refused_push_is_refused_again(
     desk: Desk,
     node: Node,
     spec: dict[str, Any],
@@ -71,7 +71,7 @@ async def test_what_was_refused_is_refused_again(
     wanted: type[StoreError],
     why: str,
 ) -> None:
-    """The ERROR is on its way round the ring already: the push must not be done after it."""
+    """The ERROR is already on its way round the ring: the push must not be done afterwards."""
     queue = await desk.queue()
     await desk.put(queue, b"in the way")
     changed, _ = await desk.store.catalogue.declare(
@@ -90,8 +90,8 @@ async def test_what_was_refused_is_refused_again(
     assert desk.refusals[wanted.reason] == 2
 
 
-async def test_a_queue_that_is_gone_is_not_remembered(desk: Desk, node: Node) -> None:
-    """ring.md 5.3: then another node serves it, or this one again."""
+async def test_unknown_queue_is_not_remembered(desk: Desk, node: Node) -> None:
+    """ring.md 5.3: another node, or this one again, serves it then."""
     queue = await desk.queue()
     await desk.store.catalogue.delete(queue)
     for told in (node.push(A, queue, b"x"), node.pull(B, queue)):
@@ -101,15 +101,15 @@ async def test_a_queue_that_is_gone_is_not_remembered(desk: Desk, node: Node) ->
     assert await node.push(A, await desk.queue(), b"x") is STORED
 
 
-async def test_it_was_done_also_if_the_queue_is_gone_since(desk: Desk, node: Node) -> None:
+async def test_push_is_known_after_queue_deletion(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     await node.push(A, queue, b"x")
     await desk.store.catalogue.delete(queue)
     assert await node.push(A, queue, b"x") is AGAIN
 
 
-async def test_a_store_that_takes_nothing_remembers_nothing(own_server: Server) -> None:
-    """ring.md 4.7: nobody is answered, and every refusal that were kept would take memory that is short."""
+async def test_full_store_remembers_no_request(own_server: Server) -> None:
+    """ring.md 4.7: no answer is sent, and remembered refusals would use up memory."""
     async with Desk(own_server) as desk:
         queue, node = await desk.queue(ack_level="memory"), Node(desk)
         await desk.put(queue, b"held")
@@ -125,7 +125,7 @@ async def test_a_store_that_takes_nothing_remembers_nothing(own_server: Server) 
 
 
 async def _refused(desk: Desk, queue: Queue) -> bool:
-    """What the server says of its memory is looked at every 5 ms."""
+    """The store checks its memory every 5 ms."""
     return await desk.publish(queue, b"early") != []
 
 
@@ -136,7 +136,7 @@ async def _stored(node: Node, queue: Queue) -> bool:
         return False
 
 
-async def test_a_promise_that_is_lost_is_not_remembered(desk: Desk, node: Node) -> None:
+async def test_lost_ack_level_is_not_remembered(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     queue.unkept = True
     with pytest.raises(AckLevelLost):
@@ -144,7 +144,7 @@ async def test_a_promise_that_is_lost_is_not_remembered(desk: Desk, node: Node) 
     assert await kept(desk, A) is None
 
 
-async def test_it_is_forgotten_in_time(desk: Desk, node: Node) -> None:
+async def test_request_id_expires(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     assert await node.push(A, queue, b"a", keep_ms=1) is STORED
 
@@ -156,15 +156,15 @@ async def test_it_is_forgotten_in_time(desk: Desk, node: Node) -> None:
 
 
 @pytest.mark.parametrize("request_", [b"", b"x" * 15, b"x" * 17, NO_ID])
-async def test_what_is_no_id_is_refused(desk: Desk, node: Node, request_: bytes) -> None:
-    """ring.md 5.3: all zero is none."""
+async def test_invalid_request_id_is_refused(desk: Desk, node: Node, request_: bytes) -> None:
+    """ring.md 5.3: all zeros is not an id."""
     queue = await desk.queue()
     for told in (node.push(request_, queue, b""), node.pull(request_, queue), node.settle(request_, queue)):
         with pytest.raises(ValueError, match="16 octets"):
             await told
 
 
-async def test_an_id_is_of_one_kind_of_request(desk: Desk, node: Node) -> None:
+async def test_request_id_is_for_one_kind_of_request(desk: Desk, node: Node) -> None:
     queue = await desk.queue()
     await node.push(A, queue, b"x")
     with pytest.raises(BatchDiffers):

@@ -1,4 +1,4 @@
-"""Requests of a ring while answers are lost, servers die and stand still (ring.md 5.4, docs/store.md)."""
+"""Requests of a ring with lost replies and servers that die or hang (ring.md 5.4, docs/store.md)."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def pull(lane: Lane, request: bytes, queue: Queue, told: Answers) -> None:
 # the same call, because its answer was lost
 
 
-def test_every_request_answers_the_same_again(lane: Lane, queue: Queue) -> None:
-    """What was done then is told as done now, not as done before."""
+def test_repeated_requests_get_the_same_replies(lane: Lane, queue: Queue) -> None:
+    """The repeated call reports the operation as done now."""
     put(lane, queue, b"0", b"1")
     told = Answers()
     push(lane, A, queue, b"2", told)
@@ -65,9 +65,7 @@ def test_every_request_answers_the_same_again(lane: Lane, queue: Queue) -> None:
     assert told[-1] is Settlement.SETTLED
 
 
-def test_what_was_pulled_and_went_back_is_not_given_out_by_a_repetition(
-    lane: Lane, queue: Queue, client: Client
-) -> None:
+def test_repeated_call_does_not_give_out_a_returned_message(lane: Lane, queue: Queue, client: Client) -> None:
     other = Lane(client, "two")
     put(lane, queue, b"0", b"1")
     told = Answers()
@@ -85,9 +83,7 @@ def test_what_was_pulled_and_went_back_is_not_given_out_by_a_repetition(
     assert bodies([told[2].delivery]) == [b"0"]
 
 
-def test_a_call_that_came_too_late_leaves_nothing_under_its_ids(
-    lane: Lane, queue: Queue, client: Client
-) -> None:
+def test_late_call_records_no_request_ids(lane: Lane, queue: Queue, client: Client) -> None:
     told = Answers()
     push(lane, A, queue, b"x", told)
     pull(lane, B, queue, told)
@@ -99,8 +95,8 @@ def test_a_call_that_came_too_late_leaves_nothing_under_its_ids(
     assert told == [Outcome.STORED]
 
 
-def test_a_settlement_of_anothers_lease_takes_two_calls(lane: Lane, queue: Queue, client: Client) -> None:
-    """The second one names what the other session holds: a function changes no key that it was not given."""
+def test_settling_another_processes_lease_takes_two_calls(lane: Lane, queue: Queue, client: Client) -> None:
+    """The second call has the other session's key, as functions change only keys that they are given."""
     other, told = Lane(client, "two"), Answers()
     put(lane, queue, b"0")
     pull(lane, A, queue, told)
@@ -116,8 +112,8 @@ def test_a_settlement_of_anothers_lease_takes_two_calls(lane: Lane, queue: Queue
     assert client.call("EXISTS", lane.keys.lots("one")) == 0
 
 
-def test_to_read_anothers_lease_again_gives_no_right_to_it(lane: Lane, queue: Queue, client: Client) -> None:
-    """Not in the same call either, where lots are remembered."""
+def test_repeated_pull_elsewhere_takes_no_lease(lane: Lane, queue: Queue, client: Client) -> None:
+    """Not in the same call either, where lease batches are cached."""
     other, told = Lane(client, "two"), Answers()
     put(lane, queue, b"0")
     pull(lane, A, queue, told)
@@ -133,7 +129,7 @@ def test_to_read_anothers_lease_again_gives_no_right_to_it(lane: Lane, queue: Qu
     assert (told[2].again, told[3].again, type(told[4])) == (True, True, LeaseLost)
 
 
-def test_a_damaged_entry_is_told_to_its_asker_alone(lane: Lane, queue: Queue, client: Client) -> None:
+def test_damaged_entry_fails_only_its_request(lane: Lane, queue: Queue, client: Client) -> None:
     told, fine = Answers(), Answers()
     put(lane, queue, b"0", b"1")
     pull(lane, A, queue, told)
@@ -152,10 +148,10 @@ HASTY = PipeSettings(patience_s=0.5, reply_timeout_s=0.3, call_deadline_s=20.0, 
 
 
 class Requesters:
-    """Requests of numbered ids, each repeated by several processes until one says what came of it."""
+    """A sender of numbered requests, each repeated by several processes until one answers."""
 
     def __init__(self, queue: Queue, serial: int, *nodes: Node) -> None:
-        """serial: after which its ids are counted; it needs some thousand."""
+        """serial: the number before its first id; it uses some thousands."""
         self.queue = queue
         self.nodes = nodes
         self.pushed: list[bytes] = []
@@ -163,7 +159,7 @@ class Requesters:
         self._serial = serial
 
     async def _until_told(self, verb: str, request: bytes, *args: Any) -> tuple[Any, bool]:
-        """The first answer of anybody, and whether it was asked more than once."""
+        """Return the first answer, and whether the request was repeated."""
         asked = 0
         while True:
             node = self.nodes[asked % len(self.nodes)]
@@ -197,8 +193,8 @@ class Requesters:
             await self.pull()
 
 
-async def test_killed_in_the_middle_each_is_done_once(own_server: Server) -> None:
-    """Repeats go to another process of the store, as a ring sends them on another link."""
+async def test_requests_are_done_once_after_a_kill(own_server: Server) -> None:
+    """Repeats go to another process of the store, as from another link of a ring."""
     async with Desk(own_server) as desk, desk.another() as other:
         nodes = (Node(desk), Node(other))
         traffic = [Requesters(await desk.queue(f"q{n}"), n * 1_000_000, *nodes) for n in range(4)]
@@ -218,8 +214,8 @@ async def test_killed_in_the_middle_each_is_done_once(own_server: Server) -> Non
             assert not any((await desk.reconcile(one.queue)).values())
 
 
-async def test_answers_that_are_lost_are_asked_for_again(own_server: Server) -> None:
-    """By the pipe itself, under the call's own number: STORED is told, not AGAIN."""
+async def test_requests_with_lost_replies_are_repeated(own_server: Server) -> None:
+    """The pipe repeats the call under its sequence number: the outcome is STORED."""
     async with Proxy(own_server.port) as proxy, Desk(own_server), Desk(proxy.url) as desk:
         queue, node = await desk.queue(), Node(desk)
         await desk.put(queue, b"0")
@@ -240,7 +236,7 @@ async def test_answers_that_are_lost_are_asked_for_again(own_server: Server) -> 
         assert await desk.drain(queue) == [b"1"]
 
 
-async def test_a_pull_whose_asker_was_told_that_nobody_knows_gives_back(own_server: Server) -> None:
+async def test_abandoned_pull_returns_its_message(own_server: Server) -> None:
     settings = PipeSettings(patience_s=0.3, reply_timeout_s=0.2, call_deadline_s=20.0, request_timeout_s=1.0)
     async with Desk(own_server, pipe=settings) as desk:
         queue, node = await desk.queue(), Node(desk)
@@ -261,7 +257,7 @@ async def test_a_pull_whose_asker_was_told_that_nobody_knows_gives_back(own_serv
         assert await desk.drain(queue) == [*numbered(1), b"x"]
 
 
-async def test_what_is_asked_of_a_store_that_is_away_is_refused(own_server: Server) -> None:
+async def test_unavailable_store_refuses_requests(own_server: Server) -> None:
     async with Desk(own_server, pipe=HASTY) as desk:
         queue, node = await desk.queue(), Node(desk)
         own_server.kill9()

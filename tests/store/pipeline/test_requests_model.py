@@ -1,9 +1,9 @@
-"""Requests of a ring among everything else that sessions do, against the plain model (store_machine.py; ring.md 5.4).
+"""Requests of a ring among other operations, compared with the plain model (store_machine.py; ring.md 5.4).
 
-What an id was told is told again, by whichever session is asked; nothing is done twice; whoever settles by the id
-settles what it leased, and only as long as that is the same lease.
+Any session repeats an id's answer; nothing is done twice; a settlement by id
+settles the leased message only while the lease is the same.
 
-PENSTOCK_MODEL_EXAMPLES sets how long it tries, PENSTOCK_MODEL_SEED what it tries; a failure prints both.
+PENSTOCK_MODEL_EXAMPLES sets the number of examples, PENSTOCK_MODEL_SEED their seed; a failure prints both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STEPS = 60
 
 @dataclass
 class Known:
-    """What was asked under an id, and what it was told: of a pull, the lease that it got."""
+    """A request by id and its answer; of a pull, the lease."""
 
     queue: int
     told: Any
@@ -55,7 +55,7 @@ class RequestMachine(StoreMachine):
         return request_id(self.serial)
 
     def ask(self, lane: Lane, verb: str, *args: Any) -> Any:
-        """What the verb tells; it may take two calls."""
+        """Return the answer; it may take two calls."""
         told: list[Any] = []
         getattr(lane.idempotent, verb)(lane.source, *args, told.append)
         while lane.waiting:
@@ -64,7 +64,7 @@ class RequestMachine(StoreMachine):
         return answer
 
     def is_leased(self, known: Known) -> bool:
-        """Still the same lease: not one of another take."""
+        """Return whether the lease is still the same."""
         if known.owner is None or known.held is None:
             return False
         return self.held.get(known.owner.session, {}).get(known.held.body) is known.held
@@ -101,7 +101,7 @@ class RequestMachine(StoreMachine):
         elif len(taken[0].body) > largest:
             assert isinstance(told, MessageTooLarge)
             model.give_back(taken[0].body, failed=False, to_end=False)
-            model.counts.subtract(("delivered", "returned"))  # nobody has seen it
+            model.counts.subtract(("delivered", "returned"))  # no client has seen it
         else:
             self.check(told, taken[0], again=False)
             known.owner, known.held = lane, Held(queue, told.delivery)
@@ -157,7 +157,7 @@ class RequestMachine(StoreMachine):
 
 
 @every_server
-def test_requests_do_what_the_model_does(server: Server) -> None:
+def test_requests_match_the_model(server: Server) -> None:
     print(f"PENSTOCK_MODEL_SEED={SEED} PENSTOCK_MODEL_EXAMPLES={EXAMPLES}")
     run_state_machine_as_test(
         seed(SEED)(lambda: RequestMachine(server)),

@@ -1,4 +1,4 @@
-"""Reservations: who alone may put into a queue for a while (rqp_mca.md 2.2, 2.3; rqp_cast.md 3.2)."""
+"""Reservations: exclusive rights to publish to a queue (rqp_mca.md 2.2, 2.3; rqp_cast.md 3.2)."""
 
 import pytest
 
@@ -33,8 +33,8 @@ async def test_only_the_holder_of_a_reservation_may_publish(desk: Desk) -> None:
     assert desk.refusals == {"queue_reserved": 1, "reservation_lost": 2}
 
 
-async def test_who_needs_no_reservation_is_kept_out_by_others_only(desk: Desk) -> None:
-    """rqp_mca.md 2.3: `exclusive: false`, and MSG_DATA for a queue that nobody holds."""
+async def test_unreserved_publisher_is_refused_by_other_reservations(desk: Desk) -> None:
+    """rqp_mca.md 2.3: `exclusive: false`, and MSG_DATA for a queue without reservation."""
     queue = await desk.queue()
     assert await desk.publish(queue, b"x", holder="?mca 7") == []
     await desk.domain.claims.reserve(queue, "mca 7", 60_000)
@@ -42,7 +42,7 @@ async def test_who_needs_no_reservation_is_kept_out_by_others_only(desk: Desk) -
     assert refused(await desk.publish(queue, b"x", holder="?mca 8")) == ([0], {QueueReserved})
 
 
-async def test_whoever_comes_second_is_told_by_whom_and_for_how_long(desk: Desk) -> None:
+async def test_refusal_names_the_holder_and_the_time_left(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "mca edge 7", 60_000)
     told = r"queue 'orders' is reserved by mca edge 7 for (60\.0|59\.\d) s more"
@@ -55,7 +55,7 @@ async def test_whoever_comes_second_is_told_by_whom_and_for_how_long(desk: Desk)
     assert 50_000 < stats["reserved_for_ms"] <= 60_000
 
 
-async def test_renewing_keeps_the_fence_number(desk: Desk) -> None:
+async def test_renewal_keeps_the_fencing_token(desk: Desk) -> None:
     queue = await desk.queue()
     assert [await desk.domain.claims.reserve(queue, "mca 7", ms) for ms in (60_000, 90_000, 1)] == [1, 1, 1]
 
@@ -68,7 +68,7 @@ async def test_renewing_keeps_the_fence_number(desk: Desk) -> None:
     )
 
 
-async def test_a_reservation_runs_out_and_the_next_has_another_number(desk: Desk) -> None:
+async def test_reservation_expires_and_the_next_gets_another_token(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "mca 7", 1)
 
@@ -83,7 +83,7 @@ async def test_a_reservation_runs_out_and_the_next_has_another_number(desk: Desk
     assert refused(await desk.publish(queue, b"x", holder="mca 7")) == ([0], {ReservationLost})
 
 
-async def test_a_reservation_whose_answer_was_lost_is_freed_by_its_holder(desk: Desk) -> None:
+async def test_holder_releases_a_reservation_with_lost_reply(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     assert not await desk.domain.claims.release_reservation(queue, "mca 8", 0)
@@ -91,7 +91,7 @@ async def test_a_reservation_whose_answer_was_lost_is_freed_by_its_holder(desk: 
     assert await desk.domain.claims.reserve(queue, "mca 8", 60_000) == 2
 
 
-async def test_all_processes_agree(desk: Desk) -> None:
+async def test_reservations_hold_for_all_processes(desk: Desk) -> None:
     """rqp_mca.md 2.3: a lease in the store, so that all servers agree on it."""
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "mca 7", 60_000)
@@ -113,10 +113,10 @@ async def test_all_processes_agree(desk: Desk) -> None:
         ({"max_bytes": 18, "overflow": "dead_letter_oldest"}, None),
     ],
 )
-async def test_whether_a_queue_is_available(
+async def test_queue_availability(
     desk: Desk, spec: dict[str, object], wanted: type[StoreError] | None
 ) -> None:
-    """rqp_mca.md 2.2: exists, is not paused, is not full. Three messages, two of them leased, are in it."""
+    """rqp_mca.md 2.2: exists, is not paused, is not full. It has three messages, two of them leased."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     await desk.take(queue, 2)
@@ -128,7 +128,7 @@ async def test_whether_a_queue_is_available(
             await desk.domain.claims.available(queue, "mca 7")
 
 
-async def test_what_is_leased_makes_no_room(desk: Desk) -> None:
+async def test_leased_messages_make_no_room(desk: Desk) -> None:
     queue = await desk.queue(max_bytes=18, overflow="dead_letter_oldest")
     await desk.put(queue, *numbered(3))
     await desk.take(queue, 3)
@@ -136,20 +136,20 @@ async def test_what_is_leased_makes_no_room(desk: Desk) -> None:
         await desk.domain.claims.available(queue, "mca 7")
 
 
-async def test_a_paused_queue_is_reserved_for_nobody(desk: Desk) -> None:
+async def test_paused_queue_cannot_be_reserved(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.domain.claims.reserve(queue, "mca 7", 60_000)
     await desk.domain.claims.available(queue, "mca 7")
     await desk.store.catalogue.declare("orders", QueueSpec(paused=True), "test", replace=True)
     with pytest.raises(QueuePaused):
         await desk.domain.claims.reserve(queue, "mca 8", 60_000)
-    assert await desk.domain.claims.reserve(queue, "mca 7", 60_000) == 1, "whoever has it keeps it"
+    assert await desk.domain.claims.reserve(queue, "mca 7", 60_000) == 1, "the holder keeps it"
     assert await desk.domain.claims.release_reservation(queue, "mca 7", 1)
     with pytest.raises(QueuePaused):
         await desk.domain.claims.reserve(queue, "mca 7", 60_000)
 
 
-async def test_a_queue_that_is_gone_is_neither_available_nor_reserved(desk: Desk) -> None:
+async def test_deleted_queue_is_neither_available_nor_reserved(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.store.catalogue.delete(queue)
     with pytest.raises(QueueUnknown, match="'orders'"):
@@ -158,7 +158,7 @@ async def test_a_queue_that_is_gone_is_neither_available_nor_reserved(desk: Desk
         await desk.domain.claims.reserve(queue, "mca 7", 60_000)
 
 
-async def test_no_queue_is_available_where_the_store_takes_nothing(desk: Desk, server: Server) -> None:
+async def test_full_store_has_no_available_queue(desk: Desk, server: Server) -> None:
     queue = await desk.queue()
 
     async def refusal() -> type[StoreError] | None:
@@ -173,18 +173,18 @@ async def test_no_queue_is_available_where_the_store_takes_nothing(desk: Desk, s
 
 
 @pytest.mark.parametrize("name", ["", "?mca 7"])
-async def test_names_that_mean_something_else_hold_nothing(desk: Desk, name: str) -> None:
+async def test_invalid_holder_names_are_refused(desk: Desk, name: str) -> None:
     queue = await desk.queue()
     with pytest.raises(ValueError, match="cannot hold a reservation"):
         await desk.domain.claims.reserve(queue, name, 60_000)
 
 
-async def test_a_question_that_another_process_has_answered_gets_no_second_reservation(desk: Desk) -> None:
-    """rqp_cast.md 3.2: whoever has it answered itself knows that; others, askers and newer questions are not meant."""
+async def test_answered_question_gets_no_second_reservation(desk: Desk) -> None:
+    """rqp_cast.md 3.2: only other processes' answers to this asker's older question count."""
     queue, domain = await desk.queue(), desk.domain
     fence = await domain.claims.reserve(queue, "cast a 1", 60_000, Asked("1.2.3.4", 50, "cast a "))
     assert await domain.claims.release_reservation(queue, "cast a 1", fence, "1.2.3.4")
-    with pytest.raises(QueueServed, match="cast a 1 has had queue 'orders' for this question"):
+    with pytest.raises(QueueServed, match="cast a 1 has already answered this question with queue 'orders'"):
         await domain.claims.reserve(queue, "cast b 1", 60_000, Asked("1.2.3.4", 60_000, "cast b "))
     for holder, asked in (
         ("cast a 2", Asked("1.2.3.4", 60_000, "cast a ")),

@@ -1,4 +1,4 @@
-"""Returning and rejecting: the original place whoever returns first, counts, dead letters (docs/store.md)."""
+"""Returns and rejections: places, counts, dead letters (docs/store.md)."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ def singles(deliveries: list[Delivery]) -> list[Delivery]:
     return found
 
 
-async def test_returned_messages_are_at_their_old_place_whoever_returns_first(desk: Desk) -> None:
+async def test_returned_messages_keep_their_places(desk: Desk) -> None:
     """tmq.md 5.4, over several entries and several holders."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
@@ -38,7 +38,7 @@ async def test_returned_messages_are_at_their_old_place_whoever_returns_first(de
     assert (await desk.stats(queue))["returned"] == 80
 
 
-async def test_a_returned_message_comes_before_new_ones_and_says_how_often_it_was_out(desk: Desk) -> None:
+async def test_returned_message_precedes_new_ones_with_its_count(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(10))
     got = singles(await desk.take(queue, 6))
@@ -52,8 +52,8 @@ async def test_a_returned_message_comes_before_new_ones_and_says_how_often_it_wa
     assert (third.acquired, third.failed, bodies([third])) == (3, 2, [b"m00001"])
 
 
-async def test_what_somebody_took_out_of_the_stream_holds_up_no_other(desk: Desk) -> None:
-    """By hand, past the store: its place among what came back is given up."""
+async def test_removed_stream_entry_blocks_no_other(desk: Desk) -> None:
+    """The entry is removed by hand: its place among returned messages is given up."""
     queue = await desk.queue()
     for body in numbered(3):
         await desk.put(queue, body)
@@ -67,8 +67,8 @@ async def test_what_somebody_took_out_of_the_stream_holds_up_no_other(desk: Desk
     assert await link.call("EXISTS", queue.keys[3]) == await link.call("EXISTS", queue.keys[4]) == 0
 
 
-async def test_what_somebody_wrote_into_the_stream_loses_no_other(desk: Desk) -> None:
-    """By hand, past the store: nothing can be taken until it is gone, and then what came back is there."""
+async def test_foreign_stream_entry_loses_no_other(desk: Desk) -> None:
+    """The entry is written by hand: takes fail until it is removed, and lose nothing."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     await desk.release(await desk.take(queue))
@@ -83,8 +83,8 @@ async def test_what_somebody_wrote_into_the_stream_loses_no_other(desk: Desk) ->
     assert bodies(await desk.take(queue)) == numbered(3)
 
 
-async def test_what_has_lost_its_history_has_none(desk: Desk) -> None:
-    """By hand, past the store: it is looked at and given out all the same."""
+async def test_message_without_history_counts_as_new(desk: Desk) -> None:
+    """The history is removed by hand: the message is still delivered."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(2))
     await desk.release(await desk.take(queue))
@@ -93,7 +93,7 @@ async def test_what_has_lost_its_history_has_none(desk: Desk) -> None:
     assert bodies(await desk.take(queue)) == numbered(2)
 
 
-async def test_returned_to_the_end_keeps_its_counts(desk: Desk) -> None:
+async def test_message_returned_to_the_end_keeps_its_counts(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(4))
     got = singles(await desk.take(queue, 3))
@@ -111,7 +111,7 @@ async def test_returned_to_the_end_keeps_its_counts(desk: Desk) -> None:
     assert (stats["acked"], stats["bytes"], stats["ready"], stats["in_flight"]) == (4, 0, 0, 0)
 
 
-async def test_peek_tells_the_counts_as_the_take_would(desk: Desk) -> None:
+async def test_peek_shows_delivery_counts(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     got = singles(await desk.take(queue))
@@ -122,7 +122,7 @@ async def test_peek_tells_the_counts_as_the_take_would(desk: Desk) -> None:
     assert (await desk.stats(queue))["ready"] == 2
 
 
-async def test_only_failed_deliveries_count_towards_the_limit(desk: Desk) -> None:
+async def test_failed_deliveries_count_towards_the_limit(desk: Desk) -> None:
     queue = await desk.queue(max_deliveries=3)
     await desk.put(queue, b"poison")
     for _ in range(5):
@@ -138,7 +138,7 @@ async def test_only_failed_deliveries_count_towards_the_limit(desk: Desk) -> Non
     assert (stats["dead"], stats["returned"], stats["ready"], stats["in_flight"]) == (1, 7, 0, 0)
 
 
-async def test_the_limit_holds_for_what_was_returned_to_the_end(desk: Desk) -> None:
+async def test_delivery_limit_holds_after_return_to_the_end(desk: Desk) -> None:
     queue = await desk.queue(max_deliveries=2)
     await desk.put(queue, b"poison", b"good")
     poison, good = singles(await desk.take(queue))
@@ -149,7 +149,7 @@ async def test_the_limit_holds_for_what_was_returned_to_the_end(desk: Desk) -> N
     assert (await desk.stats(queue))["dead"] == 1
 
 
-async def test_no_limit_means_for_ever(desk: Desk) -> None:
+async def test_no_delivery_limit_by_default(desk: Desk) -> None:
     queue = await desk.queue(max_deliveries=0)
     await desk.put(queue, b"poison")
     for _ in range(25):
@@ -159,7 +159,7 @@ async def test_no_limit_means_for_ever(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("reason", ["injured", "refused", "unencodable"])
-async def test_a_rejected_message_is_a_dead_letter(desk: Desk, reason: str) -> None:
+async def test_rejected_message_becomes_a_dead_letter(desk: Desk, reason: str) -> None:
     queue = await desk.queue()
     await desk.publish(queue, b"a", b"b", b"c", origin="tmq 10.0.0.1")
     got = singles(await desk.take(queue))
@@ -172,7 +172,7 @@ async def test_a_rejected_message_is_a_dead_letter(desk: Desk, reason: str) -> N
     assert (stats["dead"], stats["acked"], stats["bytes"], stats["leases"]) == (1, 2, 0, 0)
 
 
-async def test_a_whole_delivery_is_returned_or_rejected_message_by_message(desk: Desk) -> None:
+async def test_whole_delivery_is_returned_or_rejected(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(64))
     first, second = await desk.take(queue)
@@ -181,8 +181,8 @@ async def test_a_whole_delivery_is_returned_or_rejected_message_by_message(desk:
     assert [d.body async for d in desk.dead(queue).matching()] == numbered(32, 32)
 
 
-async def test_very_many_may_be_returned_at_once(desk: Desk) -> None:
-    """A process that gives up everything it holds does not hold up the store in one call."""
+async def test_many_messages_are_returned_at_once(desk: Desk) -> None:
+    """Returning everything at once does not block the store in one call."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(5000))
     held: list[Delivery] = []

@@ -1,4 +1,4 @@
-"""One unsettled message would pin an entry of up to 4 KiB: old ones move out without what is settled (store.md)."""
+"""Compaction: unsettled messages of old, mostly settled entries are moved to new ones (store.md)."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def taken(lane: Lane, queue: Queue, want: int = 1000) -> list[Delivery]:
 
 
 def leave_stragglers(lane: Lane, queue: Queue, *kept: int, count: int = 96) -> list[Delivery]:
-    """Publishes `count` messages, settles all but those kept, and lets the upkeep move what is left."""
+    """Publish `count` messages, settle all but some, and let upkeep compact the rest."""
     lane.messages.publish(lane.source, queue, encode(*numbered(count)), "t", expect([]))
     got = taken(lane, queue, count)
     lane.messages.settle(lane.source, [d for i, d in enumerate(got) if i not in kept], expect(None))
@@ -35,7 +35,7 @@ def leave_stragglers(lane: Lane, queue: Queue, *kept: int, count: int = 96) -> l
     return [got[i] for i in kept]
 
 
-def test_what_a_dead_session_held_of_moved_entries_goes_back(client: Client, queue: Queue) -> None:
+def test_dead_sessions_compacted_messages_return(client: Client, queue: Queue) -> None:
     dying, other = Lane(client, "dying"), Lane(client, "other")
     leave_stragglers(dying, queue, 3, 31, 64)
     assert client.call("HLEN", queue.keys[7]) == 2
@@ -45,9 +45,7 @@ def test_what_a_dead_session_held_of_moved_entries_goes_back(client: Client, que
     assert bodies(taken(other, queue)) == [numbered(96)[i] for i in (3, 31, 64)]
 
 
-def test_moved_messages_are_settled_returned_rejected_and_taken_like_others(
-    client: Client, queue: Queue
-) -> None:
+def test_compacted_messages_behave_as_others(client: Client, queue: Queue) -> None:
     lane, other = Lane(client, "one"), Lane(client, "other")
     held = leave_stragglers(lane, queue, 0, 5, 31, 32, 40, 95)
     lane.messages.settle(lane.source, [held[0]], expect(None))
@@ -68,8 +66,8 @@ def test_moved_messages_are_settled_returned_rejected_and_taken_like_others(
     assert left_over(client, queue) == []
 
 
-def test_returned_ones_move_too(client: Client, queue: Queue) -> None:
-    """They wait to be taken; what is settled around them need not."""
+def test_returned_messages_are_compacted(client: Client, queue: Queue) -> None:
+    """Returned messages wait to be taken; settled ones around them are dropped."""
     lane = Lane(client, "one")
     lane.messages.publish(lane.source, queue, encode(*numbered(32)), "t", expect([]))
     got = taken(lane, queue)
@@ -87,7 +85,7 @@ def test_returned_ones_move_too(client: Client, queue: Queue) -> None:
     assert left_over(client, queue) == []
 
 
-def test_young_entries_and_mostly_full_ones_stay(client: Client, queue: Queue) -> None:
+def test_young_and_mostly_full_entries_are_not_compacted(client: Client, queue: Queue) -> None:
     lane = Lane(client, "one")
     lane.messages.publish(lane.source, queue, encode(*numbered(64)), "t", expect([]))
     got = taken(lane, queue)
@@ -99,7 +97,7 @@ def test_young_entries_and_mostly_full_ones_stay(client: Client, queue: Queue) -
     assert client.call("HLEN", queue.keys[7]) == 1
 
 
-def test_an_entry_that_is_not_all_taken_stays(client: Client, queue: Queue) -> None:
+def test_partly_taken_entry_is_not_compacted(client: Client, queue: Queue) -> None:
     lane = Lane(client, "one")
     lane.messages.publish(lane.source, queue, encode(*numbered(32)), "t", expect([]))
     lane.messages.settle(lane.source, taken(lane, queue, 30), expect(None))
@@ -109,8 +107,8 @@ def test_an_entry_that_is_not_all_taken_stays(client: Client, queue: Queue) -> N
     assert bodies(taken(lane, queue)) == numbered(2, 30)
 
 
-def test_however_many_there_are_all_are_moved_in_time(client: Client, queue: Queue) -> None:
-    """Those that are already moved, or stay, must not keep the others from their turn."""
+def test_many_entries_are_compacted_in_steps(client: Client, queue: Queue) -> None:
+    """Compacted and remaining entries must not delay others."""
     lane = Lane(client, "one")
     entries = 1500
     for _ in range(entries // 30):

@@ -1,4 +1,4 @@
-"""Taking and settling: what is given out, to whom, in which order (docs/store.md, tmq.md 6)."""
+"""Takes and settles: order, sharing and bounds (docs/store.md, tmq.md 6)."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from services.store.model.operations import TAKE_BYTES
 from tests.store.desk import Desk, bodies, numbered
 
 
-async def test_messages_come_out_once_in_the_order_in_which_they_came_in(desk: Desk) -> None:
+async def test_messages_are_delivered_once_in_order(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     got = await desk.take(queue, 40)
@@ -20,7 +20,7 @@ async def test_messages_come_out_once_in_the_order_in_which_they_came_in(desk: D
 
 
 @pytest.mark.parametrize("want", [0, 1001])
-async def test_a_take_wants_1_to_1000(desk: Desk, want: int) -> None:
+async def test_take_of_invalid_size_raises(desk: Desk, want: int) -> None:
     queue = await desk.queue()
     with pytest.raises(ValueError, match="1 to 1000 messages"):
         await desk.take(queue, want)
@@ -38,7 +38,7 @@ async def test_the_cursor_stops_inside_entries(desk: Desk) -> None:
     assert (await desk.stats(queue))["acked"] == 200
 
 
-async def test_entries_of_one_message_each_come_in_one_take(desk: Desk) -> None:
+async def test_take_spans_entries(desk: Desk) -> None:
     queue = await desk.queue()
     for body in numbered(150):
         await desk.put(queue, body)
@@ -46,7 +46,7 @@ async def test_entries_of_one_message_each_come_in_one_take(desk: Desk) -> None:
     assert bodies(await desk.take(queue)) == numbered(30, 120)
 
 
-async def test_origin_and_time_come_with_the_message(desk: Desk) -> None:
+async def test_delivery_has_origin_and_time(desk: Desk) -> None:
     queue = await desk.queue()
     before = await desk.store.now_ms()
     await desk.publish(queue, b"a", origin="tmq 10.0.0.1")
@@ -56,7 +56,7 @@ async def test_origin_and_time_come_with_the_message(desk: Desk) -> None:
     assert (got.acquired, got.failed) == (1, 0)
 
 
-async def test_takers_share_what_there_is_in_the_order_in_which_they_asked(desk: Desk) -> None:
+async def test_takes_are_served_in_order(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(50))
     shares = await asyncio.gather(*(desk.taking(queue, 20, source=Source(INTERNAL_CLIENT)) for _ in range(4)))
@@ -66,8 +66,8 @@ async def test_takers_share_what_there_is_in_the_order_in_which_they_asked(desk:
     assert (await desk.stats(queue))["in_flight"] == 0
 
 
-async def test_a_take_of_large_messages_says_that_there_is_more(desk: Desk) -> None:
-    """One answer is bounded; whoever wants the rest asks again."""
+async def test_take_of_large_messages_reports_more(desk: Desk) -> None:
+    """A reply is bounded; the next take returns the rest."""
     queue = await desk.queue()
     size = TAKE_BYTES // 4
     for _ in range(6):
@@ -84,8 +84,8 @@ async def test_a_take_of_large_messages_says_that_there_is_more(desk: Desk) -> N
     assert answers[-1] == (2, False)
 
 
-async def test_a_take_of_large_messages_that_came_back_is_bounded_too(desk: Desk) -> None:
-    """However small most of the others are: the mean says nothing of those that are first."""
+async def test_take_of_large_returned_messages_is_bounded(desk: Desk) -> None:
+    """The bound does not depend on the mean size of messages."""
     queue = await desk.queue()
     large = [b"%d" % number * (TAKE_BYTES // 4) for number in range(6)]
     await desk.put(queue, *large)
@@ -100,7 +100,7 @@ async def test_a_take_of_large_messages_that_came_back_is_bounded_too(desk: Desk
     assert await desk.reconcile(queue) == {"len": 0, "bytes": 0, "leased": 0}
 
 
-async def test_settled_messages_are_gone_and_counted(desk: Desk) -> None:
+async def test_settled_messages_are_removed_and_counted(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"", b"ab", b"cde")
     got = await desk.take(queue)
@@ -111,8 +111,8 @@ async def test_settled_messages_are_gone_and_counted(desk: Desk) -> None:
     assert (stats["delivered"], stats["acked"], stats["bytes_out"]) == (3, 3, 5)
 
 
-async def test_parts_of_an_entry_are_settled_by_those_who_hold_them(desk: Desk) -> None:
-    """Every bit of the mask, the 32nd included, in any order."""
+async def test_parts_of_an_entry_are_settled_by_their_holders(desk: Desk) -> None:
+    """Every bit of the mask, with the 32nd, in any order."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(32))
     (whole,) = await desk.take(queue)
@@ -127,8 +127,8 @@ async def test_parts_of_an_entry_are_settled_by_those_who_hold_them(desk: Desk) 
     assert (stats["acked"], stats["bytes"], stats["leases"]) == (32, 0, 0)
 
 
-async def test_a_session_may_hold_very_many_leases(desk: Desk) -> None:
-    """More lots are settled in one go than Lua can unpack values at once."""
+async def test_session_may_hold_many_leases(desk: Desk) -> None:
+    """Settle more lease batches at once than Lua can unpack values."""
     queue = await desk.queue()
     many = 8100
     await desk.put(queue, *numbered(many))
@@ -143,7 +143,7 @@ async def test_a_session_may_hold_very_many_leases(desk: Desk) -> None:
     assert (stats["acked"], stats["leases"], stats["in_flight"]) == (many, 0, 0)
 
 
-async def test_at_most_once_is_settled_before_anybody_sees_it(desk: Desk) -> None:
+async def test_at_most_once_take_is_settled_first(desk: Desk) -> None:
     """tmq.md 6.1"""
     queue = await desk.queue(delivery="at-most-once")
     await desk.put(queue, *numbered(10))
@@ -153,8 +153,8 @@ async def test_at_most_once_is_settled_before_anybody_sees_it(desk: Desk) -> Non
     assert (stats["acked"], stats["in_flight"], stats["ready"]) == (4, 0, 6)
 
 
-async def test_at_most_once_may_be_leased_all_the_same(desk: Desk) -> None:
-    """tmq.md 5.4: what a transaction takes is leased until it ends, whatever the queue's document says."""
+async def test_at_most_once_can_be_leased_explicitly(desk: Desk) -> None:
+    """tmq.md 5.4: messages taken by a transaction are leased until it ends."""
     queue = await desk.queue(delivery="at-most-once")
     await desk.put(queue, *numbered(3))
     got = await desk.take(queue, 2, leased=True)
@@ -164,8 +164,8 @@ async def test_at_most_once_may_be_leased_all_the_same(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("first", ["at-most-once", "at-least-once"])
-async def test_a_take_is_what_it_was_when_it_was_asked_for(desk: Desk, first: str) -> None:
-    """tmq.md 6.1: the document changes while the store works on it; whoever gets it is told which it was."""
+async def test_take_keeps_the_settings_of_its_request(desk: Desk, first: str) -> None:
+    """tmq.md 6.1: the document changes during the take; the delivery has the settings of the request."""
     queue = await desk.queue(delivery=first)
     await desk.put(queue, b"x")
     handle = await desk.store.catalogue.find("orders")
@@ -178,7 +178,7 @@ async def test_a_take_is_what_it_was_when_it_was_asked_for(desk: Desk, first: st
     assert (stats["acked"], stats["in_flight"]) == ((1, 0) if got.settled else (0, 1))
 
 
-async def test_a_handle_follows_its_document(desk: Desk) -> None:
+async def test_queue_handle_follows_its_document(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"a")
     handle = await desk.store.catalogue.find("orders")

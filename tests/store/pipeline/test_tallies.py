@@ -1,4 +1,4 @@
-"""What a process counts of its own work is what the queue's counters say of it (docs/store.md, Samples)."""
+"""A process's tallies match the queue's counters (docs/store.md, Samples)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ COUNTERS = ("added", "delivered", "acked", "returned", "bytes_in")
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """One that keeps its tallies."""
+    """A desk that keeps its tallies."""
     async with Desk(server) as desk:
         desk.domain.tallies.keep()
         yield desk
 
 
 def look(desk: Desk) -> dict[str, Tally]:
-    """All that was counted since the last look, by queue."""
+    """Return the counts since the last call, by queue."""
     return {tally.name: tally for tally in desk.domain.tallies.read(time.monotonic())}
 
 
@@ -53,12 +53,12 @@ async def agree(desk: Desk, *queues: Queue) -> dict[str, Tally]:
     return seen
 
 
-def test_the_classes_of_times_are_those_of_the_metrics() -> None:
+def test_time_buckets_are_those_of_the_metrics() -> None:
     assert PUT_S == SECONDS_BUCKETS
     assert len(PUT_S) + 1 == CLASSES
 
 
-async def test_every_verb_counts_as_the_queue_does(desk: Desk, chance: random.Random) -> None:
+async def test_tallies_match_the_queues_counters(desk: Desk, chance: random.Random) -> None:
     spec: dict[str, Any] = {"max_length": 300, "max_deliveries": 3}
     queues = [await desk.queue("one", **spec), await desk.queue("two", **spec)]
     asks: list[asyncio.Future[Any]] = []
@@ -101,7 +101,7 @@ async def test_every_verb_counts_as_the_queue_does(desk: Desk, chance: random.Ra
 
 
 async def ring(desk: Desk, queue: Queue, request: bytes) -> None:
-    """A push and a pull, each asked twice, and the settlement; and one that is too large to be pulled."""
+    """A push and a pull, each repeated, their settlement, and a message too large to be pulled."""
     told: list[Any] = []
     source, other, third = Source(INTERNAL_CLIENT), b"p" + request[1:], b"l" + request[1:]
     for _ in range(2):
@@ -117,8 +117,8 @@ async def ring(desk: Desk, queue: Queue, request: bytes) -> None:
     await until(lambda: len(told) == 8)
 
 
-async def test_copies_of_the_log_count_with_their_queues(desk: Desk) -> None:
-    """Whether they come with a SEND or over a link; what is refused of a SEND is no queue's fault."""
+async def test_log_copies_count_for_their_queues(desk: Desk) -> None:
+    """By a SEND or over a link; refusals of a SEND concern no queue."""
     async with logbook(desk) as book:
         queue, full = await book.bound("copies", "t"), await book.bound("full", "t", max_length=1)
         known = await book.log.subscriptions()
@@ -138,7 +138,7 @@ async def test_copies_of_the_log_count_with_their_queues(desk: Desk) -> None:
     assert seen[""].refused == {"queue_full": 1}
 
 
-async def test_what_an_owner_takes_back_counts(desk: Desk) -> None:
+async def test_reclaimed_messages_count_as_returned(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(5))
     await desk.take(queue, 3)
@@ -148,7 +148,7 @@ async def test_what_an_owner_takes_back_counts(desk: Desk) -> None:
     assert (await agree(desk, queue))["orders"].returned == 3
 
 
-async def test_octets_that_are_given_out_count_and_each_first_wait_once(desk: Desk) -> None:
+async def test_delivered_octets_and_first_waits_are_counted(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"aa", b"bbb", b"")
     got = await desk.take(queue)
@@ -159,7 +159,7 @@ async def test_octets_that_are_given_out_count_and_each_first_wait_once(desk: De
     assert sum(seen.wait) == 3
 
 
-async def test_a_wait_is_the_age_on_the_stores_clock(desk: Desk) -> None:
+async def test_wait_is_measured_by_the_stores_clock(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(3))
     desk.domain.tallies.clock = await ahead(desk, 7_000_000)
@@ -171,14 +171,14 @@ async def test_a_wait_is_the_age_on_the_stores_clock(desk: Desk) -> None:
 
 
 async def ahead(desk: Desk, ms: int) -> Clock:
-    """A store's clock that has gone on for so long."""
+    """A store's clock that is ahead."""
     clock, asked = Clock(), now()
     clock.heard(await desk.store.now_ms() + ms, asked)
     return clock
 
 
-async def test_a_store_that_is_away_refuses_the_messages_of_each_queue(own_server: Server) -> None:
-    """Those that waited for it, and those that come later."""
+async def test_refusals_of_an_unavailable_store_are_counted_per_queue(own_server: Server) -> None:
+    """Waiting and later messages."""
     async with Desk(own_server, pipe=PipeSettings(patience_s=0.2)) as desk:
         queue = await desk.queue()
         desk.domain.tallies.keep()
@@ -194,7 +194,7 @@ async def test_a_store_that_is_away_refuses_the_messages_of_each_queue(own_serve
         assert look(desk)["orders"].refused == {"store_unavailable": 6}
 
 
-async def test_what_nobody_reads_is_not_kept(server: Server) -> None:
+async def test_tallies_without_reader_are_not_kept(server: Server) -> None:
     async with Desk(server) as desk:
         for number in range(3):
             queue = await desk.queue(f"q{number}")
@@ -206,7 +206,7 @@ async def test_what_nobody_reads_is_not_kept(server: Server) -> None:
         assert look(desk) == {}
 
 
-async def test_what_was_read_in_vain_is_counted_with_what_came_since(desk: Desk) -> None:
+async def test_tallies_put_back_are_merged(desk: Desk) -> None:
     queue, other = await desk.queue(), await desk.queue("other")
     await desk.put(queue, b"x")
     await desk.put(other, b"y")

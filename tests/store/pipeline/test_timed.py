@@ -1,4 +1,4 @@
-"""Whoever observes a store may hear how long its answers take."""
+"""The store's observer measures its latency."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from tests.store.desk import Desk
 PAUSE_S = 0.4
 
 
-async def test_the_time_of_a_store_that_stands_still_is_told(
+async def test_latency_of_a_hung_store_is_observed(
     server: Server, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for each call, whatever it carries."""
+    """Each call is measured once."""
     metrics = Metrics("test")
     monkeypatch.setattr(Desk, "_observe", metrics.store_observer)
 

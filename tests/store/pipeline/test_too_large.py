@@ -1,4 +1,4 @@
-"""A message over the limit of the peers is refused when it is put into a transmission queue (rqp_mca.md 3.1)."""
+"""A message over the peers' limit is refused by a transmission queue (rqp_mca.md 3.1)."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ async def publish(desk: Desk, queue: Queue, *messages: bytes) -> dict[int, type[
     return {index: type(why) for index, why in await desk.publish(queue, *messages)}
 
 
-async def test_the_others_of_a_run_are_put_in(desk: Desk) -> None:
-    """Whatever shares an entry with it: packing makes no difference."""
+async def test_other_messages_of_the_run_are_stored(desk: Desk) -> None:
+    """Packing makes no difference."""
     queue = await transmission(desk)
     small = [b"%010d" % i for i in range(100)]
     run = [*small[:40], b"x" * 11, *small[40:], b"y" * 5000]
@@ -31,14 +31,14 @@ async def test_the_others_of_a_run_are_put_in(desk: Desk) -> None:
     assert desk.refusals == {"too_large_for_peers": 2}
 
 
-async def test_runs_of_several_connections_have_each_their_own_answer(desk: Desk) -> None:
+async def test_each_run_gets_its_own_refusals(desk: Desk) -> None:
     queue = await transmission(desk)
     asked = [desk.publishing(queue, body, source=Source(INTERNAL_CLIENT)) for body in (b"a", b"x" * 11, b"b")]
     assert [[type(why) for _, why in await answer] for answer in asked] == [[], [LARGE], []]
     assert await desk.drain(queue) == [b"a", b"b"]
 
 
-async def test_what_is_too_large_fills_no_queue(desk: Desk) -> None:
+async def test_too_large_message_uses_no_space(desk: Desk) -> None:
     queue = await transmission(desk, max_length=3)
     run = [b"1", b"x" * 11, b"2", b"3", b"4", b"y" * 11]
     assert await publish(desk, queue, *run) == {1: LARGE, 4: FULL, 5: LARGE}
@@ -46,7 +46,7 @@ async def test_what_is_too_large_fills_no_queue(desk: Desk) -> None:
     assert desk.refusals == {"too_large_for_peers": 2, "queue_full": 1}
 
 
-async def test_the_body_counts_and_not_what_is_said_beside_it(desk: Desk) -> None:
+async def test_limit_counts_the_body_without_attributes(desk: Desk) -> None:
     queue = await transmission(desk)
     answers: list[Any] = []
     run = [records.encode(b"x" * size, {"key": "value" * 50}) for size in (10, 11)]
@@ -55,7 +55,7 @@ async def test_the_body_counts_and_not_what_is_said_beside_it(desk: Desk) -> Non
     assert [(index, type(why)) for index, why in answers[0]] == [(1, LARGE)]
 
 
-async def test_a_commit_is_refused_whole(desk: Desk) -> None:
+async def test_commit_with_too_large_message_is_refused_whole(desk: Desk) -> None:
     queue, other = await transmission(desk), await desk.queue("other")
     parts = [CommitPart(other, [], encode(b"a"), "t"), CommitPart(queue, [], encode(b"b", b"x" * 11), "t")]
     with pytest.raises(MessageTooLarge):
@@ -63,7 +63,7 @@ async def test_a_commit_is_refused_whole(desk: Desk) -> None:
     assert [await desk.count(one) for one in (queue, other)] == [0, 0]
 
 
-async def test_a_send_with_a_copy_that_is_too_large_is_refused_whole(desk: Desk) -> None:
+async def test_send_with_too_large_copy_is_refused_whole(desk: Desk) -> None:
     remote = {"protocol": "rqp-cast", "key": 7, "maxMessageBytes": 3}
     async with logbook(desk) as book:
         queue = await book.bound("far", "t", remote=remote)
@@ -73,7 +73,7 @@ async def test_a_send_with_a_copy_that_is_too_large_is_refused_whole(desk: Desk)
         assert await book.lines() == [b"t abc"]
 
 
-async def test_redriving_stops_at_what_is_too_large(desk: Desk) -> None:
+async def test_redrive_stops_at_too_large_message(desk: Desk) -> None:
     queue = await desk.queue("orders")
     for body in (b"x", b"x" * 11):
         await desk.bury(queue, records.encode(body), "refused")
@@ -85,7 +85,7 @@ async def test_redriving_stops_at_what_is_too_large(desk: Desk) -> None:
     assert await desk.dead(queue).count() == 1
 
 
-async def test_messages_that_were_there_before_stay(desk: Desk) -> None:
+async def test_existing_large_messages_stay(desk: Desk) -> None:
     queue = await transmission(desk, 20)
     await desk.put(queue, b"x" * 20)
     remote = {"protocol": "rqp-mca", "queueId": 7, "maxMessageBytes": 10}

@@ -26,12 +26,12 @@ KEY = RegistryKeys().processes
 
 @pytest.fixture
 async def asker(desk: Desk) -> AsyncIterator[Store]:
-    """Looks, and is in no directory: nobody said that it can be asked."""
+    """A store without presence in the directory."""
     yield desk.store
     assert not [one for one in await desk.store.processes.running() if one.edge == "asker"]
 
 
-async def test_a_process_says_what_it_is(asker: Store, server: Server) -> None:
+async def test_process_writes_its_entry(asker: Store, server: Server) -> None:
     before = await asker.now_ms()
     assert await asker.processes.running() == []
     async with member(server.url, "tmq") as (one, _), member(server.url, "rqp"):
@@ -58,10 +58,10 @@ async def _says(asker: Store, unready: str) -> bool:
     return [one.unready for one in await asker.processes.running()][1] == unready
 
 
-async def test_it_says_that_it_can_be_asked_once_it_hears_questions(
+async def test_topics_appear_once_questions_are_received(
     asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is asked before is lost; whoever asked then would wait in vain."""
+    """Earlier questions would be lost, and their askers would wait in vain."""
     refused = asyncio.Event()
 
     @contextlib.asynccontextmanager
@@ -92,9 +92,9 @@ async def test_it_says_that_it_can_be_asked_once_it_hears_questions(
         await store.close()
 
 
-async def test_it_renews_its_entry(asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_entry_is_renewed(asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(presence_module, "RENEW_S", 0.05)
-    monkeypatch.setattr(presence_module, "LOOK_S", 0.02)
+    monkeypatch.setattr(presence_module, "CHECK_S", 0.02)
     async with member(server.url) as (one, _):
         (first,) = await asker.processes.running()
         one.told = {"connections": 7}
@@ -106,10 +106,8 @@ async def test_it_renews_its_entry(asker: Store, server: Server, monkeypatch: py
         await until(renewed)
 
 
-async def test_a_silent_process_is_left_out_and_removed_by_the_next_that_writes(
-    asker: Store, server: Server
-) -> None:
-    """As after `kill -9`: so the directory holds no more than what ran in the last half minute."""
+async def test_expired_entry_is_hidden_and_removed(asker: Store, server: Server) -> None:
+    """As after `kill -9`: the directory has only processes of the last half minute."""
     async with member(server.url, "tmq"):
         (found,) = await asker.processes.running()
         name, text = f"{found.name}0", server.call("HGET", KEY, found.name).partition(b" ")[2]
@@ -120,7 +118,7 @@ async def test_a_silent_process_is_left_out_and_removed_by_the_next_that_writes(
         assert server.call("HEXISTS", KEY, name) == 0
 
 
-async def test_one_that_ends_on_sigterm_takes_its_entry_away(asker: Store, server: Server) -> None:
+async def test_sigterm_removes_the_entry(asker: Store, server: Server) -> None:
     program = Program(server.url, "tmq")
     try:
         await program.known(asker)
@@ -131,18 +129,18 @@ async def test_one_that_ends_on_sigterm_takes_its_entry_away(asker: Store, serve
         program.end()
 
 
-async def test_an_entry_that_cannot_be_read_hides_no_other(asker: Store, server: Server) -> None:
+async def test_unreadable_entry_hides_no_other(asker: Store, server: Server) -> None:
     async with member(server.url):
         for value in (b"", b"nonsense", b"1e3 {}", b"%d []", b"%d {}", b"%d \xff", b"%d " + b"[" * 10_000):
             server.call("HSET", KEY, b"other \xff", value.replace(b"%d", b"%d" % await asker.now_ms()))
             assert [one.edge for one in await asker.processes.running()] == ["test"], value
 
 
-async def test_a_process_that_cannot_say_what_it_is_goes_on(
+async def test_failing_description_is_logged_and_retried(
     asker: Store, server: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A fault of ours: it is in the log, and the entry is renewed once it is over."""
-    monkeypatch.setattr(presence_module, "LOOK_S", 0.02)
+    """An internal error is logged, and the entry is renewed once it is over."""
+    monkeypatch.setattr(presence_module, "CHECK_S", 0.02)
     async with member(server.url) as (one, _):
         one.told = {"health": object()}
         await until(lambda: "not JSON serializable" in caplog.text)
@@ -154,8 +152,8 @@ async def test_a_process_that_cannot_say_what_it_is_goes_on(
         await until(renewed)
 
 
-async def test_it_comes_back_with_the_store(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the directory was lost: each process writes its entry anew every 10 s, here sooner."""
+async def test_entry_returns_with_the_store(own_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the directory was lost: each process writes its entry every 10 s, here sooner."""
     monkeypatch.setattr(presence_module, "RENEW_S", 0.1)
     async with Desk(own_server) as desk, member(own_server.url):
         own_server.kill9()
@@ -173,6 +171,6 @@ async def test_it_comes_back_with_the_store(own_server: Server, monkeypatch: pyt
         await until(is_back)
 
 
-async def test_a_process_ends_though_the_store_is_away(own_server: Server) -> None:
+async def test_process_ends_while_the_store_is_unavailable(own_server: Server) -> None:
     async with Desk(own_server), member(own_server.url):
         own_server.kill9()

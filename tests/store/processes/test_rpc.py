@@ -11,7 +11,8 @@ import pytest
 
 from services.store.model.errors import StoreUnavailable
 from services.store.model.keys import RegistryKeys
-from services.store.processes.rpc_client import MOST_ARGUMENTS, MOST_ITEMS, Wanted
+from services.store.processes.process_directory import MOST_ARGUMENTS
+from services.store.processes.rpc_protocol import MOST_ITEMS
 from tests.proxy import Proxy
 from tests.servers import Server
 from tests.store.desk import Desk, until
@@ -36,7 +37,7 @@ async def test_each_process_answers(desk: Desk, server: Server) -> None:
     assert server.call("KEYS", "*answers*") == [], "nothing is left behind"
 
 
-async def test_one_edge_or_one_process_is_asked(desk: Desk, server: Server) -> None:
+async def test_question_to_one_edge_or_process(desk: Desk, server: Server) -> None:
     async with member(server.url, "tmq") as (one, _), member(server.url, "rqp") as (two, _):
         asked = len(one.asked)
         (answer,) = (await desk.store.processes.inquire("numbers", wait_s=30.0, edge="rqp")).answers
@@ -49,8 +50,7 @@ async def test_one_edge_or_one_process_is_asked(desk: Desk, server: Server) -> N
         assert two.asked[-1] == {}
 
 
-async def test_what_nobody_knows_is_answered_at_once(desk: Desk, server: Server) -> None:
-    """There is nobody to wait for."""
+async def test_question_without_addressees_returns_at_once(desk: Desk, server: Server) -> None:
     began = time.monotonic()
     for how in ({}, {"edge": "other"}, {"process": "gone"}):
         assert (await desk.store.processes.inquire("numbers", wait_s=60.0, **how)).answers == []
@@ -60,7 +60,7 @@ async def test_what_nobody_knows_is_answered_at_once(desk: Desk, server: Server)
     assert time.monotonic() - began < 60.0
 
 
-async def test_an_answer_has_as_many_items_as_its_limit_says(desk: Desk, server: Server) -> None:
+async def test_limit_bounds_the_items(desk: Desk, server: Server) -> None:
     async with member(server.url):
         for limit, more in ((0, True), (4, True), (5, False), (6, False)):
             (answer,) = (
@@ -69,11 +69,11 @@ async def test_an_answer_has_as_many_items_as_its_limit_says(desk: Desk, server:
             assert (len(answer.items), answer.more) == (min(limit, 5), more)
         for wrong in (-1, "1", True, 1.0):
             (answer,) = (await desk.store.processes.inquire("numbers", {"limit": wrong}, 30.0)).answers
-            assert answer.problem == "limit is a number, 0 or more"
+            assert answer.problem == "limit must be an integer of 0 or more"
 
 
-async def test_an_answer_has_a_bound(desk: Desk, server: Server) -> None:
-    """And what comes behind it is not even made."""
+async def test_answer_size_is_bounded(desk: Desk, server: Server) -> None:
+    """Items beyond the bound are not created."""
     async with member(server.url):
         (answer,) = (
             await desk.store.processes.inquire("numbers", {"count": 10**12, "octets": 200}, 60.0)
@@ -83,8 +83,8 @@ async def test_an_answer_has_a_bound(desk: Desk, server: Server) -> None:
         assert MOST_ITEMS - 300 < octets <= MOST_ITEMS + 2
 
 
-async def test_the_process_goes_on_while_it_writes_a_long_answer(desk: Desk, server: Server) -> None:
-    """Its loop has a turn every 25 items."""
+async def test_long_answer_does_not_block_the_process(desk: Desk, server: Server) -> None:
+    """The event loop has a turn every 25 items."""
     turns = 0
 
     async def others() -> None:
@@ -110,13 +110,13 @@ async def test_the_process_goes_on_while_it_writes_a_long_answer(desk: Desk, ser
         assert at[2999] - at[0] >= 119
 
 
-async def test_what_is_wrong_is_said(desk: Desk, server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """A bad argument to whoever asked, a fault of ours in the log; the next question is answered."""
+async def test_problems_are_reported(desk: Desk, server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """Invalid arguments are reported to the asker, internal errors are logged; the next question is answered."""
     async with member(server.url):
         (answer,) = (await desk.store.processes.inquire("numbers", {"wrong": True}, 30.0)).answers
         assert (answer.items, answer.problem) == ([], "that is wrong")
         (answer,) = (await desk.store.processes.inquire("numbers", {"count": 3, "bug": 2}, 30.0)).answers
-        assert (answer.items, answer.problem) == ([], "it failed: its log says why")
+        assert (answer.items, answer.problem) == ([], "internal error; see the log of that process")
         assert "a fault of ours" in caplog.text
         (answer,) = (await desk.store.processes.inquire("numbers", {"count": 3}, 30.0)).answers
         assert len(answer.items) == 3
@@ -129,7 +129,7 @@ async def test_what_is_wrong_is_said(desk: Desk, server: Server, caplog: pytest.
 NOISE = (b"", b"nonsense", b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"id":1,"args":1}')
 
 
-async def test_messages_that_are_no_question_and_no_answer_are_ignored(desk: Desk, server: Server) -> None:
+async def test_foreign_messages_are_ignored(desk: Desk, server: Server) -> None:
     async with member(server.url) as (one, _):
         before = one.topics["numbers"]
 
@@ -149,8 +149,8 @@ async def test_messages_that_are_no_question_and_no_answer_are_ignored(desk: Des
 # faults
 
 
-async def test_a_process_that_does_not_answer_in_time_is_named(desk: Desk, server: Server) -> None:
-    """It is stopped, and killed while it is asked; the others are heard, and a late answer is ignored."""
+async def test_silent_processes_are_named(desk: Desk, server: Server) -> None:
+    """A process is stopped, then killed while it is asked; others answer, and a late answer is ignored."""
     program = Program(server.url, "rqp")
     try:
         process = await program.known(desk.store)
@@ -161,7 +161,7 @@ async def test_a_process_that_does_not_answer_in_time_is_named(desk: Desk, serve
             assert [one.name for one in found.silent] == [process.name]
             asking = asyncio.create_task(desk.store.processes.inquire("numbers", {"count": 2}, 30.0))
             await until(lambda: server.call("PUBSUB", "CHANNELS", "*answers*"))
-            program.signal(signal.SIGCONT)  # its late answer to the first question is nobody's
+            program.signal(signal.SIGCONT)  # its late answer to the first question is ignored
             assert [len(answer.items) for answer in (await asking).answers] == [2, 2]
             assert server.call("KEYS", "*answers*") == []
             program.signal(signal.SIGSTOP)
@@ -175,20 +175,19 @@ async def test_a_process_that_does_not_answer_in_time_is_named(desk: Desk, serve
         program.end()
 
 
-async def test_what_nobody_waits_for_any_more_is_not_even_looked_at(desk: Desk, server: Server) -> None:
-    """A process that was stopped for a while answers the questions of now first."""
+async def test_expired_question_is_not_answered(desk: Desk, server: Server) -> None:
+    """A process that was stopped for a while skips expired questions."""
     async with member(server.url) as (one, _):
         asked = len(one.asked)
         past = await desk.store.now_ms() - 1
-        wanted = Wanted("numbers", {"late": 1})
         for until_ms in (past, past + 60_000):
-            question = {"id": "x", "until": until_ms, "topic": wanted.topic, "args": {"until": until_ms}}
+            question = {"id": "x", "until": until_ms, "topic": "numbers", "args": {"until": until_ms}}
             server.call("PUBLISH", KEYS.questions, json.dumps({**question, "edge": "", "process": ""}))
         await until(lambda: len(one.asked) > asked)
         assert one.asked[asked:] == [{"until": past + 60_000}]
 
 
-async def test_a_store_that_is_away_says_so(own_server: Server) -> None:
+async def test_unavailable_store_raises(own_server: Server) -> None:
     async with Desk(own_server) as desk, member(own_server.url) as (_, store):
         own_server.kill9()
         with pytest.raises(StoreUnavailable):
@@ -204,7 +203,7 @@ async def test_a_store_that_is_away_says_so(own_server: Server) -> None:
         await until(answers)
 
 
-async def test_a_store_that_goes_while_somebody_waits_says_so(own_server: Server) -> None:
+async def test_store_failure_while_waiting_raises(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         program = Program(own_server.url, "tmq")
         try:
@@ -219,10 +218,10 @@ async def test_a_store_that_goes_while_somebody_waits_says_so(own_server: Server
             program.end()
 
 
-async def test_a_connection_that_is_dead_is_noticed(
+async def test_dead_connection_is_replaced(
     desk: Desk, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody told so: no FIN, no reset. The process asks the store whether it is there, and listens anew."""
+    """There is no FIN and no reset. The process probes the store and subscribes again."""
     monkeypatch.setattr("services.store.processes.rpc_server.QUIET_S", 0.2)
     async with Proxy(server.port) as proxy, member(proxy.url):
         proxy.freeze()

@@ -64,7 +64,7 @@ async def test_domains_live_on_different_shards(cluster: Cluster) -> None:
     async with Desk(cluster.url) as desk:
         queues = []
         for name in domains:
-            with pytest.raises(AckLevelRefused, match="fsync promises nothing here"):
+            with pytest.raises(AckLevelRefused, match="fsync guarantees nothing here"):
                 await desk.queue(f"of {name}", domain=name, ack_level="fsync")
             with pytest.raises(AckLevelRefused, match="this store has 0 now"):
                 await desk.queue(f"of {name}", domain=name, ack_level="replicated:1")
@@ -80,8 +80,8 @@ async def test_domains_live_on_different_shards(cluster: Cluster) -> None:
         assert sorted([q.name async for q in desk.store.listing.queues()]) == sorted(q.name for q in queues)
 
 
-async def test_a_report_goes_to_the_shard_of_the_registry(cluster: Cluster) -> None:
-    """By somebody without a loop, from any node; later by whoever has a store."""
+async def test_report_is_written_to_the_registrys_shard(cluster: Cluster) -> None:
+    """Written without an event loop, from any node, and read by a store."""
     key = RegistryKeys().report
     async with Desk(cluster.url) as desk:
         written = report()
@@ -91,8 +91,8 @@ async def test_a_report_goes_to_the_shard_of_the_registry(cluster: Cluster) -> N
     assert len(having) == 1
 
 
-async def test_processes_are_asked_whichever_node_they_listen_at(cluster: Cluster) -> None:
-    """The directory is in the registry's shard, and follows its slot; a channel is told on every node."""
+async def test_processes_on_all_nodes_are_asked(cluster: Cluster) -> None:
+    """The directory is in the registry's shard, and follows its slot; channels reach every node."""
     keys = RegistryKeys()
     home = cluster.holder(keys.epoch)
     away = next(node for node in cluster.nodes if node is not home)
@@ -107,7 +107,7 @@ async def test_processes_are_asked_whichever_node_they_listen_at(cluster: Cluste
         assert len((await desk.store.audit.page()).lines) == 1
 
 
-async def test_many_queues_are_looked_at_on_all_shards(cluster: Cluster) -> None:
+async def test_statistics_span_all_shards(cluster: Cluster) -> None:
     async with Desk(cluster.url) as desk:
         queues = []
         for node in cluster.nodes:
@@ -119,10 +119,10 @@ async def test_many_queues_are_looked_at_on_all_shards(cluster: Cluster) -> None
         assert [figures["ready"] for figures in told.values()] == [1, 1, 1]
 
 
-async def test_a_shard_that_is_away_hides_no_other(
+async def test_unavailable_shard_hides_no_other(
     own_cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And is told in one line, once, however many queues it has."""
+    """It is logged in one line, once, however many queues it has."""
     home = own_cluster.holder(RegistryKeys().epoch)
     away, other = [node for node in own_cluster.nodes if node is not home]
     async with Desk(own_cluster.url) as desk:
@@ -143,7 +143,7 @@ async def test_a_shard_that_is_away_hides_no_other(
     assert f"'gone{NAMED - 1:02}' and 2 more: " in line.getMessage()
 
 
-async def test_a_shard_that_is_away_holds_up_neither_readiness_nor_upkeep_of_the_others(
+async def test_unavailable_shard_affects_no_other(
     own_cluster: Cluster,
 ) -> None:
     home = own_cluster.holder(RegistryKeys().epoch)
@@ -166,8 +166,8 @@ async def test_a_shard_that_is_away_holds_up_neither_readiness_nor_upkeep_of_the
             assert edge.store.fault_of(own) is None
 
 
-async def test_it_is_as_full_as_the_fullest_of_its_servers(cluster: Cluster) -> None:
-    """That one refuses first, however much room others have."""
+async def test_fullest_server_counts(cluster: Cluster) -> None:
+    """The fullest server refuses first, however much room others have."""
     limits = (256 << 20, 64 << 20, 128 << 20)
     async with Desk(cluster.url) as desk:
         with ExitStack() as stack:
@@ -183,7 +183,7 @@ async def test_it_is_as_full_as_the_fullest_of_its_servers(cluster: Cluster) -> 
             assert partly.fullest == pytest.approx(found.fullest, rel=0.2)
 
 
-async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:
+async def test_commit_across_domains_is_refused(cluster: Cluster) -> None:
     """tmq.md 5.5"""
     here, there = (cluster.domain_on(node) for node in cluster.nodes[:2])
     async with Desk(cluster.url) as desk:
@@ -197,8 +197,8 @@ async def test_a_commit_across_domains_is_refused(cluster: Cluster) -> None:
             assert (await own.count(one), await other.count(two)) == (0, 0)
 
 
-async def test_requests_and_the_board_of_nodes_have_all_their_keys_on_one_shard(cluster: Cluster) -> None:
-    """ring.md 5.4; also of a lease that is settled by another process."""
+async def test_requests_and_ring_nodes_use_one_shard(cluster: Cluster) -> None:
+    """ring.md 5.4; also for a lease that another process settles."""
     async with Desk(cluster.url) as home:
         for number, node in enumerate(cluster.nodes):
             name = cluster.domain_on(node)
@@ -221,8 +221,8 @@ async def test_requests_and_the_board_of_nodes_have_all_their_keys_on_one_shard(
 
 
 @every_server
-async def test_a_domain_follows_its_slot(cluster: Cluster) -> None:
-    """The slot moves, key by key, under traffic; MOVED leads to the new holder and nothing is lost or doubled."""
+async def test_domain_follows_its_slot(cluster: Cluster) -> None:
+    """The slot moves during traffic; MOVED leads to the new node, and nothing is lost or doubled."""
     source, target = cluster.nodes[0], cluster.nodes[1]
     domain = cluster.domain_on(source)
     async with Desk(cluster.url) as home:
@@ -242,7 +242,7 @@ async def test_a_domain_follows_its_slot(cluster: Cluster) -> None:
         await traffic.check()
 
 
-async def test_the_catalogue_follows_its_slot_too(cluster: Cluster) -> None:
+async def test_catalogue_follows_its_slot(cluster: Cluster) -> None:
     keys = RegistryKeys()
     home = cluster.holder(keys.epoch)
     away = next(node for node in cluster.nodes if node is not home)
@@ -255,8 +255,8 @@ async def test_the_catalogue_follows_its_slot_too(cluster: Cluster) -> None:
         assert sorted([q.name async for q in desk.store.listing.queues()]) == ["more", "orders"]
 
 
-async def test_one_node_that_stands_still_does_not_stop_the_others(cluster: Cluster) -> None:
-    """Whoever is asked where a slot is may be the one that hangs."""
+async def test_hung_node_does_not_block_others(cluster: Cluster) -> None:
+    """The node that is asked for the slots may be the one that hangs."""
     registry = cluster.holder(RegistryKeys().epoch)
     node = next(n for n in cluster.nodes if n is not registry)
     hung = next(n for n in cluster.nodes if n not in (registry, node))

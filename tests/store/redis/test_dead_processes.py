@@ -1,4 +1,4 @@
-"""What a process of this machine held is free as soon as it is dead; a process elsewhere has its lease."""
+"""Claims of a dead local process are released at once; those of remote processes expire."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def store(server: Server) -> AsyncIterator[Store]:
     await store.close()
 
 
-async def test_a_killed_process_of_this_machine_keeps_nothing(store: Store, server: Server) -> None:
+async def test_claims_of_a_killed_local_process_are_released(store: Store, server: Server) -> None:
     queue, _ = await store.catalogue.declare("orders", QueueSpec(visibility_timeout="10m"), "test")
     domain = store.open_domain(queue.domain)
     client = AsyncClient(domain.pipe)
@@ -82,7 +82,7 @@ async def test_a_killed_process_of_this_machine_keeps_nothing(store: Store, serv
     assert len(await client.take(queue, 1)) == 1
 
 
-def test_of_a_process_elsewhere_nothing_is_known() -> None:
+def test_process_of_another_machine_is_not_declared_dead() -> None:
     edge, host, machine, pid, token = process_name("tmq").rsplit("-", 4)
     assert not has_died(f"{edge}-{host}-{'0' * 8 if machine != '0' * 8 else '1' * 8}-{1 << 30}-{token}")
     assert not has_died(f"{edge}-{host}-{pid}-{token}")  # of versions that said less
@@ -90,7 +90,7 @@ def test_of_a_process_elsewhere_nothing_is_known() -> None:
 
 
 @pytest.mark.parametrize("renewed", ["machine-id", "net/eth0/address"])
-def test_a_clone_of_a_virtual_machine_is_another_machine(
+def test_cloned_virtual_machine_is_another_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renewed: str
 ) -> None:
     """Clones of one memory snapshot share the boot id, the host name and the process namespace."""

@@ -1,4 +1,4 @@
-"""One address behind which another server takes over, as a service of Kubernetes or HAProxy has it."""
+"""A failover behind one address, as of a Kubernetes Service or HAProxy."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def replica(own_server: Server, tmp_path: Path) -> Iterator[Server]:
 
 
 def fail_over(old: Server, new: Server) -> None:
-    """Nothing is lost, and nobody is disconnected."""
+    """Switch to another server without loss of data or connections."""
     eventually(lambda: old.call("WAIT", 1, 1000) == 1)
     new.call("REPLICAOF", "NO", "ONE")
     old.call("REPLICAOF", "127.0.0.1", new.port)
 
 
-async def test_who_was_refused_asks_the_other_one_next(own_server: Server, replica: Server) -> None:
-    """Also what may be asked only once: else who has nothing else to ask would be refused for ever."""
+async def test_refused_command_is_retried_at_the_new_primary(own_server: Server, replica: Server) -> None:
+    """Also commands that must not be repeated: a process with no other command would else be refused for ever."""
     async with Desk(own_server) as desk, Proxy(own_server.port) as service:
         queue = await desk.queue(ack_level="memory")
         await desk.put(queue, *numbered(3))

@@ -1,4 +1,4 @@
-"""A store that cannot write to its disk: clients, logs and doctor have its own words."""
+"""A store that cannot write to its disk: clients, logs and doctor show the server's error."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ WORDS = "MISCONF .*unable to persist to disk"
 
 @pytest.fixture
 def unwritable(own_server: Server) -> Server:
-    """A server that cannot write its snapshot: a folder is in the way, which stops root, too."""
+    """Make the server's snapshot fail by a folder in its place, which stops root, too."""
     (own_server.directory / "dump.rdb" / "in the way").mkdir(parents=True)
     return own_server
 
 
 def forbid_writes(server: Server) -> None:
-    """From now on writes are refused, as they are when the append-only file cannot be written."""
+    """Wait until writes are refused, as they are when the AOF cannot be written."""
     server.call("CONFIG", "SET", "save", "3600 1")
     server.call("CONFIG", "SET", "stop-writes-on-bgsave-error", "yes")
     server.call("BGSAVE")
@@ -36,7 +36,7 @@ def forbid_writes(server: Server) -> None:
 
 
 @every_server
-async def test_the_servers_words_reach_client_and_log(
+async def test_disk_error_reaches_client_and_log(
     unwritable: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = PipeSettings(patience_s=0.3, call_deadline_s=20.0)
@@ -56,7 +56,7 @@ async def test_the_servers_words_reach_client_and_log(
         assert await desk.drain(queue) == [b"before", b"after"]
 
 
-async def test_a_call_that_is_late_because_of_the_disk_says_so(unwritable: Server) -> None:
+async def test_call_late_because_of_the_disk_names_it(unwritable: Server) -> None:
     settings = PipeSettings(patience_s=30.0, call_deadline_s=0.5)
     async with Desk(unwritable, pipe=settings) as desk:
         queue = await desk.queue()
@@ -72,7 +72,7 @@ async def test_a_call_that_is_late_because_of_the_disk_says_so(unwritable: Serve
         assert await desk.drain(queue) == []
 
 
-async def test_doctor_has_the_servers_words(unwritable: Server) -> None:
+async def test_doctor_shows_the_disk_error(unwritable: Server) -> None:
     async with Desk(unwritable) as desk:
         forbid_writes(unwritable)
         (disk,) = [finding for finding in await examine(desk.store) if finding.subject == "disk"]
@@ -80,8 +80,8 @@ async def test_doctor_has_the_servers_words(unwritable: Server) -> None:
         assert "unable to persist to disk" in disk.found
 
 
-async def test_a_call_refused_again_and_again_is_given_up_with_the_servers_words(own_server: Server) -> None:
-    """The session attaches each time: only the answer to the call shows that the store is there."""
+async def test_repeatedly_refused_call_fails_with_the_servers_error(own_server: Server) -> None:
+    """The session attaches each time; only the reply to the call shows that the store is usable."""
     async with Desk(own_server, pipe=PipeSettings(patience_s=0.3, call_deadline_s=20.0)) as desk:
         queue = await desk.queue()
         own_server.call("CONFIG", "SET", "min-replicas-to-write", "1")
@@ -93,22 +93,22 @@ async def test_a_call_refused_again_and_again_is_given_up_with_the_servers_words
         assert await desk.drain(queue) == []
 
 
-async def test_calls_that_fail_together_look_at_the_disk_once_and_beside_the_loop(
+async def test_calls_that_fail_together_probe_the_disk_once_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[threading.Thread] = []
-    look = disk.disk_trouble
+    probes: list[threading.Thread] = []
+    probe = disk.disk_trouble
 
     def counted(folder: Path) -> disk.DiskTrouble | None:
-        looks.append(threading.current_thread())
-        return look(folder)
+        probes.append(threading.current_thread())
+        return probe(folder)
 
     monkeypatch.setattr(disk, "disk_trouble", counted)
-    monkeypatch.setattr(disk, "LOOK_AGAIN_S", 600.0)  # however slow the machine is
+    monkeypatch.setattr(disk, "CACHE_S", 600.0)  # however slow the machine is
     desk = Desk(f"unix://{tmp_path}/store.sock", pipe=PipeSettings(patience_s=0.3), initialise=False)
     links = [desk.store.registry.link, desk.store.open_domain("main").link]
     answers = await asyncio.gather(*(link.call("PING") for link in links * 20), return_exceptions=True)
     assert {type(answer) for answer in answers} == {StoreUnavailable}
     await desk.store.close()
-    assert len(looks) == 1
-    assert looks[0] is not threading.main_thread()
+    assert len(probes) == 1
+    assert probes[0] is not threading.main_thread()

@@ -1,4 +1,4 @@
-"""The function library: what it is made of, and that edges may run all of it."""
+"""The function library: its files, and that edges may run all of it."""
 
 import re
 from pathlib import Path
@@ -14,19 +14,19 @@ LUA = Path(library.__file__).parents[1] / "lua"
 CALLED = re.compile(r"\b(?:call|redis\.call|in_parts)\('([A-Z]+)'")
 
 
-def test_every_lua_file_is_part_of_it() -> None:
+def test_library_has_every_lua_file() -> None:
     assert sorted(path.stem for path in LUA.glob("*.lua")) == sorted(FILES)
 
 
-def test_edges_may_run_every_command_on_every_path() -> None:
-    """Functions run with the caller's rights: a command that is missing fails on some rare day."""
+def test_acl_allows_every_command_of_the_library() -> None:
+    """Functions run with the caller's rights: a missing command would fail on a rare path."""
     used = {command.lower() for command in CALLED.findall(source())}
     allowed = {command.partition("|")[0] for command in COMMANDS}
     assert used - allowed == set()
 
 
 @every_server
-def test_functions_have_versioned_names_and_survive_being_loaded_again(server: Server) -> None:
+def test_functions_have_versioned_names_and_can_be_reloaded(server: Server) -> None:
     for _ in range(2):
         assert server.call("FUNCTION", "LOAD", "REPLACE", source()) == LIBRARY.encode()
     (found,) = server.call("FUNCTION", "LIST", "LIBRARYNAME", LIBRARY)
@@ -36,8 +36,8 @@ def test_functions_have_versioned_names_and_survive_being_loaded_again(server: S
     assert all(name.startswith(b"ps1_") for name in names)
 
 
-async def test_what_is_loaded_already_is_not_written_again(own_server: Server) -> None:
-    """docs/operations.md, "A store of your own": loaded where they are not: a load is written to the disk."""
+async def test_loaded_library_is_not_written_again(own_server: Server) -> None:
+    """docs/operations.md, "A store of your own": a load is written to the disk, so it is not repeated."""
     async with Desk(own_server) as desk:
         await desk.store.initialise()
         assert loads(own_server) == 1
@@ -56,7 +56,7 @@ def loads(server: Server) -> int:
     return int(found[1])
 
 
-def test_no_global_is_left_behind() -> None:
-    """Every name at the top is local: two libraries on one server do not meet."""
+def test_library_defines_no_globals() -> None:
+    """All top-level names are local, so that two libraries on one server do not collide."""
     top = [line for line in source().splitlines() if re.match(r"(function \w+\(|[A-Za-z_]\w*\s*=[^=])", line)]
     assert [line for line in top if not line.startswith("evict =")] == []

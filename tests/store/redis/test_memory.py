@@ -1,4 +1,4 @@
-"""How full a store is: as its servers say, and the fullest of them for itself."""
+"""The store's memory, and that of its fullest server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.stores import every_server
 
 
 @every_server
-async def test_it_is_as_the_server_says(own_server: Server) -> None:
+async def test_memory_is_that_of_the_server(own_server: Server) -> None:
     store = Store(own_server.url, "test")
     try:
         own_server.call("CONFIG", "SET", "maxmemory", 64 << 20)

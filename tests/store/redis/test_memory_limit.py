@@ -1,4 +1,4 @@
-"""How much memory there is: the machine's, or less in control groups of either version."""
+"""The memory limit of the machine, or of control groups of either version."""
 
 from __future__ import annotations
 
@@ -62,19 +62,19 @@ def mount(kind: str, root: str = "/", where: str = "", options: str = "rw") -> s
         ),
     ],
 )
-def test_the_lowest_limit_counts(
+def test_lowest_limit_counts(
     tmp_path: Path, cgroup: str, mounts: str, limits: dict[str, str], source: str
 ) -> None:
     assert tree(tmp_path, cgroup, mounts, limits) == MemoryLimit(LIMIT, f"/sys/fs/cgroup/{source}")
 
 
 @pytest.mark.parametrize("limit", ["max", NO_LIMIT])
-def test_without_a_limit_the_machine_counts(tmp_path: Path, limit: str) -> None:
+def test_machine_is_the_limit_without_control_groups(tmp_path: Path, limit: str) -> None:
     octets = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert tree(tmp_path, "0::/\n", mount("cgroup2"), {V2: limit}) == MemoryLimit(octets, MACHINE)
 
 
-def test_other_processes_are_taken_off() -> None:
+def test_memory_of_other_processes_is_subtracted() -> None:
     limit = MemoryLimit(LIMIT, "x")
     share = half_of_rest(limit, 480 * MIB, 32 * MIB)
     assert (share.octets, share.is_short) == (110 * MIB, False)
@@ -85,7 +85,7 @@ def test_other_processes_are_taken_off() -> None:
 
 @pytest.fixture
 def group() -> Iterator[Path]:
-    """A control group below ours with a limit, and one without in it: the kernel's own files."""
+    """A real control group with a limit, and one without limit in it."""
     lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     path = next((path for _, names, path in lines if "memory" in names.split(",")), None)
     above = Path(f"/sys/fs/cgroup/memory{path}" if path is not None else f"/sys/fs/cgroup{lines[0][2]}")
@@ -101,7 +101,7 @@ def group() -> Iterator[Path]:
     made.rmdir()
 
 
-def test_a_store_in_a_real_control_group_takes_half_of_its_limit(group: Path, tmp_path: Path) -> None:
+def test_store_in_a_control_group_takes_half_of_its_limit(group: Path, tmp_path: Path) -> None:
     entered = group.parent / "within" / "cgroup.procs"
     program = f"""
 import os

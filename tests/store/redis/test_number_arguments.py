@@ -1,4 +1,4 @@
-"""Numbers on their way from Lua into Redis. The model tests run on the checked library, too (lane.py)."""
+"""Number arguments from Lua to Redis. The model tests also run on the checked library (lane.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def library(client: Client) -> Client:
 
 
 @every_server
-def test_every_number_is_written_as_decimal_digits(library: Client) -> None:
+def test_numbers_must_be_decimal_digits(library: Client) -> None:
     @settings(max_examples=100)
     @example(-0.0)
     @example(-0.4)
@@ -41,6 +41,6 @@ def test_every_number_is_written_as_decimal_digits(library: Client) -> None:
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
 @every_server
-def test_what_is_no_number_is_refused(library: Client, value: str) -> None:
+def test_invalid_number_is_refused(library: Client, value: str) -> None:
     with pytest.raises(ResponseError, match="NUMBER"):
         library.call("FCALL", "num", 0, value)

@@ -1,4 +1,4 @@
-"""The edges' user needs no more rights than services/store/redis/rights.py says (architecture: security)."""
+"""The edges' user needs exactly the rights of services/store/redis/rights.py (architecture: security)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PASSWORD = "not secret"
 
 
 @every_server
-async def test_an_edge_works_with_the_rights_of_its_user(server: Server) -> None:
+async def test_edges_user_has_sufficient_rights(server: Server) -> None:
     administrator = Store(server.url, "admin")
     await administrator.initialise()
     await administrator.close()
@@ -44,7 +44,7 @@ async def test_an_edge_works_with_the_rights_of_its_user(server: Server) -> None
 
 
 async def work_with(store: Store, other: Store) -> None:
-    """Every verb once; `other` is another process."""
+    """Every operation once; `other` is another process."""
     spec = QueueSpec(max_deliveries=1)
     queue, _ = await store.catalogue.declare("rights", spec, "test")
     store.start_serving()
@@ -76,7 +76,7 @@ async def work_with(store: Store, other: Store) -> None:
     assert await domain.claims.disown(queue, "me", owned)
     await ask.publish(queue, [records.encode(b"for a sample")], "test")
     await ask.settle(await ask.take(queue, 1000))
-    await store.sampler.look()
+    await store.sampler.write()
     assert await domain.tidy(queue) == {"len": 0, "bytes": 0, "leased": 0}
     await domain.sweep()
     assert (await store.listing.stats(queue))["dead"] == 1
@@ -90,7 +90,7 @@ async def work_with(store: Store, other: Store) -> None:
 
 
 async def work_with_company(store: Store, queue: Queue) -> None:
-    """What the console asks, and those that it asks."""
+    """The console's questions, and their answers."""
 
     async def answered() -> bool:
         return bool((await store.processes.inquire("numbers")).answers)
@@ -105,7 +105,7 @@ async def work_with_company(store: Store, queue: Queue) -> None:
 
 
 async def work_with_rqp(store: Store, queue: Queue) -> None:
-    """What the edges of RQP and the System V bridge ask beside that."""
+    """Further operations of the RQP edges and the System V bridge."""
     ask, record = AsyncClient(store.open_domain().pipe), records.encode(b"x")
     assert await ask.publish_once(TransactionId("once", 60_000), queue, record, "test") is Outcome.STORED
     assert await ask.publish_once(JournalNumber("host", 1), queue, record, "test") is Outcome.STORED
@@ -135,7 +135,7 @@ async def work_with_rqp(store: Store, queue: Queue) -> None:
 
 
 async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
-    """What the edge of rings asks beside that (docs/store.md)."""
+    """Further operations of the ring edge (docs/store.md)."""
     pipe, told, (first, second) = store.open_domain().pipe, list[object](), (b"a" * 16, b"b" * 16)
     for _ in range(2):
         pipe.idempotent.publish(
@@ -160,7 +160,7 @@ async def work_with_a_ring(store: Store, other: Store, queue: Queue) -> None:
 
 
 async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
-    """A pull, read again and settled by another process."""
+    """A pull that another process repeats and settles."""
     pipes = (store.open_domain().pipe, other.open_domain().pipe)
     told: list[object] = []
     for number, pipe in enumerate(pipes, 1):
@@ -174,7 +174,7 @@ async def work_with_a_lease(store: Store, other: Store, queue: Queue) -> None:
 
 
 async def work_with_the_log(store: Store) -> None:
-    """Every verb of the text service once."""
+    """Every operation of the text service once."""
     spec = QueueSpec(bindings={"text": {"subscribe": ["t"], "publish": "u"}})
     queue, _ = await store.catalogue.declare("bridged", spec, "test")
     domain = store.open_domain()
@@ -206,10 +206,10 @@ async def work_with_the_log(store: Store) -> None:
     await log.close()
 
 
-async def test_a_follower_of_a_replicated_log_needs_no_more(
+async def test_follower_of_a_replicated_log_has_sufficient_rights(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It makes a write, to wait for the replicas behind it."""
+    """It makes a write, to wait for the replicas after it."""
     monkeypatch.setattr(tail_module, "REPLY_TIMEOUT_S", 0.5)
     monkeypatch.setattr(tail_module, "BLOCK_MS", 50)
     administrator = Store(server.url, "admin")
@@ -237,7 +237,7 @@ async def test_a_follower_of_a_replicated_log_needs_no_more(
     [("CONFIG", "GET", "*"), ("FLUSHALL",), ("KEYS", "*"), ("EVAL", "return 1", "0"), ("GET", "other")],
 )
 @every_server
-async def test_the_edges_user_may_do_nothing_else(server: Server, command: tuple[str, ...]) -> None:
+async def test_edges_user_has_no_other_rights(server: Server, command: tuple[str, ...]) -> None:
     server.call("ACL", "SETUSER", "edge", *acl_rules(), f">{PASSWORD}")
     try:
         with server.client() as client:

@@ -1,4 +1,4 @@
-"""A failover under Sentinels: what `replicated:1` acknowledged is there afterwards (docs/store.md, ack levels)."""
+"""A failover under Sentinels keeps what `replicated:1` acknowledged (docs/store.md, ack levels)."""
 
 import pytest
 
@@ -19,13 +19,13 @@ def generation(primary: Server) -> int:
 
 
 async def more(traffic: Traffic, count: int = 200) -> None:
-    """Returns when so many more were acknowledged, and more settled."""
+    """Wait until `count` more messages were acknowledged, and more settled."""
     stored, seen = len(traffic.stored) + count, len(traffic.seen) + count
     await until(lambda: len(traffic.stored) > stored and len(traffic.seen) > seen)
 
 
-async def test_fsync_alone_is_refused(whole_replicated: Replicated) -> None:
-    """One server's disk promises nothing once another server takes over."""
+async def test_fsync_level_is_refused_with_failovers(whole_replicated: Replicated) -> None:
+    """One server's disk guarantees nothing once another server takes over."""
     async with Desk(whole_replicated.url) as desk:
         with pytest.raises(AckLevelRefused, match="use replicated:1"):
             await desk.queue(ack_level="fsync")
@@ -40,8 +40,8 @@ async def test_fsync_alone_is_refused(whole_replicated: Replicated) -> None:
 @pytest.mark.parametrize(
     ("server_program", "fault"), [("valkey", "killed"), ("redis", "stopped")], indirect=["server_program"]
 )
-async def test_a_failover_loses_nothing_acknowledged(replicated: Replicated, fault: str) -> None:
-    """The old primary is killed, or stopped so long that it wakes without replicas; edges can be asked afterwards."""
+async def test_failover_loses_no_acknowledged_message(replicated: Replicated, fault: str) -> None:
+    """The old primary is killed, or stopped until it wakes without replicas."""
     async with Desk(replicated.url, pipe=PATIENT) as desk, member(replicated.url, "tmq"):
         traffic = Traffic(desk, await desk.queue(ack_level="replicated:1"))
         traffic.start()
@@ -57,7 +57,7 @@ async def test_a_failover_loses_nothing_acknowledged(replicated: Replicated, fau
         await more(traffic)
         new = replicated.primary()
         assert generation(new) == before + 1
-        assert desk.refusals["new_generation"] <= 1  # or the other process was told of it first
+        assert desk.refusals["new_generation"] <= 1  # or the other process was first
         await until(lambda: answered(desk))  # the directory is written anew, whatever of it was lost
         await traffic.stop()
         await traffic.check()
@@ -74,8 +74,8 @@ async def answered(desk: Desk) -> bool:
         return False
 
 
-async def test_without_replicas_nothing_is_acknowledged(whole_replicated: Replicated) -> None:
-    """The primary has it, the replicas stand still: the outcome is unknown, and the message may be there."""
+async def test_nothing_is_acknowledged_without_replicas(whole_replicated: Replicated) -> None:
+    """The primary has the message, the replicas hang: the outcome is unknown."""
     quick, replicated = PipeSettings(request_timeout_s=1.0), whole_replicated
     async with Desk(replicated.url, pipe=quick) as desk:
         queue = await desk.queue(ack_level="replicated:2")
@@ -85,10 +85,10 @@ async def test_without_replicas_nothing_is_acknowledged(whole_replicated: Replic
         try:
             with pytest.raises(OutcomeUnknown):
                 await desk.put(queue, b"x")
-            for _ in range(2):  # that it was done before is not told either (ring.md 5.4)
+            for _ in range(2):  # the repeat is answered alike (ring.md 5.4)
                 with pytest.raises(OutcomeUnknown):
                     await Node(desk).push(request_id(1), queue, b"once")
-            await desk.put(memory, b"y")  # nobody else waits for that replica
+            await desk.put(memory, b"y")  # others do not wait for that replica
         finally:
             replica.cont()
         await until(lambda: replicated.replicas(replicated.primary()) == 2)

@@ -1,4 +1,4 @@
-"""TLS files of a store URL: refused at the start, named when they vanish later."""
+"""TLS files of a store URL: rejected at start, reported when they vanish later."""
 
 import shutil
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def tls_url(folder: Path, port: int = 1, **files: str) -> str:
     ("files", "says"),
     [
         ({"ssl_ca_certs": "gone"}, "ssl_ca_certs: {folder}/gone cannot be read: No such file or directory"),
-        ({"ssl_ca_certs": "text"}, "ssl_ca_certs: {folder}/text has no certificate in PEM that can be used"),
+        ({"ssl_ca_certs": "text"}, "ssl_ca_certs: {folder}/text has no usable PEM certificate"),
         ({"ssl_certfile": "chain.pem", "ssl_keyfile": "gone"}, "ssl_keyfile: {folder}/gone cannot be read"),
         ({"ssl_certfile": "gone", "ssl_keyfile": "key.pem"}, "ssl_certfile: {folder}/gone cannot be read"),
         ({"ssl_certfile": "chain.pem"}, "ssl_certfile {folder}/chain.pem with the key in {folder}/chain.pem"),
@@ -45,7 +45,7 @@ def test_unusable_file_is_named_with_its_option(folder: Path, files: dict[str, s
     assert str(error.value).startswith(says.format(folder=folder))
 
 
-def test_usable_files_are_taken(folder: Path) -> None:
+def test_usable_files_are_accepted(folder: Path) -> None:
     files = {"ssl_ca_certs": "ca.pem", "ssl_certfile": "chain.pem", "ssl_keyfile": "key.pem"}
     check_files(StoreUrl.parse(tls_url(folder, **files)))
 
@@ -61,7 +61,7 @@ def tls_server(folder: Path, tmp_path: Path) -> Iterator[tuple[Server, int]]:
     server.end()
 
 
-async def test_file_that_vanishes_is_named_and_used_again_once_it_is_back(
+async def test_missing_file_is_named_and_used_once_restored(
     folder: Path, tls_server: tuple[Server, int]
 ) -> None:
     server, port = tls_server

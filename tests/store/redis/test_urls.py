@@ -1,4 +1,4 @@
-"""Store URLs: what each names, and what to write instead of one that names nothing."""
+"""Store URLs: their parts, and the errors of invalid ones."""
 
 import pytest
 
@@ -26,12 +26,12 @@ from services.store.redis.url import Address, StoreUrl
         ("redis+cluster://a:1,b", StoreUrl("cluster", (Address("a", 1), Address("b", 6379)))),
     ],
 )
-def test_what_a_url_names(url: str, expected: StoreUrl) -> None:
+def test_parts_of_a_url(url: str, expected: StoreUrl) -> None:
     assert StoreUrl.parse(url) == expected
 
 
 @pytest.mark.parametrize("scheme", ["rediss", "rediss+sentinel", "rediss+cluster"])
-def test_tls_is_a_scheme(scheme: str) -> None:
+def test_tls_is_chosen_by_the_scheme(scheme: str) -> None:
     url = StoreUrl.parse(f"{scheme}://host:1/0?ssl_ca_certs=/ca.pem")
     assert url.tls
     assert url.options == {"ssl_ca_certs": "/ca.pem"}
@@ -46,7 +46,7 @@ def test_tls_is_a_scheme(scheme: str) -> None:
         ("edge:p%40ss%2Fword:more@", {"username": "edge", "password": "p@ss/word:more"}),
     ],
 )
-def test_credentials_are_unquoted(login: str, credentials: dict[str, str]) -> None:
+def test_credentials_are_percent_decoded(login: str, credentials: dict[str, str]) -> None:
     assert StoreUrl.parse(f"redis://{login}host").credentials == credentials
 
 
@@ -77,7 +77,7 @@ def test_credentials_are_unquoted(login: str, credentials: dict[str, str]) -> No
         ("redis+sentinel://host/m/0", "ends with the service's name"),
         ("redis+cluster://host/3", "only database 0"),
         ("unix://host/s", "has no host"),
-        ("redis://token@host", "a user without a password"),
+        ("redis://token@host", "the user has no password"),
         ("redis://edge:abc/def+g=@h", "percent-encode special characters"),
         ("redis://edge:12345#x@h", "percent-encode special characters"),
         ("redis://ann@corp:secret@h", "percent-encode special characters"),
@@ -91,7 +91,7 @@ def test_credentials_are_unquoted(login: str, credentials: dict[str, str]) -> No
         ("unix://", "names the socket"),
     ],
 )
-def test_what_is_no_store_url_says_what_to_write(url: str, message: str) -> None:
+def test_invalid_url_says_what_to_write(url: str, message: str) -> None:
     with pytest.raises(BadUrl, match=message):
         Connector(url)
 
@@ -101,7 +101,6 @@ def test_only_sentinel_and_cluster_may_fail_over() -> None:
     assert [Connector(url).may_fail_over for url in urls] == [False, False, True, True]
 
 
-def test_the_embedded_stores_url_leads_to_its_socket(tmp_path) -> None:
-    """Folders may have any name."""
+def test_embedded_stores_url_is_its_socket(tmp_path) -> None:
     store = EmbeddedStore(EmbeddedSettings(tmp_path / "d\u00e4ta 1%?#"))
     assert StoreUrl.parse(store.url).path == str(store.socket)

@@ -1,4 +1,4 @@
-"""Alarms are told as 0 before there is one: docs/operations.md, "What to watch"."""
+"""Alarms are reported with 0 at start: docs/operations.md, "What to watch"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from services.store.model.alarms import ALARMS
 from tests.kit.metrics.test_metrics import samples
 
 
-async def test_whoever_observes_a_store_hears_of_every_alarm_at_once() -> None:
+async def test_observer_gets_every_alarm_with_0_at_start() -> None:
     metrics = Metrics("tmq")
     store = Store("redis://localhost:1/0", "tmq", observe=metrics.store_observer)
     for alarm in ALARMS:

@@ -1,4 +1,4 @@
-"""What every edge process does beside its work: upkeep of all queues, domains that nobody has used yet."""
+"""The background work of every edge: upkeep of all queues, set-up of domains."""
 
 import asyncio
 
@@ -13,8 +13,8 @@ from tests.store.desk import Desk, numbered, until
 OFTEN = Timing(upkeep_s=0.05)
 
 
-async def test_queues_that_nobody_has_opened_are_looked_after(server: Server) -> None:
-    """Messages expire and dead letters are trimmed also where no client comes (docs/store.md)."""
+async def test_unopened_queues_get_upkeep(server: Server) -> None:
+    """Messages expire and dead letters are trimmed without clients (docs/store.md)."""
     async with Desk(server) as producer, Desk(server, timing=OFTEN) as edge:
         queue = await producer.queue(message_ttl="50ms", domain="elsewhere")
         far = producer.another(domain="elsewhere")
@@ -28,7 +28,7 @@ async def test_queues_that_nobody_has_opened_are_looked_after(server: Server) ->
         assert edge.store.catalogue.known() == []
 
 
-async def test_one_damaged_queue_does_not_keep_the_others_from_their_upkeep(server: Server) -> None:
+async def test_damaged_queue_does_not_block_upkeep_of_others(server: Server) -> None:
     async with Desk(server, timing=OFTEN) as desk:
         queues = [await desk.queue(name, message_ttl="50ms") for name in ("a", "b", "c")]
         for queue in queues:
@@ -42,8 +42,8 @@ async def test_one_damaged_queue_does_not_keep_the_others_from_their_upkeep(serv
         await until(expired)
 
 
-async def test_a_domain_that_nobody_has_used_is_set_up(server: Server) -> None:
-    """Else an edge that is to create queues there would wait for one to be created before it is ready."""
+async def test_new_domain_is_set_up(server: Server) -> None:
+    """Otherwise an edge that creates queues there would wait for a queue before it is ready."""
     async with Desk(server) as desk:
         edge = Desk(server, initialise=False)
         edge.store.start_serving("billing")
@@ -56,7 +56,7 @@ async def test_a_domain_that_nobody_has_used_is_set_up(server: Server) -> None:
             await edge.close()
 
 
-async def test_an_empty_store_waits_for_its_set_up(own_server: Server) -> None:
+async def test_empty_store_waits_for_initialisation(own_server: Server) -> None:
     edge = Desk(own_server, initialise=False)
     edge.store.start_serving()
     try:
@@ -73,8 +73,8 @@ async def test_an_empty_store_waits_for_its_set_up(own_server: Server) -> None:
         await edge.close()
 
 
-async def test_a_domain_that_was_only_looked_at_is_not_away_when_it_is_first_used(desk: Desk) -> None:
-    """However long that was: nobody had tried to reach the store, and it is waited for as ever."""
+async def test_domain_read_before_is_available_at_first_use(desk: Desk) -> None:
+    """The patience counts from the first use."""
     await desk.queue(domain="elsewhere")
     async with desk.another(pipe=PipeSettings(patience_s=0.2)) as edge:
         looked_at = edge.store.get_domain("elsewhere").pipe
@@ -85,8 +85,8 @@ async def test_a_domain_that_was_only_looked_at_is_not_away_when_it_is_first_use
         await pipe.ready()
 
 
-async def test_upkeep_of_another_domain_leaves_this_one_without_a_fault(desk: Desk) -> None:
-    """A queue in a domain of its own must not take every edge out of service."""
+async def test_upkeep_fault_of_another_domain_is_not_reported_here(desk: Desk) -> None:
+    """A queue in another domain must not make every edge unready."""
     await desk.queue("elsewhere", domain="second")
     async with desk.another(timing=Timing(upkeep_s=0.01)) as edge:
         edge.store.start_serving()

@@ -1,4 +1,4 @@
-"""What edges tell the store of their work: samples in a capped stream of the domain (docs/store.md, Samples)."""
+"""Samples of edges' activity in a bounded stream of the domain (docs/store.md, Samples)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from services.store.pipeline.domain import Timing
 from tests.servers import Server
 from tests.store.desk import Desk, encode, numbered, until
 
-RARELY = Timing(sample_s=3600.0)  # a test looks when it wants to
+RARELY = Timing(sample_s=3600.0)  # tests write samples explicitly
 SUMMED = {
     "in": "added",
     "out": "delivered",
@@ -40,7 +40,7 @@ EDGE_FIELDS = [
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """A process that looks after the store, as edges do."""
+    """A process with upkeep, as an edge."""
     async with Desk(server, timing=RARELY) as desk:
         desk.store.start_serving()
         yield desk
@@ -56,10 +56,10 @@ async def samples(desk: Desk, kind: str = "queue", domain: str = "main") -> list
 
 
 async def look(desk: Desk) -> None:
-    await desk.store.sampler.look()
+    await desk.store.sampler.write()
 
 
-async def test_a_sample_says_what_one_process_did_with_one_queue(desk: Desk) -> None:
+async def test_sample_has_one_processes_activity_on_one_queue(desk: Desk) -> None:
     queue = await desk.queue(max_length=4)
     await desk.publish(queue, b"a", b"bb", b"ccc", b"dddd", b"eeeee")
     got = await desk.take(queue, 3)
@@ -84,8 +84,8 @@ async def test_a_sample_says_what_one_process_did_with_one_queue(desk: Desk) -> 
     }
 
 
-async def test_the_sum_of_all_samples_is_what_the_queue_counts(desk: Desk) -> None:
-    """Of two processes, over several looks, in two domains."""
+async def test_sum_of_samples_matches_the_queues_counters(desk: Desk) -> None:
+    """Of two processes, over several rounds, in two domains."""
     queues = [await desk.queue("one"), await desk.queue("two"), await desk.queue("far", domain="elsewhere")]
     async with desk.another() as other:
         other.store.start_serving()
@@ -112,8 +112,8 @@ async def test_the_sum_of_all_samples_is_what_the_queue_counts(desk: Desk) -> No
     assert len({process for process, _, _ in names}) == 3
 
 
-async def test_refused_puts_are_messages_that_were_to_be_put_in(desk: Desk) -> None:
-    """Not settlements that came too late, nor takes; and all of a commit, each with its queue."""
+async def test_refused_puts_count_messages_of_publishes(desk: Desk) -> None:
+    """Without late settles and takes, and with all parts of a commit."""
     full, free = await desk.queue("full", max_length=2), await desk.queue("free")
     await desk.publish(full, b"a", b"b", b"c")
     got = await desk.take(full, 1)
@@ -133,7 +133,7 @@ async def test_refused_puts_are_messages_that_were_to_be_put_in(desk: Desk) -> N
     assert found["free"] == ("0", "", "1")
 
 
-async def test_only_what_happened_is_told_and_the_process_always(desk: Desk) -> None:
+async def test_idle_queues_have_no_sample_and_the_process_always_has(desk: Desk) -> None:
     queue = await desk.queue()
     for put in (True, False, False, True):
         if put:
@@ -146,7 +146,7 @@ async def test_only_what_happened_is_told_and_the_process_always(desk: Desk) -> 
     assert {sample["connections"] + sample["refused"] for sample in told} == {"0"}
 
 
-async def test_a_refusal_that_is_no_queues_stands_with_the_process(desk: Desk) -> None:
+async def test_refusal_without_queue_is_in_the_process_sample(desk: Desk) -> None:
     told: list[object] = []
     desk.pipe.log.send(Source(INTERNAL_CLIENT), Send(b"SEND t x\n", 1, [], "test", "0", told.append), 0)
     await until(lambda: told)
@@ -156,21 +156,21 @@ async def test_a_refusal_that_is_no_queues_stands_with_the_process(desk: Desk) -
     assert [sample["refused"] for sample in await samples(desk, "edge")] == ["store_error=2", ""]
 
 
-async def test_any_octets_are_a_queues_name(desk: Desk) -> None:
+async def test_queue_name_may_be_any_octets(desk: Desk) -> None:
     queue = await desk.queue("n\udcff=,\n")
     await desk.put(queue, b"x")
     await look(desk)
     assert [sample["queue"] for sample in await samples(desk)] == ["n\udcff=,\n"]
 
 
-async def test_more_than_a_page_is_told_in_one_look(desk: Desk) -> None:
+async def test_more_samples_than_a_page_are_written(desk: Desk) -> None:
     queues = [await desk.queue(f"q{number}") for number in range(120)]
     await asyncio.gather(*(desk.put(queue, b"x") for queue in queues))
     await look(desk)
     assert Counter(sample["n"] for sample in await samples(desk)) == {"1": 120}
 
 
-async def test_it_looks_by_itself_and_once_more_in_the_end(server: Server) -> None:
+async def test_samples_are_written_periodically_and_at_close(server: Server) -> None:
     async with Desk(server) as desk:
         queue = await desk.queue()
         async with desk.another(timing=Timing(sample_s=0.05)) as edge:
@@ -190,7 +190,7 @@ async def test_it_looks_by_itself_and_once_more_in_the_end(server: Server) -> No
         assert [sample["in"] for sample in await samples(desk)] == ["1", "1"]
 
 
-async def test_nothing_is_told_where_nothing_is_kept(server: Server) -> None:
+async def test_no_samples_are_written_if_none_are_kept(server: Server) -> None:
     async with Desk(server, timing=Timing(sample_s=0.01, samples_kept=0)) as desk:
         desk.store.start_serving()
         queue = await desk.queue()
@@ -201,8 +201,8 @@ async def test_nothing_is_told_where_nothing_is_kept(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("kept", "maxmemory"), [(3000, 0), (400_000, 3000 * 4096)])
-async def test_the_stream_is_capped(server: Server, kept: int, maxmemory: int) -> None:
-    """By number, and on a small server by its memory; a node of the stream more may stay (MAXLEN ~)."""
+async def test_sample_stream_is_bounded(server: Server, kept: int, maxmemory: int) -> None:
+    """By number, and on a small server by memory; one more stream node may stay (MAXLEN ~)."""
     sample = (4, "v", "1", "kind", "x")
     async with Desk(server) as desk:
         with server.configured(maxmemory=str(maxmemory)):
@@ -213,10 +213,10 @@ async def test_the_stream_is_capped(server: Server, kept: int, maxmemory: int) -
 
 
 @pytest.mark.parametrize("reason", ["store_full", "store_evicts"])
-async def test_what_a_store_that_is_closed_refused_is_told_when_it_is_open(
+async def test_refusals_during_an_outage_are_written_afterwards(
     desk: Desk, server: Server, reason: str
 ) -> None:
-    """Samples never take what messages lack; but the puts that it refused then are what an error budget is about."""
+    """Samples never use memory that messages need, but error budgets need the refusals of that time."""
     queue = await desk.queue()
     await desk.put(queue, b"x")
     closed = {"maxmemory_policy": "allkeys-lru"}
@@ -239,7 +239,7 @@ async def test_what_a_store_that_is_closed_refused_is_told_when_it_is_open(
     assert len(await samples(desk)) == 1
 
 
-async def test_a_look_that_is_refused_leaves_its_counts_to_the_next(desk: Desk, server: Server) -> None:
+async def test_refused_samples_are_merged_into_the_next(desk: Desk, server: Server) -> None:
     queue = await desk.queue()
     await desk.put(queue, b"x")
     await look(desk)
@@ -260,8 +260,8 @@ async def test_a_look_that_is_refused_leaves_its_counts_to_the_next(desk: Desk, 
     assert min(int(found[1]["ms"]), int(edge[1]["ms"])) >= since_ms - 1
 
 
-async def test_a_lost_answer_is_asked_for_again_with_the_same_samples(own_server: Server) -> None:
-    """So a reader can drop the repeat; what came meanwhile is told by itself."""
+async def test_samples_with_lost_reply_are_repeated_unchanged(own_server: Server) -> None:
+    """So a reader can drop the repeat; later activity has its own samples."""
     pipe = PipeSettings(question_timeout_s=0.3)
     async with Desk(own_server, timing=RARELY, pipe=pipe) as desk:
         desk.store.start_serving()

@@ -1,4 +1,4 @@
-"""What upkeep tells of how a queue stands, and whoever deletes it: docs/store.md, "Samples"."""
+"""Depth samples by upkeep and by deletion: docs/store.md, "Samples"."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tests.store.upkeep.test_samples import RARELY, look, samples
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """A process that looks after the store, as edges do."""
+    """A process with upkeep, as an edge."""
     async with Desk(server, timing=RARELY) as desk:
         desk.store.start_serving()
         yield desk
 
 
 async def age(desk: Desk, queue: Queue, seconds: int) -> None:
-    """As if the last sample of its depth were so old."""
+    """Age the last depth sample."""
     found = await desk.domain.link.call("HGET", queue.keys[1], "sampled")
     ms, _, digest = found.decode().partition(" ")
     await desk.domain.link.call("HSET", queue.keys[1], "sampled", f"{int(ms) - seconds * 1000} {digest}")
 
 
-async def test_upkeep_tells_how_a_queue_stands_and_all_it_has_counted(desk: Desk) -> None:
+async def test_upkeep_samples_depth_and_totals(desk: Desk) -> None:
     queue = await desk.queue(max_deliveries=2)
     await desk.put(queue, *numbered(9))
     await desk.reject(await desk.take(queue, 1))
@@ -57,11 +57,11 @@ async def test_upkeep_tells_how_a_queue_stands_and_all_it_has_counted(desk: Desk
     assert len(sample) == 22
 
 
-async def test_only_the_first_look_says_how_long_ago_a_queue_was_made(desk: Desk) -> None:
-    """docs/store.md, "Samples": what it has counted has come since then, however soon or late it was looked at."""
+async def test_first_sample_has_the_queues_age(desk: Desk) -> None:
+    """docs/store.md, "Samples": its totals count since its creation."""
     queue = await desk.queue()
     old = await desk.queue("old")
-    await desk.domain.link.call("HDEL", old.keys[1], "sampled")  # as a store of before made it
+    await desk.domain.link.call("HDEL", old.keys[1], "sampled")  # as in a store of an older version
     (made,) = await desk.domain.link.call("HMGET", queue.keys[1], "sampled")
     zero, made_ms = map(int, made.split())
     assert zero == 0
@@ -80,7 +80,7 @@ async def test_only_the_first_look_says_how_long_ago_a_queue_was_made(desk: Desk
     assert 0 <= int(told[0]["age_ms"]) - 7 * 86_400_000 < 60_000
 
 
-async def test_depths_are_told_when_they_change_and_not_too_often(desk: Desk) -> None:
+async def test_depths_are_sampled_on_change_at_a_bounded_rate(desk: Desk) -> None:
     queue = await desk.queue()
 
     async def told() -> int:
@@ -106,8 +106,8 @@ async def test_depths_are_told_when_they_change_and_not_too_often(desk: Desk) ->
     ]
 
 
-async def test_a_queue_that_is_deleted_has_a_last_word(desk: Desk) -> None:
-    """Also one that nobody looked at; what was told already is not told again, and what is empty stays unsaid."""
+async def test_deleted_queue_gets_a_last_sample(desk: Desk) -> None:
+    """Also one without upkeep; reported values are not repeated, and empty ones are left out."""
     await look(desk)  # there are samples
     short, known, still, unused = [await desk.queue(name) for name in ("short", "known", "still", "unused")]
     for queue in (short, known, still):
@@ -128,8 +128,8 @@ async def test_a_queue_that_is_deleted_has_a_last_word(desk: Desk) -> None:
     assert {*told[1]} == {*before[0]} - {"age_ms"}
 
 
-async def test_a_last_word_begins_nothing_and_trims_nothing(desk: Desk, server: Server) -> None:
-    """A tool that deletes does not know what edges keep, nor whether they do."""
+async def test_last_sample_neither_creates_nor_trims_the_stream(desk: Desk, server: Server) -> None:
+    """A tool that deletes does not know the edges' settings."""
     key = desk.domain.keys.samples
 
     async def delete(name: str, *more: Any) -> None:
@@ -141,7 +141,7 @@ async def test_a_last_word_begins_nothing_and_trims_nothing(desk: Desk, server: 
     await delete("a", b"a", 5)
     assert server.call("EXISTS", key) == 0
     await desk.domain.function("sample", [key], 3000, *((4, "v", "1", "kind", "x") * 500))
-    await delete("b")  # by a tool of before
+    await delete("b")  # by an older tool
     await delete("c", b"c", 0)
     assert server.call("XLEN", key) == 500
     await delete("d", b"d", 5)
@@ -157,8 +157,8 @@ async def test_a_last_word_begins_nothing_and_trims_nothing(desk: Desk, server: 
     assert server.call("XLEN", key) == 1501
 
 
-async def test_what_is_spoilt_is_deleted_without_a_last_word(desk: Desk, server: Server) -> None:
-    """Deleting it is the cure."""
+async def test_damaged_queue_is_deleted_without_a_sample(desk: Desk, server: Server) -> None:
+    """Deleting the queue is the cure."""
     one, two = await desk.queue("one"), await desk.queue("two")
     for queue in (one, two):
         await desk.put(queue, b"x")
@@ -169,15 +169,15 @@ async def test_what_is_spoilt_is_deleted_without_a_last_word(desk: Desk, server:
     assert [queue async for queue in desk.store.listing.queues()] == []
 
 
-async def test_an_edge_of_before_does_upkeep_without_telling(desk: Desk) -> None:
-    """While a store's edges are replaced one after the other, its functions are new already."""
+async def test_older_edge_does_upkeep_without_samples(desk: Desk) -> None:
+    """During a rolling update the functions are already new."""
     queue = await desk.queue()
     assert await desk.domain.function("upkeep", [*queue.keys], 60_000, 500, 0)
     assert await samples(desk, "depth") == []
 
 
-async def test_the_samples_of_a_queue_keep_its_hash_compact(desk: Desk, server: Server) -> None:
-    """docs/decisions/0002-queue-hash.md: a value of more than 64 octets would make a table of it."""
+async def test_sampling_keeps_the_queue_hash_compact(desk: Desk, server: Server) -> None:
+    """docs/decisions/0002-queue-hash.md: a value of more than 64 octets would change its encoding."""
     queue = await desk.queue()
     before = server.call("OBJECT", "ENCODING", queue.keys[1])
     await desk.domain.tidy(queue)

@@ -1,4 +1,4 @@
-"""Upkeep: counters are counted against the stream in steps while the queue works (docs/store.md)."""
+"""Upkeep: counters are checked against the stream in steps during traffic (docs/store.md)."""
 
 import asyncio
 import random
@@ -18,14 +18,14 @@ async def tamper(desk: Desk, queue: Queue, counter: str, by: int) -> None:
 
 
 async def fill(desk: Desk, queue: Queue, entries: int) -> None:
-    """Entries of one message each, so that a count takes several steps."""
+    """Publish entries of one message each, so that a count takes several steps."""
     await asyncio.gather(*(desk.publishing(queue, b"x", origin=f"t {i}") for i in range(entries)))
 
 
 @pytest.mark.parametrize(
     ("counter", "by"), [("len", 7), ("len", -3), ("bytes", 100), ("leased", 2), ("leased", -1)]
 )
-async def test_a_wrong_counter_is_found_told_and_corrected(desk: Desk, counter: str, by: int) -> None:
+async def test_wrong_counter_is_reported_and_corrected(desk: Desk, counter: str, by: int) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(100))
     got = singles(await desk.take(queue, 40))
@@ -41,7 +41,7 @@ async def test_a_wrong_counter_is_found_told_and_corrected(desk: Desk, counter: 
     assert len(await desk.drain(queue)) == 70
 
 
-async def test_right_counters_are_left_alone(desk: Desk) -> None:
+async def test_right_counters_stay(desk: Desk) -> None:
     queue = await desk.queue(dead_letter={"max_length": 3})
     await desk.put(queue, *numbered(500))
     got = singles(await desk.take(queue, 200))
@@ -53,7 +53,7 @@ async def test_right_counters_are_left_alone(desk: Desk) -> None:
     assert desk.refusals["counter_mismatch"] == 0
 
 
-async def test_an_empty_queue_and_one_of_just_a_step(desk: Desk) -> None:
+async def test_empty_queue_and_queue_of_one_step(desk: Desk) -> None:
     queue = await desk.queue()
     assert await desk.reconcile(queue) == RIGHT
     await fill(desk, queue, RECONCILE_STEP)
@@ -61,8 +61,8 @@ async def test_an_empty_queue_and_one_of_just_a_step(desk: Desk) -> None:
     assert await desk.domain.tidy(queue) == RIGHT
 
 
-async def test_a_count_stays_exact_while_the_queue_works(desk: Desk) -> None:
-    """Everything that can happen to a message happens between the steps of a count."""
+async def test_count_is_exact_during_traffic(desk: Desk) -> None:
+    """Every operation on messages happens between the steps of a count."""
     queue = await desk.queue(max_deliveries=2)
     await fill(desk, queue, 1200)
     await desk.put(queue, *numbered(1600))
@@ -86,8 +86,8 @@ async def test_a_count_stays_exact_while_the_queue_works(desk: Desk) -> None:
         assert steps >= 2
 
 
-async def test_late_settles_during_a_count_do_not_spoil_it(desk: Desk) -> None:
-    """A whole entry settled twice: the second time it is fenced, and must not be taken off the count."""
+async def test_count_is_exact_during_late_settles(desk: Desk) -> None:
+    """The second settle of an entry is fenced, and must not change the count."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(64))
     await fill(desk, queue, RECONCILE_STEP)
@@ -100,7 +100,7 @@ async def test_late_settles_during_a_count_do_not_spoil_it(desk: Desk) -> None:
     await desk.settle([second])
 
 
-async def test_moved_entries_are_counted_where_they_are(desk: Desk) -> None:
+async def test_compacted_entries_are_counted(desk: Desk) -> None:
     queue = await desk.queue()
     await desk.put(queue, *numbered(320))
     await fill(desk, queue, RECONCILE_STEP)
@@ -116,7 +116,7 @@ async def test_moved_entries_are_counted_where_they_are(desk: Desk) -> None:
     assert (stats["in_flight"], stats["ready"]) == (15, RECONCILE_STEP + 1)
 
 
-async def test_a_count_goes_on_in_another_generation(desk: Desk) -> None:
+async def test_count_continues_in_a_new_generation(desk: Desk) -> None:
     queue = await desk.queue()
     await fill(desk, queue, RECONCILE_STEP + 10)
     assert await desk.domain.tidy(queue) is None
@@ -129,8 +129,8 @@ async def test_a_count_goes_on_in_another_generation(desk: Desk) -> None:
         assert len(bodies(await other.take(queue))) == RECONCILE_STEP + 8
 
 
-async def test_how_old_the_oldest_is(desk: Desk) -> None:
-    """Also when all that is left has moved out of the stream."""
+async def test_age_of_the_oldest_message(desk: Desk) -> None:
+    """Also if all messages were returned and left the stream."""
     queue = await desk.queue()
     await desk.put(queue, *numbered(32))
     got = singles(await desk.take(queue))
@@ -143,8 +143,8 @@ async def test_how_old_the_oldest_is(desk: Desk) -> None:
     assert (await desk.stats(queue))["oldest_age_ms"] == 0
 
 
-async def test_an_empty_message_leaves_a_queue_that_is_being_counted(desk: Desk) -> None:
-    """Its 0 octets are taken off what the count has found so far."""
+async def test_empty_message_leaves_a_queue_during_a_count(desk: Desk) -> None:
+    """Its 0 octets are subtracted from the count."""
     empty = await desk.queue("empty")
     await asyncio.gather(*(desk.publishing(empty, b"", origin=f"t {i}") for i in range(RECONCILE_STEP + 1)))
     assert await desk.domain.tidy(empty) is None

@@ -9,7 +9,7 @@ import pytest
 
 from services.console.history import sample_reader
 from services.console.history.history import DELAY_MS, Steps
-from services.console.history.sample_reader import BATCH, SampleReader
+from services.console.history.sample_history import BATCH, SampleHistory
 from services.store.model.buckets import CLASSES
 from services.store.model.keys import DomainKeys
 from tests.console.history.test_history import history
@@ -69,7 +69,7 @@ async def test_response_waits_for_new_samples(
 async def test_the_newest_are_read_first(console: LiveConsole, server: Server) -> None:
     now_ms = await console.tools.now_ms()
     fill(server, now_ms - 100_000, 100, 500)
-    reader = SampleReader(console.tools.following("main", 3_600_000, 100_000))
+    reader = SampleHistory(console.tools.following("main", 3_600_000, 100_000))
     for turn in range(1, 5):
         assert await reader.read_on()
         assert reader.known_ms == reader.totals.known_ms == now_ms - 100_000 + (500 - turn * BATCH) * 100

@@ -1,4 +1,4 @@
-"""Samples are read as they come, and back from where one began (docs/store.md, Samples)."""
+"""Samples are read as they come, and backwards from the start (docs/store.md, Samples)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from services.store.model.errors import StoreUnavailable
 from services.store.model.keys import DomainKeys
 from services.store.pipeline.domain import Timing
-from services.store.upkeep.following import Following, Sampled
+from services.store.upkeep.sample_reader import SampleReader, StoredSample
 from tests.servers import Server
 from tests.store.desk import Desk, until
 
@@ -19,32 +19,32 @@ HOUR_MS = 3_600_000
 
 @pytest.fixture
 async def desk(server: Server) -> AsyncIterator[Desk]:
-    """A process that looks after the store, as edges do; a test looks when it wants to."""
+    """A process with upkeep, as an edge; samples are written on request."""
     async with Desk(server, timing=Timing(sample_s=3600.0, upkeep_s=3600.0)) as desk:
         desk.store.start_serving()
         yield desk
 
 
-async def rest(following: Following) -> list[Sampled]:
-    """What came."""
+async def rest(following: SampleReader) -> list[StoredSample]:
+    """Return the new samples."""
     return await following.next(100_000)
 
 
-async def all_earlier(following: Following, count: int = 1_000) -> list[Sampled]:
-    """What was there, the oldest first."""
-    found: list[Sampled] = []
+async def all_earlier(following: SampleReader, count: int = 1_000) -> list[StoredSample]:
+    """Return the earlier samples, the oldest first."""
+    found: list[StoredSample] = []
     while page := await following.earlier(count):
         found += page
     return found[::-1]
 
 
-async def test_what_edges_tell_is_followed(desk: Desk) -> None:
+async def test_new_samples_are_read(desk: Desk) -> None:
     queue = await desk.queue("orders \udcff")
     following = desk.store.following("main", HOUR_MS)
     assert await rest(following) == []
     await desk.put(queue, b"a", b"bb")
     before = await desk.store.now_ms()
-    await desk.store.sampler.look()
+    await desk.store.sampler.write()
     first, edge = await rest(following)
     assert (first.fields["kind"], first.fields["queue"], first.fields["in"]) == (
         "queue",
@@ -54,12 +54,12 @@ async def test_what_edges_tell_is_followed(desk: Desk) -> None:
     assert edge.fields["kind"] == "edge"
     assert before <= first.at_ms <= await desk.store.now_ms()
     assert await rest(following) == []
-    await desk.store.sampler.look()
+    await desk.store.sampler.write()
     assert [one.fields["kind"] for one in await rest(following)] == ["edge"]
 
 
 def fill(server: Server, first_ms: int, step_ms: int, number: int) -> None:
-    """Samples with numbers."""
+    """Write numbered samples."""
     script = (
         "for i = 0, ARGV[3] - 1 do redis.call('XADD', KEYS[1], string.format('%.0f-1', ARGV[1] + i * ARGV[2]), "
         "'n', i) end"
@@ -67,11 +67,11 @@ def fill(server: Server, first_ms: int, step_ms: int, number: int) -> None:
     server.call("EVAL", script, 1, KEY, first_ms, step_ms, number)
 
 
-def numbers(samples: list[Sampled]) -> list[int]:
+def numbers(samples: list[StoredSample]) -> list[int]:
     return [int(one.fields["n"]) for one in samples]
 
 
-async def test_it_looks_back_no_further_than_it_is_told(desk: Desk, server: Server) -> None:
+async def test_backward_read_is_bounded_by_time(desk: Desk, server: Server) -> None:
     now = await desk.store.now_ms()
     fill(server, now - 2 * HOUR_MS, 60_000, 120)
     found = numbers(await all_earlier(desk.store.following("main", HOUR_MS)))
@@ -81,7 +81,7 @@ async def test_it_looks_back_no_further_than_it_is_told(desk: Desk, server: Serv
     assert await all_earlier(desk.store.following("main", 0)) == []
 
 
-async def test_nor_at_more_samples(desk: Desk, server: Server) -> None:
+async def test_backward_read_is_bounded_by_number(desk: Desk, server: Server) -> None:
     now = await desk.store.now_ms()
     fill(server, now - HOUR_MS, 100, 5_000)
     found = numbers(await all_earlier(desk.store.following("main", 10 * HOUR_MS, 2_500)))
@@ -89,7 +89,7 @@ async def test_nor_at_more_samples(desk: Desk, server: Server) -> None:
     assert len(await all_earlier(desk.store.following("main", 10 * HOUR_MS, 5_000))) == 5_000
 
 
-async def test_what_was_and_what_comes_is_read_once(desk: Desk, server: Server) -> None:
+async def test_earlier_and_new_samples_are_read_once(desk: Desk, server: Server) -> None:
     now = await desk.store.now_ms()
     fill(server, now - 1_000, 10, 25)
     following = desk.store.following("main", HOUR_MS)
@@ -103,7 +103,7 @@ async def test_what_was_and_what_comes_is_read_once(desk: Desk, server: Server) 
     assert await following.next(10) == []
 
 
-async def test_what_was_trimmed_meanwhile_is_passed_over(desk: Desk, server: Server) -> None:
+async def test_trimmed_samples_are_skipped(desk: Desk, server: Server) -> None:
     now = await desk.store.now_ms()
     fill(server, now - 1_000, 10, 20)
     following = desk.store.following("main", HOUR_MS)
@@ -114,8 +114,8 @@ async def test_what_was_trimmed_meanwhile_is_passed_over(desk: Desk, server: Ser
     assert await following.earlier(5) == []
 
 
-async def test_data_that_went_back_in_time_is_followed_on(desk: Desk, server: Server) -> None:
-    """A copy was restored, or another server took over whose clock is behind: what comes then is told."""
+async def test_reader_continues_after_data_loss(desk: Desk, server: Server) -> None:
+    """After a restored copy or a failover to a slow clock, new samples are read."""
     now = await desk.store.now_ms()
     following = desk.store.following("main", HOUR_MS)
     assert await rest(following) == []
@@ -129,7 +129,7 @@ async def test_data_that_went_back_in_time_is_followed_on(desk: Desk, server: Se
     assert numbers(await rest(following)) == [0, 1]
 
 
-async def test_a_store_that_is_away_says_so_and_it_goes_on_where_it_was(own_server: Server) -> None:
+async def test_unavailable_store_raises_and_reading_continues(own_server: Server) -> None:
     async with Desk(own_server) as desk:
         following = desk.store.following("main", HOUR_MS)
         assert await following.next(5) == []
@@ -142,7 +142,7 @@ async def test_a_store_that_is_away_says_so_and_it_goes_on_where_it_was(own_serv
             await following.earlier()
         own_server.restart()
 
-        async def is_back() -> list[Sampled] | None:
+        async def is_back() -> list[StoredSample] | None:
             try:
                 return await following.next()
             except StoreUnavailable:

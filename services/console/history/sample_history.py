@@ -16,7 +16,7 @@ from services.console.history.series import Flow, Kept, parse
 from services.console.history.totals import Totals
 from services.store import StoreError
 from services.store.model import StoreFault
-from services.store.upkeep import Following, Sampled
+from services.store.upkeep import SampleReader, StoredSample
 
 log = logging.getLogger(__name__)
 
@@ -29,13 +29,13 @@ UNREAD_MS = 1 << 62  # nothing has been read
 WAIT_S = 0.015  # of a response for older samples
 
 
-class SampleReader:
+class SampleHistory:
     """The samples of a domain. Run `follow` in a task."""
 
-    def __init__(self, following: Following) -> None:
+    def __init__(self, reader: SampleReader) -> None:
         self.totals = Totals(MAX_MINUTES * 60_000)
         self._know_from(UNREAD_MS)
-        self._following = following
+        self._reader = reader
         self._kept: dict[str, deque[Kept]] = defaultdict(deque)
         self._order: deque[str] = deque()  # queues of the samples, oldest first
         # (process, queue) -> first and last serial read
@@ -115,7 +115,7 @@ class SampleReader:
     async def read_on(self) -> bool:
         """Read a batch, new samples first, and return whether there are more. Raises StoreError."""
         began = time.monotonic()
-        page = await self._following.next(BATCH)
+        page = await self._reader.next(BATCH)
         for sample in page:
             self._keep(sample)
         if len(page) == BATCH:
@@ -126,7 +126,7 @@ class SampleReader:
         return not self._is_complete
 
     async def _read_back(self) -> None:
-        page = await self._following.earlier(BATCH)
+        page = await self._reader.earlier(BATCH)
         for sample in page:
             self._keep_earlier(sample)
         if page:
@@ -139,7 +139,7 @@ class SampleReader:
         """Set the time before which nothing is known; 0: there are no samples."""
         self.known_ms = self.totals.known_ms = at_ms
 
-    def _keep(self, sample: Sampled) -> None:
+    def _keep(self, sample: StoredSample) -> None:
         if self.known_ms in (0, UNREAD_MS):
             self._know_from(sample.at_ms)
         found = self._new(sample)
@@ -151,7 +151,7 @@ class SampleReader:
         if len(self._order) > MAX_KEPT:
             self._drop_oldest()
 
-    def _keep_earlier(self, sample: Sampled) -> None:
+    def _keep_earlier(self, sample: StoredSample) -> None:
         found = self._new(sample)
         if found is None:
             return
@@ -159,7 +159,7 @@ class SampleReader:
         self._kept[name].appendleft(kept)
         self._order.appendleft(name)
 
-    def _new(self, sample: Sampled) -> tuple[str, Kept] | None:
+    def _new(self, sample: StoredSample) -> tuple[str, Kept] | None:
         """Return the queue and the parsed sample; None for a sample of another kind, and for a repetition."""
         found = parse(sample)
         if found is None or self._is_repeat(sample):
@@ -176,7 +176,7 @@ class SampleReader:
         if not kept:
             del self._kept[name]
 
-    def _is_repeat(self, sample: Sampled) -> bool:
+    def _is_repeat(self, sample: StoredSample) -> bool:
         """Return whether the sample was read before: one whose response was lost is written again.
 
         Serials read so far are contiguous, as samples are read in both directions from the middle.
