@@ -26,7 +26,7 @@ from protos.ring.frames import (
     resent,
 )
 from protos.ring.head import HEAD, HeadMove, HeadState
-from protos.ring.laps import Around
+from protos.ring.laps import Questions
 from protos.ring.link import Acks, Connection, encode_message
 from protos.ring.messages import (
     ACK,
@@ -73,12 +73,12 @@ from protos.ring.routes import (
     CameBack,
     Deliver,
     Drop,
+    DropReason,
     PassOn,
     Request,
     Route,
     Settle,
     TakenOff,
-    Why,
 )
 from protos.ring.tail import TAIL, TailMove, TailState
 from protos.ring.times import Times
@@ -113,7 +113,6 @@ __all__ = [
     "Acks",
     "Action",
     "Answer",
-    "Around",
     "Beacon",
     "Break",
     "BreakLinkForced",
@@ -129,6 +128,7 @@ __all__ = [
     "Destroy",
     "Dial",
     "Drop",
+    "DropReason",
     "Find",
     "Frame",
     "HeadMove",
@@ -146,6 +146,7 @@ __all__ = [
     "PassOn",
     "Pull",
     "Push",
+    "Questions",
     "Refused",
     "Relay",
     "ReplyHead",
@@ -159,7 +160,6 @@ __all__ = [
     "Times",
     "Unusable",
     "User",
-    "Why",
     "Window",
     "echo_of",
     "encode_beacon",

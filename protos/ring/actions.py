@@ -43,7 +43,7 @@ class CloseInbound:
 Action = SendBeacon | Dial | CloseOutbound | CloseInbound
 
 
-class Orders:
+class ActionQueue:
     """What the parts of one node have to say: actions at once, LOOPs when the link to the successor has room."""
 
     __slots__ = ("_actions", "_loops")

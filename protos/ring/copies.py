@@ -5,7 +5,7 @@ An inbox keeps what it gets, so not all of them come back. A mark behind them te
 
 from __future__ import annotations
 
-from protos.ring.recent import Recent
+from protos.ring.lru import LruMap
 
 
 class Copies:
@@ -15,8 +15,8 @@ class Copies:
 
     def __init__(self, remembered: int) -> None:
         self._remembered = remembered
-        self._before: Recent[int] = Recent(remembered)
-        self._behind: Recent[int] = Recent(remembered)
+        self._before: LruMap[int] = LruMap(remembered)
+        self._behind: LruMap[int] = LruMap(remembered)
 
     def __len__(self) -> int:
         return len(self._before) + len(self._behind)
@@ -41,12 +41,12 @@ class Copies:
         """A mark goes behind all of them."""
         for digest, number in self._behind.items():
             _add(self._before, digest, number)
-        self._behind = Recent(self._remembered)
+        self._behind = LruMap(self._remembered)
 
     def mark_came_back(self) -> None:
         """What was before it and has not come back was kept."""
-        self._before = Recent(self._remembered)
+        self._before = LruMap(self._remembered)
 
 
-def _add(copies: Recent[int], digest: bytes, number: int) -> None:
+def _add(copies: LruMap[int], digest: bytes, number: int) -> None:
     copies.put(digest, (copies.get(digest) or 0) + number)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from protos.ring.actions import Orders, SendBeacon
-from protos.ring.circling import GONE_AT, SUSPECT_AT, Circling
+from protos.ring.actions import ActionQueue, SendBeacon
+from protos.ring.circulation import GONE_AT, SUSPECT_AT, CirculationDetector
 from protos.ring.messages import OTHERS_TTL, TTL, Find, Leader, LinkBroken
 from protos.ring.table import Machine, earliest, is_due
 from protos.ring.times import Times
@@ -56,7 +56,7 @@ class Election:
         me: bytes,
         group: int,
         times: Times,
-        orders: Orders,
+        orders: ActionQueue,
         candidates: Callable[[float], list[bytes]],
         went_round: Callable[[bytes, float], None],
         open_ring: Callable[[str, float], None],
@@ -77,7 +77,7 @@ class Election:
         self._unheard: bytes | None = None  # who was taken for the leader, and not heard
         self._heard_at: float | None = None  # my leader said that it leads, last
         self._vacancy = Vacancy(me, times, self._propose, candidates, self._lost)
-        self._circling = Circling()
+        self._circulation = CirculationDetector()
         self._went_round = went_round
         self._open_ring = open_ring
 
@@ -112,7 +112,7 @@ class Election:
     def link_broken(self, message: LinkBroken, now: float) -> None:
         """LinkBroken(n) with TTL > 0, n not me (4.4)."""
         self.depose(LeaderMove.LINK_BROKEN, now)
-        if self._circling.passes(message, now) < GONE_AT:
+        if self._circulation.passes(message, now) < GONE_AT:
             self._orders.pass_on(message)
 
     def propose(self) -> None:
@@ -174,7 +174,7 @@ class Election:
     def _hear_other(self, message: Leader, now: float) -> None:
         if message.ttl <= OTHERS_TTL and message.name < self.leader and not self._vacancy.is_on:
             return  # two would be elected
-        passes = self._circling.passes(message, now)
+        passes = self._circulation.passes(message, now)
         self._accept(message.name, now)
         if message.ttl > OTHERS_TTL:  # else another one proposes it (4.6)
             self._heard_at = now
@@ -224,7 +224,7 @@ class Election:
 
     def _lost(self, now: float) -> None:
         self._find()
-        self._open_ring("nobody leads this ring", now)
+        self._open_ring("the ring has no leader", now)
 
     def _propose(self, name: bytes) -> None:
         self._orders.say(Leader(name, TTL if name == self._me else OTHERS_TTL))

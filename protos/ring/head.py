@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-from protos.ring.actions import CloseOutbound, Dial, Orders
+from protos.ring.actions import ActionQueue, CloseOutbound, Dial
+from protos.ring.lru import ExpiringSet
 from protos.ring.messages import Leader, Loop, Open
-from protos.ring.recent import Marked
 from protos.ring.table import Machine
 from protos.ring.times import Times
 
@@ -51,7 +51,7 @@ CONNECTED = (HeadState.PROVING, HeadState.LINKED)
 class Head:
     """Times in the caller's seconds."""
 
-    def __init__(self, me: bytes, times: Times, orders: Orders) -> None:
+    def __init__(self, me: bytes, times: Times, orders: ActionQueue) -> None:
         self.successor: bytes | None = None  # the node, from the moment that it is dialled
         self.waiting_since: float | None = None  # None while there is a successor, or no store
         self._machine: Machine[HeadState, HeadMove] = Machine(HEAD)
@@ -60,7 +60,7 @@ class Head:
         self._orders = orders
         self._idle_due: float | None = None
         self._is_to_tell = False  # that I am here
-        self._failed = Marked(times.open_s)  # nodes that are passed over (3.6)
+        self._failed = ExpiringSet(times.open_s)  # nodes that are passed over (3.6)
         self._left: bytes | None = None  # whom I left for another ring (4.3)
 
     @property

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from protos.ring.frames import ID, Frame, Operation, encode_frame
-from protos.ring.recent import Recent
+from protos.ring.lru import LruMap
 
 DIGEST = 16  # octets
 QUEUE = b"ring/laps"  # of questions
@@ -21,7 +21,7 @@ class Passes:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Questions:
     """Questions, as USER payloads, to be queued directly before and behind what is passed on; or nothing."""
 
     before: bytes = b""
@@ -32,7 +32,7 @@ class Around:
         return [self.before, payload, self.behind] if self.before else [payload]
 
 
-NOTHING = Around()
+NOTHING = Questions()
 
 
 class Laps:
@@ -48,13 +48,13 @@ class Laps:
         self._limit = max_laps
         self._seed = seed
         self._number = 0  # of ids
-        self._passes: Recent[Passes] = Recent(remembered)
-        self._asked: Recent[tuple[bytes, bool]] = Recent(
+        self._passes: LruMap[Passes] = LruMap(remembered)
+        self._asked: LruMap[tuple[bytes, bool]] = LruMap(
             remembered
         )  # by request id: digest, is it the first?
         self._between: bytes | None = None  # nobody claims this digest; until the question behind comes
 
-    def judge(self, digest: bytes, sender: bytes | None) -> Around | None:
+    def judge(self, digest: bytes, sender: bytes | None) -> Questions | None:
         """What to pass the payload on with; None to take it off. `sender` is the name it has, if it has one."""
         if not self._limit:
             return NOTHING
@@ -90,8 +90,8 @@ class Laps:
         number = self._number.to_bytes(8, "big")
         return blake2b(number + self._me, digest_size=ID, key=self._seed).digest()
 
-    def _ask(self, digest: bytes, name: bytes) -> Around:
-        return Around(self._question(digest, name, True), self._question(digest, name, False))
+    def _ask(self, digest: bytes, name: bytes) -> Questions:
+        return Questions(self._question(digest, name, True), self._question(digest, name, False))
 
     def _question(self, digest: bytes, name: bytes, is_first: bool) -> bytes:
         request_id = self.new_id()

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from protos.ring.actions import Action, Orders, SendBeacon
+from protos.ring.actions import Action, ActionQueue, SendBeacon
 from protos.ring.election import Election, LeaderMove
 from protos.ring.head import Head, HeadState
+from protos.ring.lru import ExpiringSet
 from protos.ring.messages import (
     MAX_NAMES,
     OTHERS_TTL,
@@ -22,11 +23,10 @@ from protos.ring.messages import (
     Loop,
     Open,
 )
-from protos.ring.recent import Marked
+from protos.ring.starved_tails import StarvedTails
 from protos.ring.table import earliest
 from protos.ring.tail import Tail, TailState
 from protos.ring.times import Times
-from protos.ring.vain import Vain
 
 FORGOTTEN_S = 600.0  # after which one that is not in my ring is taken for dead
 MAX_MEMBERS = 1000  # names that are remembered; those unheard for longest are forgotten
@@ -52,8 +52,8 @@ class Node:
         self.members: OrderedDict[bytes, float] = OrderedDict()  # others, and when heard of last
         self._service = service
         self._silence_s = times.lost_s / 2  # of a predecessor, when the ring is opened as nobody leads it
-        self._absent = Marked(times.absent_s)  # whose proposals went round (4.6)
-        self._orders = orders = Orders()
+        self._absent = ExpiringSet(times.absent_s)  # whose proposals went round (4.6)
+        self._orders = orders = ActionQueue()
         self.election = Election(
             name,
             group,
@@ -65,7 +65,7 @@ class Node:
         )
         self.head = Head(name, times, orders)
         self.tail = Tail(times, orders, self._announce, self._opened, self._linked)
-        self._vain = Vain(name, times)
+        self._starved_tails = StarvedTails(name, times)
 
     @property
     def is_away(self) -> bool:
@@ -94,7 +94,7 @@ class Node:
             self.election.store_away()
             self.head.store_away(why)
             self.tail.store_away(why)
-            self._vain.clear()
+            self._starved_tails.clear()
 
     # beacons
 
@@ -108,7 +108,7 @@ class Node:
             self._seen(beacon.node, now)  # its leader may be long gone
             self.head.heard(beacon, self.election.leader, now)
             if beacon.node != self.name:
-                self._vain.heard(beacon.node, now)
+                self._starved_tails.heard(beacon.node, now)
             return True
         self._seen(beacon.leader, now)
         if self.election.found(beacon, now):
@@ -190,7 +190,7 @@ class Node:
     # time, and what is to be done
 
     def deadline(self) -> float | None:
-        parts = self.tail, self.head, self.election, self._vain
+        parts = self.tail, self.head, self.election, self._starved_tails
         return earliest(*(part.deadline() for part in parts))
 
     def on_time(self, now: float) -> None:
@@ -198,7 +198,7 @@ class Node:
             return
         if why := self.tail.on_time(now):
             self._force(why, now)
-        if self._vain.is_due(now) and self.tail.state is TailState.LINKED and self.head.is_connected:
+        if self._starved_tails.is_due(now) and self.tail.state is TailState.LINKED and self.head.is_connected:
             self._force("another node waits in vain", now)
         self.head.on_time(now)
         self.election.on_time(now)
@@ -239,7 +239,7 @@ class Node:
         """Both sides, if nothing comes from before: that is somebody who holds the tail, and no ring (4.6)."""
         self._break_off(why, now)
         if self.tail.is_silent_since(now - self._silence_s):
-            self._force(f"{why}, and the predecessor has said nothing", now)
+            self._force(f"{why}, and the predecessor is silent", now)
 
     def _break_off(self, why: str, now: float) -> None:
         if self.head.is_connected:

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from protos.ring.copies import Copies
 from protos.ring.frames import NO_ID, REPLIES, Frame, Operation, encode_frame, parse_frame
-from protos.ring.laps import NOTHING, Around, Laps, asked_in, digest_of
-from protos.ring.recent import Recent
-from protos.ring.routes import Answer, CameBack, Deliver, Drop, PassOn, Request, Route, Settle, TakenOff, Why
+from protos.ring.laps import NOTHING, Laps, Questions, asked_in, digest_of
+from protos.ring.lru import LruMap
+from protos.ring.routes import (
+    Answer,
+    CameBack,
+    Deliver,
+    Drop,
+    DropReason,
+    PassOn,
+    Request,
+    Route,
+    Settle,
+    TakenOff,
+)
 
 MARKS = b"ring/mark"  # the queue that marks name
 
@@ -24,7 +35,7 @@ class Relay:
 
     def __init__(self, me: bytes, max_laps: int = 3, remembered: int = 100_000, seed: bytes = b"") -> None:
         self._me = me
-        self._seen: Recent[bool] = Recent(remembered)  # by mark: was it carried out here?
+        self._seen: LruMap[bool] = LruMap(remembered)  # by mark: was it carried out here?
         self._mine = Copies(remembered)
         self._mark = NO_ID  # the request id of the one that is on its way
         self._laps = Laps(me, max_laps, remembered, seed)
@@ -47,9 +58,9 @@ class Relay:
         if frame.request_id == self._mark:
             self._mark = NO_ID
             self._mine.mark_came_back()
-            return Drop(Why.MARK)
+            return Drop(DropReason.MARK)
         if self._laps.is_mine(frame.request_id):
-            return Drop(Why.NOBODY_CLAIMS)
+            return Drop(DropReason.NOBODY_CLAIMS)
         if frame.sender == self._me:
             return _route_mine(frame)
         return self._route_once(frame)
@@ -96,38 +107,42 @@ class Relay:
         """Somebody's, with a request id: it passes once."""
         served = self._seen.get(_mark(frame))
         if served is not None:
-            return Request(frame, again=True) if served and frame.operation not in REPLIES else Drop(Why.SEEN)
+            return (
+                Request(frame, again=True)
+                if served and frame.operation not in REPLIES
+                else Drop(DropReason.SEEN)
+            )
         digest = asked_in(frame)
         if digest is not None:
             if self._mine.has(digest):
-                return Drop(Why.CLAIMED)
+                return Drop(DropReason.CLAIMED)
             self._laps.heard(digest)
         return _route_others(frame, NOTHING)
 
     def _route_without_id(self, frame: Frame, payload: bytes) -> Route:
         if frame.sender == self._me:
-            return Drop(Why.NOT_MINE)
-        around = self._laps.judge(digest_of(payload), frame.sender)
-        return Drop(Why.LAPS) if around is None else _route_others(frame, around)
+            return Drop(DropReason.NOT_MINE)
+        questions = self._laps.judge(digest_of(payload), frame.sender)
+        return Drop(DropReason.LAPS) if questions is None else _route_others(frame, questions)
 
     def _route_unframed(self, payload: bytes) -> Route:
         digest = digest_of(payload)
         if self._mine.take_off(digest):
             return TakenOff()
-        around = self._laps.judge(digest, None)
-        return Drop(Why.LAPS) if around is None else Deliver(payload, around)
+        questions = self._laps.judge(digest, None)
+        return Drop(DropReason.LAPS) if questions is None else Deliver(payload, questions)
 
 
 def _route_mine(frame: Frame) -> Route:
     if frame.settles:
-        return Drop(Why.NOBODY_HOLDS_IT)
+        return Drop(DropReason.NOBODY_HOLDS_IT)
     return Answer(frame) if frame.operation in REPLIES else CameBack(frame)
 
 
-def _route_others(frame: Frame, around: Around) -> Route:
+def _route_others(frame: Frame, questions: Questions) -> Route:
     if frame.settles:
         return Settle(frame)
-    return PassOn(frame, around) if frame.operation in REPLIES else Request(frame, around)
+    return PassOn(frame, questions) if frame.operation in REPLIES else Request(frame, questions)
 
 
 def _mark(frame: Frame) -> bytes:

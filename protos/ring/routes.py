@@ -10,11 +10,11 @@ import enum
 from dataclasses import dataclass
 
 from protos.ring.frames import Frame
-from protos.ring.laps import NOTHING, Around
+from protos.ring.laps import NOTHING, Questions
 
 
-class Why(enum.Enum):
-    """Why a payload leaves the ring here with nothing done; the values are labels for metrics."""
+class DropReason(enum.Enum):
+    """DropReason a payload leaves the ring here with nothing done; the values are labels for metrics."""
 
     SEEN = "seen"  # its second pass (5.5)
     NOBODY_HOLDS_IT = "nobody_holds_it"  # my own settlement: no node knows its id, the lease runs out (5.4)
@@ -48,7 +48,7 @@ class Request:
     """
 
     frame: Frame
-    around: Around = NOTHING
+    questions: Questions = NOTHING
     again: bool = False
 
 
@@ -64,7 +64,7 @@ class PassOn:
     """Somebody's reply, for another node (5.3)."""
 
     frame: Frame
-    around: Around = NOTHING
+    questions: Questions = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Deliver:
     """No queue operation: into the inbox, if one is bound, and passed on if `forward_user` is set (5.5)."""
 
     payload: bytes
-    around: Around = NOTHING
+    questions: Questions = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class TakenOff:
 class Drop:
     """Answered by `A`, counted by the label, and nothing else."""
 
-    why: Why
+    why: DropReason
 
 
 Route = Answer | CameBack | Request | Settle | PassOn | Deliver | TakenOff | Drop

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from protos.ring.actions import CloseInbound, Orders
+from protos.ring.actions import ActionQueue, CloseInbound
 from protos.ring.table import Machine, earliest, is_due
 from protos.ring.times import Times
 
@@ -53,7 +53,7 @@ class Tail:
     def __init__(
         self,
         times: Times,
-        orders: Orders,
+        orders: ActionQueue,
         announce: Callable[[bool], None],
         opened: Callable[[float], None],
         linked: Callable[[float], None],

@@ -15,8 +15,8 @@ from protos.rqp_mca.actions import (
     ToDeadLetters,
 )
 from protos.rqp_mca.events import AvailableConfirm, Confirm, DataConfirm, QueueConfirm
-from protos.rqp_mca.line import Line
 from protos.rqp_mca.machine import Machine
+from protos.rqp_mca.pending import Line
 from protos.rqp_mca.search import Search
 from protos.rqp_mca.times import FailureRow, SenderSettings
 from protos.rqp_mca.transitions import Move, State

@@ -1,4 +1,4 @@
-"""What may be said of the node: `edges.ring.node` (numbers in brackets are sections of ring.md)."""
+"""Settings of the node: `edges.ring.node` (numbers in brackets are sections of ring.md)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from services.ring.node.hosts import literal
 WORD = re.compile(r"[!-~]+")  # graphic ASCII [1.2]
 LOCAL_BROADCAST, EVERYBODY = "127.255.255.255", "255.255.255.255"
 LEAST_ACK_S = 0.5  # two trips of 0.2 s over the network, and the store between them [1.4]
-MAX_OWN_NAME = min(MAX_SENDER, 230)  # twice, with a service name, it fits into a beacon [1.2]
+MAX_OWN_NAME = min(MAX_SENDER, 230)  # fits into a beacon twice, with a service name [1.2]
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 OptionalPort = Annotated[int, Field(ge=0, le=0xFFFF)]
 
 
 def _host(text: str) -> str:
-    """What others connect to: it stands in the name, before its first `:`."""
+    """Check a host that others connect to; it stands in the node's name, before its first `:`."""
     if text and (":" in text or not WORD.fullmatch(text)):
         raise ValueError(
-            "must be an IPv4 address or a name that others can look up; for IPv6 say a name, as a node's name has the "
+            "must be an IPv4 address or a name that others can resolve; for IPv6 use a name, as a node's name has the "
             "host before its first `:`"
         )
     address = literal(text)
     if address is not None and (address.is_unspecified or address.is_multicast or str(address) == EVERYBODY):
-        raise ValueError(f"must be the address or name of one machine: nobody can connect to {text}")
+        raise ValueError(f"must be the address or name of one machine: others cannot connect to {text}")
     return text
 
 
@@ -40,7 +40,7 @@ def _name(text: str) -> str:
         return text
     if not WORD.fullmatch(text) or text.startswith(":"):
         raise ValueError(
-            "must be graphic ASCII, host or host:suffix: others connect to what is before the first `:`"
+            "must be graphic ASCII, host or host:suffix: others connect to the part before the first `:`"
         )
     if len(text) > MAX_OWN_NAME:
         raise ValueError(f"must have at most {MAX_OWN_NAME} octets")
@@ -61,7 +61,7 @@ def _target(text: str) -> str:
 
 
 def parse_target(text: str) -> tuple[str, int | None]:
-    """`host`, `host:port`, `::1` or `[::1]:port`; without a port, None. Raises ValueError."""
+    """Split `host`, `host:port`, `::1` or `[::1]:port`; the port is None if left out. Raises ValueError."""
     found = re.fullmatch(
         r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^:\s\[\]@/]+))(?::(?P<port>\d{1,5}))?", text
     )
@@ -79,14 +79,14 @@ def parse_target(text: str) -> tuple[str, int | None]:
 def _ack(seconds: float) -> float:
     if seconds < LEAST_ACK_S:
         raise ValueError(
-            f"must be at least {LEAST_ACK_S:g}: else links that are well would break for ever, as an `A` takes two "
-            "trips over the network"
+            f"must be at least {LEAST_ACK_S:g}: an `A` takes two network trips, and healthy links would break again "
+            "and again"
         )
     return seconds
 
 
 class NodeTimes(BaseModel):
-    """How long the node waits for what."""
+    """Intervals and time limits of the node."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -167,11 +167,12 @@ class NodeTimes(BaseModel):
         return self
 
     def times(self) -> Times:
+        """Return the times as the protocol takes them."""
         return Times(**self.model_dump())
 
 
 class NodeSettings(BaseModel):
-    """Who it is, whom it looks for, how long it waits for what. The listener is `listeners.ring`."""
+    """The node's identity, discovery and limits. The listener is `listeners.ring`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -196,12 +196,12 @@ def test_after_300_s_the_ring_is_opened_and_others_are_called() -> None:
     node.on_time(due)
     actions = node.take_actions()
     assert SendBeacon(FIND_ME) in actions
-    assert CloseOutbound("nobody leads this ring") in actions
+    assert CloseOutbound("the ring has no leader") in actions
     assert node.head.state is HeadState.LISTENING
     assert Leader(ME) in waiting(node, due, LOW)
 
 
-SILENT = CloseInbound(1, "nobody leads this ring, and the predecessor has said nothing")
+SILENT = CloseInbound(1, "the ring has no leader, and the predecessor is silent")
 
 
 def lost_from(node: Node) -> tuple[float, list[Action]]:
@@ -250,7 +250,7 @@ def test_one_that_counts_since_less_than_150_s_stays_until_the_next_time() -> No
 def test_one_that_has_said_anything_meanwhile_stays() -> None:
     node = vacant()
     node.heard(1, 200.0)
-    assert CloseOutbound("nobody leads this ring") in lost_from(node)[1]
+    assert CloseOutbound("the ring has no leader") in lost_from(node)[1]
     assert node.tail.state is TailState.LINKED
 
 
@@ -261,7 +261,7 @@ def test_not_for_one_whose_find_is_never_heard() -> None:
         if now % 60 == 0:
             hear(node, Leader(HIGH), float(now))
         node.on_time(float(now))
-    assert CloseOutbound("nobody leads this ring") not in node.take_actions()
+    assert CloseOutbound("the ring has no leader") not in node.take_actions()
 
 
 def test_a_store_that_refuses_ends_it() -> None:  # 4.7

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from protos.ring import Leader, LinkBroken
-from protos.ring.circling import GONE_AT, MAX_LOOPS, SUSPECT_AT, Circling
+from protos.ring.circulation import GONE_AT, MAX_LOOPS, SUSPECT_AT, CirculationDetector
 
 NAME, OTHER = b"m:1", b"x:1"
 
 
 def passes(ttls: list[int], gap: float = 0.1) -> list[int]:
-    circling = Circling()
+    circling = CirculationDetector()
     return [circling.passes(Leader(NAME, ttl), number * gap) for number, ttl in enumerate(ttls)]
 
 
@@ -45,7 +45,7 @@ def test_one_that_has_come_as_far_as_it_may_is_taken_off() -> None:
 
 
 def test_each_loop_for_itself() -> None:
-    circling = Circling()
+    circling = CirculationDetector()
     for number, ttl in enumerate([250, 242, 234]):
         for loop in (Leader(NAME, ttl), Leader(OTHER, ttl), LinkBroken(NAME, ttl)):
             assert circling.passes(loop, number / 10) == number + 1
@@ -53,7 +53,7 @@ def test_each_loop_for_itself() -> None:
 
 def test_of_a_thousand_it_is_remembered_and_of_more_the_oldest_begin_anew() -> None:
     """2.3: a predecessor that makes names up costs no more memory than that, nor time for each"""
-    circling = Circling()
+    circling = CirculationDetector()
     for ttl in (250, 242):
         for number in range(MAX_LOOPS):
             circling.passes(Leader(b"%d:1" % number, ttl), 0.0)

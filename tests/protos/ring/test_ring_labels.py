@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import protos.ring
-from protos.ring import REFUSALS, Why
+from protos.ring import REFUSALS, DropReason
 
 PACKAGE = Path(protos.ring.__file__).parent
 SPEC = (PACKAGE.parent / "ring.md").read_text()
@@ -35,7 +35,7 @@ def test_those_of_beacons() -> None:
 
 
 def test_those_of_what_is_taken_off() -> None:
-    assert first_cells(section("5.5", "5.6")) == {why.value for why in Why}
+    assert first_cells(section("5.5", "5.6")) == {why.value for why in DropReason}
 
 
 def test_those_of_the_client_port() -> None:

@@ -1,10 +1,10 @@
 """A memory with an end (ring.md 5.5)."""
 
-from protos.ring.recent import MAX_MARKED, Marked, Recent
+from protos.ring.lru import MAX_MARKED, ExpiringSet, LruMap
 
 
 def test_what_was_not_used_for_longest_is_forgotten_first():
-    recent: Recent[int] = Recent(3)
+    recent: LruMap[int] = LruMap(3)
     for number in range(3):
         recent.put(b"%d" % number, number)
     assert recent.get(b"0") == 0
@@ -17,7 +17,7 @@ def test_what_was_not_used_for_longest_is_forgotten_first():
 
 
 def test_a_false_value_is_a_value_too():
-    recent: Recent[bool] = Recent(2)
+    recent: LruMap[bool] = LruMap(2)
     recent.put(b"one", False)
     recent.put(b"two", False)
     assert recent.get(b"one") is False
@@ -28,7 +28,7 @@ def test_a_false_value_is_a_value_too():
 
 
 def test_a_mark_lasts_its_time_and_begins_anew_when_it_is_set_again():  # ring.md 3.6, 4.6
-    marked = Marked(for_s=30.0)
+    marked = ExpiringSet(for_s=30.0)
     marked.mark(b"one", 0.0)
     marked.mark(b"two", 1.0)
     marked.mark(b"one", 10.0)
@@ -38,7 +38,7 @@ def test_a_mark_lasts_its_time_and_begins_anew_when_it_is_set_again():  # ring.m
 
 
 def test_who_sends_many_names_makes_the_oldest_lose_their_marks():  # ring.md 3.6, 4.6
-    marked = Marked(for_s=30.0)
+    marked = ExpiringSet(for_s=30.0)
     for number in range(10 * MAX_MARKED):
         marked.mark(b"%d" % number, 0.0)
         marked.mark(b"again", 0.0)

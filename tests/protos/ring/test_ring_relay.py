@@ -12,6 +12,7 @@ from protos.ring import (
     CameBack,
     Deliver,
     Drop,
+    DropReason,
     Frame,
     Operation,
     PassOn,
@@ -19,7 +20,6 @@ from protos.ring import (
     Request,
     Settle,
     TakenOff,
-    Why,
     encode_frame,
 )
 
@@ -62,12 +62,12 @@ def test_my_own_request_came_back_unserved(relay: Relay, operation: Operation): 
 
 def test_my_settlement_came_back_as_nobody_holds_the_message(relay: Relay):  # ring.md 5.4
     settlement = frame(Operation.OK, ME, settles=True)
-    assert relay.route(encode_frame(settlement)) == Drop(Why.NOBODY_HOLDS_IT)
+    assert relay.route(encode_frame(settlement)) == Drop(DropReason.NOBODY_HOLDS_IT)
 
 
 @pytest.mark.parametrize("operation", Operation)
 def test_what_i_never_sent_is_taken_off_in_my_name(relay: Relay, operation: Operation):  # ring.md 5.3
-    assert relay.route(encode_frame(frame(operation, ME, NO_ID))) == Drop(Why.NOT_MINE)
+    assert relay.route(encode_frame(frame(operation, ME, NO_ID))) == Drop(DropReason.NOT_MINE)
 
 
 def test_names_are_compared_whole(relay: Relay):  # ring.md 1.2
@@ -86,7 +86,7 @@ def test_a_request_passes_once(relay: Relay, operation: Operation):  # ring.md 5
         request
     )  # the store had refused it: it was sent again
     relay.passed(request)
-    assert relay.route(encode_frame(request)) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(request)) == Drop(DropReason.SEEN)
 
 
 def test_a_request_that_was_carried_out_here_gets_its_reply_again(relay: Relay):  # ring.md 5.4
@@ -101,21 +101,21 @@ def test_a_reply_to_another_passes_once(relay: Relay, operation: Operation):  # 
     reply = frame(operation)
     assert relay.route(encode_frame(reply)) == PassOn(reply)
     relay.passed(reply)
-    assert relay.route(encode_frame(reply)) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(reply)) == Drop(DropReason.SEEN)
 
 
 def test_a_reply_that_i_began_is_dropped_if_it_comes_round(relay: Relay):  # ring.md 5.5
     """The node that asked is gone."""
     relay.put_on(encode_frame(frame(Operation.OK)))
-    assert relay.route(encode_frame(frame(Operation.OK))) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(frame(Operation.OK))) == Drop(DropReason.SEEN)
 
 
 def test_a_settlement_passes_once_or_settles_once(relay: Relay):  # ring.md 5.4, 5.5
     assert relay.route(encode_frame(SETTLEMENT)) == Settle(SETTLEMENT)
     relay.passed(SETTLEMENT)
-    assert relay.route(encode_frame(SETTLEMENT)) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(SETTLEMENT)) == Drop(DropReason.SEEN)
     relay.served(SETTLEMENT)
-    assert relay.route(encode_frame(SETTLEMENT)) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(SETTLEMENT)) == Drop(DropReason.SEEN)
 
 
 def test_request_reply_and_settlement_of_one_id_are_three_frames(relay: Relay):  # ring.md 5.5
@@ -125,7 +125,7 @@ def test_request_reply_and_settlement_of_one_id_are_three_frames(relay: Relay): 
     assert relay.route(encode_frame(SETTLEMENT)) == Settle(SETTLEMENT)
     relay.passed(SETTLEMENT)
     for each in (pull, reply, SETTLEMENT):
-        assert relay.route(encode_frame(each)) == Drop(Why.SEEN)
+        assert relay.route(encode_frame(each)) == Drop(DropReason.SEEN)
 
 
 def test_another_id_is_another_request(relay: Relay):  # ring.md 5.5
@@ -140,7 +140,7 @@ def test_what_passed_so_long_ago_that_it_is_forgotten_passes_again():  # ring.md
     for each in frames:
         relay.passed(each)
     assert relay.route(encode_frame(frames[0])) == Request(frames[0])
-    assert relay.route(encode_frame(frames[1])) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(frames[1])) == Drop(DropReason.SEEN)
 
 
 # What has no request id, and what is no queue operation (5.5); its laps are in test_ring_laps
@@ -177,7 +177,7 @@ def test_what_has_not_come_back_before_the_mark_behind_it_was_kept(relay: Relay)
     assert relay.wants_mark
     mark = relay.mark()
     relay.put_on(b"news")
-    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.route(mark) == Drop(DropReason.MARK)
     assert relay.route(b"news") == TakenOff()
     assert not relay.wants_mark
     assert relay.route(b"news") == Deliver(b"news")
@@ -203,9 +203,9 @@ def test_a_mark_that_is_lost_is_followed_by_another(relay: Relay):  # ring.md 5.
     mark = relay.mark()
     assert isinstance(relay.route(lost), Answer), "nobody waits for it any more"
     assert relay.wants_mark
-    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.route(mark) == Drop(DropReason.MARK)
     assert not relay.wants_mark
-    assert relay.route(mark) != Drop(Why.MARK)
+    assert relay.route(mark) != Drop(DropReason.MARK)
 
 
 def test_of_equal_copies_the_oldest_comes_back_first(relay: Relay):  # ring.md 5.5
@@ -214,7 +214,7 @@ def test_of_equal_copies_the_oldest_comes_back_first(relay: Relay):  # ring.md 5
     mark = relay.mark()
     relay.put_on(b"news")
     assert relay.route(b"news") == TakenOff()
-    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.route(mark) == Drop(DropReason.MARK)
     assert relay.wants_mark
     assert relay.route(b"news") == TakenOff()
 
@@ -228,7 +228,7 @@ def test_what_was_before_a_lost_mark_is_due_until_the_next_comes_back(relay: Rel
     assert [relay.route(b"news"), relay.route(b"news")] == [TakenOff()] * 2
     assert relay.route(b"old news") == TakenOff()
     assert not relay.wants_mark
-    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.route(mark) == Drop(DropReason.MARK)
 
 
 def test_others_pass_a_mark_on_once():  # ring.md 5.5
@@ -240,7 +240,7 @@ def test_others_pass_a_mark_on_once():  # ring.md 5.5
     assert isinstance(route, PassOn)
     assert route.frame is not None
     other.passed(route.frame)
-    assert other.route(mark) == Drop(Why.SEEN)
+    assert other.route(mark) == Drop(DropReason.SEEN)
 
 
 def test_an_operation_that_an_application_put_on_goes_by_its_name(relay: Relay):  # ring.md 5.5

@@ -166,7 +166,7 @@ async def test_who_waits_for_the_ring_hears_that_the_node_stops(new_server: NewS
         await there.close()
         client = await here.client()
         await client.send(pull(b"nowhere"))
-        await until(lambda: len(here.asker))
+        await until(lambda: len(here.remote_requests))
         assert isinstance(here.running, RunningRing)
         await here.running.stop_taking()
         assert (await client.reply(b"nowhere")).message.startswith(b"unknown: this node is stopping")

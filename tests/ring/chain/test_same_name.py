@@ -20,7 +20,7 @@ async def test_the_second_takes_no_part_while_the_first_lives(
     new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.7: each says so on the board, and it becomes the node when the first ends"""
-    monkeypatch.setattr(ownership, "NAMESAKE_S", 0.5)
+    monkeypatch.setattr(ownership, "DUPLICATE_S", 0.5)
     server = await new_server()
     async with AsyncExitStack() as stack:
 
@@ -39,7 +39,7 @@ async def test_the_second_takes_no_part_while_the_first_lives(
             await until(lambda: second.station.node.is_away)
             one, two = await until(partial(titles, other))
             assert one["away"] is None
-            assert "another process of this node's name" in two["away"]
+            assert "another process with this node's name" in two["away"]
             assert second.successor is second.station.predecessor is None
         finally:
             await living.close()

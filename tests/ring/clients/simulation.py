@@ -28,7 +28,7 @@ class FickleQueues(ChancePipe):
 class Simulation(ChanceWorld):
     """The wire, the service and the store of one session; what is looked up is answered as if it were an errand."""
 
-    asker = None
+    remote_queues = None
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from protos.ring import REFUSALS
-from services.ring import words
+from services.ring import error_texts as words
 from services.ring.clients.queues import FORBIDDEN
 from services.store import StoreError
 from services.store.model import errors
@@ -22,7 +22,7 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not errors.OutcomeUnknown])
 def test_each_error_of_the_store_has_words(kind: type[StoreError]) -> None:
-    said = words.words_for(kind())
+    said = words.error_text(kind())
     assert said == ROWS.get(kind.reason, said)
     if kind.reason not in ROWS:
         assert f"| {kind.reason} |" not in DOCUMENT

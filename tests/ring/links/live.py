@@ -68,7 +68,7 @@ async def start(context: EdgeContext[RingSettings]) -> RunningNode:
     member = Member(
         service, identity, context.dial("ring-out", settings.node.dial), carrier, carrier, service.readiness
     )
-    context.listen("ring", identity.listener, member.session)
+    context.listen("ring", identity.listener, member.station.session)
     context.page("/ring", member.document)
     store.look_after()
     node = RunningNode(service, member, carrier)

@@ -14,7 +14,8 @@ import pytest
 from protos.ring import Find, Open
 from services.kit.config.layers import SettingsError
 from services.kit.dns.lookup import Place, look_up
-from services.ring.node.discovery import hearing, telling
+from services.ring.node.discovery import beacon_handler as beacon_handler
+from services.ring.node.discovery import beacon_sender as sender
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
 from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring
@@ -104,7 +105,7 @@ async def test_another_node_of_the_same_name_and_port(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """1.2: on another machine. What comes long after this node has sent such a thing is not its own; told once"""
-    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
     service = b"%d" % node.places["ring"][1]
@@ -127,7 +128,7 @@ async def test_its_own_beacons_are_never_taken_for_anothers(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.2: each comes back several times"""
-    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     node = await start(
         beacon_targets=[f"127.0.0.1:{port}", f"localhost:{port}"],
         times={"self_s": 1.0},
@@ -143,16 +144,16 @@ async def test_nor_those_that_waited_while_the_process_stood_still(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.2: nor while it looks often"""
-    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
     for stands_still in (True, False):
         own = node.number("beacons_ignored_total", reason="own")
-        node.station.beacons.telling.send(Find(GROUP, node.name))
+        node.station.beacons.sender.send(Find(GROUP, node.name))
         if stands_still:
-            time.sleep(2 * hearing.ECHO_S)  # noqa: ASYNC251  nobody in this process has a turn
+            time.sleep(2 * beacon_handler.ECHO_S)  # noqa: ASYNC251  nobody in this process has a turn
         else:
-            for _ in range(2 * hearing.ECHO_LOOKS):
+            for _ in range(2 * beacon_handler.ECHO_LOOKS):
                 node.station.tick()
         await until(lambda: node.number("beacons_ignored_total", reason="own") > own)  # noqa: B023
     assert not node.log.events("ring_same_name")
@@ -162,13 +163,13 @@ async def test_while_the_store_is_away_another_process_may_be_the_node(
     start: Start, new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.2, 4.7: so whoever speaks in its name then is no namesake"""
-    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     server = await new_server()
     node = await start(url=server.url, times={"self_s": 60.0})
     server.kill9()
     await until(lambda: node.station.node.is_away)
     name, service = node.name, b"%d" % node.places["ring"][1]
-    looked = node.station.hearing.echoes
+    looked = node.station.beacon_handler.echoes
     await until(lambda: node.station.tick() or not looked.may_have(Find(GROUP, name)))
     await until(lambda: node.station.tick() or not looked.may_have(Open(GROUP, name, name, service)))
     own = node.number("beacons_ignored_total", reason="own")
@@ -229,7 +230,7 @@ async def test_nodes_that_hear_on_all_addresses(start: Start, host: str) -> None
     nodes = [await start(beacon_host=host, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
     count = nodes[1].number("beacons_refused_total", reason="beacon_unknown")
-    tell(b"nonsense", nodes[1].station.beacons.telling.port, "127.0.0.1")
+    tell(b"nonsense", nodes[1].station.beacons.sender.port, "127.0.0.1")
     await refused(nodes[1], "beacon_unknown", int(count) + 1)
 
 
@@ -239,8 +240,8 @@ async def test_a_port_of_its_own(start: Start) -> None:
     one = LiveNode(node.url, 0)
     try:
         await one.begin()
-        assert one.station.beacons.telling.port not in (0, node.station.beacons.telling.port)
-        tell(b"nonsense", one.station.beacons.telling.port)
+        assert one.station.beacons.sender.port not in (0, node.station.beacons.sender.port)
+        tell(b"nonsense", one.station.beacons.sender.port)
         await refused(one, "beacon_unknown")
     finally:
         await one.close()
@@ -294,7 +295,7 @@ async def test_a_target_whose_name_hangs_is_asked_for_once(
         await may_end.wait()
         return await look_up("127.0.0.1", place[1])
 
-    monkeypatch.setattr(telling, "look_up", hang)
+    monkeypatch.setattr(sender, "look_up", hang)
     with Listening(free_udp_port(), "127.0.0.1") as listening:
         target = f"slow.test:{listening.sock.getsockname()[1]}"
         node = await start(broadcast=[], beacon_targets=[target], times={"self_s": 60.0})

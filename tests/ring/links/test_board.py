@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from protos.ring.node import MAX_MEMBERS
-from services.ring.node import board
+from services.ring.node import status as board
 from services.store.catalogue.ring_nodes import RingNode
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from services.ring.node.breaks import OTHER, REASONS, STORE, reason_of
-from services.ring.node.users import NAMESAKE
+from services.ring.node.break_labels import OTHER, REASONS, STORE, reason_of
+from services.ring.node.users import DUPLICATE_NAME
 
 ROOT = Path(__file__).parents[3]
 SOURCES = [*ROOT.glob("protos/ring/*.py"), *ROOT.glob("services/ring/node/**/*.py")]
@@ -19,7 +19,7 @@ SOURCES = [*ROOT.glob("protos/ring/*.py"), *ROOT.glob("services/ring/node/**/*.p
         ("inbound", "the predecessor closed it", "closed"),
         ("outbound", "no answer in time", "ack_timeout"),
         ("outbound", "not_an_ack", "not_an_ack"),
-        ("both", f"name: {NAMESAKE}", "same_name"),
+        ("both", f"name: {DUPLICATE_NAME}", "same_name"),
         ("both", "this node is stopping", "stopping"),
         ("both", "the store cannot be reached: Connection refused", STORE),
         ("inbound", "words that nobody knows", OTHER),
@@ -31,9 +31,14 @@ def test_words_become_labels(side: str, why: str, reason: str) -> None:
 
 def test_the_words_are_those_that_are_said() -> None:
     """Words that were changed where they are said would be counted as others."""
-    sources = "".join(path.read_text() for path in SOURCES if path.name not in ("breaks.py", "figures.py"))
+    sources = "".join(
+        path.read_text() for path in SOURCES if path.name not in ("break_labels.py", "node_metrics.py")
+    )
     unsaid = [why for why in REASONS if f'"{why}"' not in sources]
-    assert unsaid == ["nobody leads this ring, and the predecessor has said nothing", f"name: {NAMESAKE}"]
+    assert unsaid == [
+        "the ring has no leader, and the predecessor is silent",
+        f"name: {DUPLICATE_NAME}",
+    ]
     assert ", and the predecessor has said nothing" in sources
 
 

@@ -12,7 +12,7 @@ import pytest
 from protos.ring import TailState
 from services.kit.net import sockets
 from services.kit.net.connection import Connection
-from services.ring.node.timing import STALL_S
+from services.ring.node.timer import STALL_S
 from tests.live import until
 from tests.ring.links.conftest import Start
 from tests.ring.links.live import GROUP, LiveNode

@@ -12,7 +12,7 @@ import pytest
 from protos.ring import HeadState
 from services.kit.dns.lookup import Place
 from services.kit.net.dialler import Dialler
-from services.ring.node.discovery import reach
+from services.ring.node.discovery import tcp_connect as tcp_connect
 from tests.kit.calls import deaf
 from tests.live import PATIENCE_S, until
 from tests.ring.links.conftest import Start
@@ -290,7 +290,7 @@ async def test_each_of_a_hosts_addresses_has_its_turn(
         places = [("127.0.0.1", silent), ("127.0.0.1", tail.port)]
         return [(int(socket.AF_INET), place) for place in places]
 
-    monkeypatch.setattr(reach, "look_up", several)
+    monkeypatch.setattr(tcp_connect, "look_up", several)
     node = await start(dial={"connect_timeout_s": 1.0})
     async with Tail("several.test") as tail:
         with deaf() as silent:

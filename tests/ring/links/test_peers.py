@@ -56,7 +56,7 @@ async def test_who_comes_to_the_list_is_told_at_once(start: Start) -> None:
         assert await other.beacon(b"OPEN") == opened
         assert one.waiting() == []  # whoever was there before hears nothing new
         await forget(node, "one", "other")
-        await until(lambda: node.station.beacons.telling.targets.all == (), SOON_S)
+        await until(lambda: node.station.beacons.sender.targets.all == (), SOON_S)
 
 
 async def test_who_has_left_the_list_gets_nothing_more(start: Start) -> None:
@@ -66,7 +66,7 @@ async def test_who_has_left_the_list_gets_nothing_more(start: Start) -> None:
         await apply(node, "stays", here(stays))
         await gone.beacon(b"OPEN")
         await forget(node, "gone")
-        await until(lambda: len(node.station.beacons.telling.targets.all) == 1, SOON_S)
+        await until(lambda: len(node.station.beacons.sender.targets.all) == 1, SOON_S)
         gone.waiting()
         stays.waiting()
         for _ in range(3):
@@ -83,7 +83,7 @@ async def test_a_node_with_a_predecessor_does_not_call_for_another(start: Start)
     await until(lambda: is_ring([node]))
     with Listening(free_udp_port(), "127.0.0.1") as late:
         await apply(node, "late", here(late))
-        await until(lambda: len(node.station.beacons.telling.targets.all) == 2, SOON_S)
+        await until(lambda: len(node.station.beacons.sender.targets.all) == 2, SOON_S)
         assert {each[:4] for each in late.waiting()} <= {b"FIND"}
         await late.beacon(b"FIND")
     await forget(node, "itself", "late")
@@ -94,10 +94,10 @@ async def test_targets_of_the_settings_stay(start: Start) -> None:
         node = await start(beacon_targets=[here(said)], **LONELY)
         await said.beacon(b"OPEN")
         await apply(node, "one", here(said), "127.0.0.9")
-        await until(lambda: len(node.station.beacons.telling.targets.all) == 2, SOON_S)
+        await until(lambda: len(node.station.beacons.sender.targets.all) == 2, SOON_S)
         await forget(node, "one")
-        await until(lambda: len(node.station.beacons.telling.targets.all) == 1, SOON_S)
-        assert str(node.station.beacons.telling.targets.all[0].port) == here(said).partition(":")[2]
+        await until(lambda: len(node.station.beacons.sender.targets.all) == 1, SOON_S)
+        assert str(node.station.beacons.sender.targets.all[0].port) == here(said).partition(":")[2]
 
 
 async def test_names_that_lead_nowhere_are_told_once(start: Start) -> None:
@@ -123,7 +123,7 @@ async def test_thousands_are_bounded_and_told(start: Start) -> None:
                 *(f"127.1.{peer}.{host % 250 + 1}:{9 + host // 250}" for host in range(1000)),
             )
         await until(lambda: len(node.member.peers.peers) == 4, SOON_S)
-        assert len(node.station.beacons.telling.targets.all) == MOST
+        assert len(node.station.beacons.sender.targets.all) == MOST
         told = [line.count for line in node.log.events("beacon_targets_left_out")]  # type: ignore[attr-defined]
         assert sum(told) == 3001 - MOST
         first.waiting()

@@ -19,7 +19,7 @@ async def test_three_nodes_on_one_machine_hear_each_other_and_close_a_ring(start
     """3.5, 3.6, 4.2: by broadcast on one port; USER messages go all the way round, in order"""
     nodes = [await start() for _ in range(3)]
     await until(lambda: is_ring(nodes))
-    assert len({node.station.beacons.telling.port for node in nodes}) == 1
+    assert len({node.station.beacons.sender.port for node in nodes}) == 1
     for node in nodes:
         assert node.number("beacons_received_total", kind="open") > 0
     sent = [b"%d" % n for n in range(300)]
@@ -81,13 +81,13 @@ async def test_a_ring_that_was_parted_closes_again(start: Start) -> None:
         await until(lambda: is_ring(part))  # noqa: B023
     for part, other in (parts, parts[::-1]):
         for node in part:
-            hears(node, other[0].station.beacons.telling.port)
+            hears(node, other[0].station.beacons.sender.port)
     await until(lambda: is_ring([*parts[0], *parts[1]]))
 
 
 def hears(node: LiveNode, port: int) -> None:
     """From now on its beacons go to those of the other part, too."""
-    node.station.beacons.telling.follow([f"127.255.255.255:{port}"])
+    node.station.beacons.sender.follow([f"127.255.255.255:{port}"])
 
 
 async def test_a_store_that_stands_still(start: Start, new_server: NewServer) -> None:

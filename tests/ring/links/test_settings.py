@@ -127,7 +127,7 @@ def test_a_node_that_others_would_look_for_on_their_own_machines(
     mine: dict[str, Any], setting: str, wide: str, said: dict[str, Any]
 ) -> None:
     """1.3: its ring would never close, and nobody would know why"""
-    why = rf"^edges\.ring\.node\.{setting}: others would look .* as {re.escape(wide)} is not of this one alone; say the"
+    why = rf"^edges\.ring\.node\.{setting}: other machines hear beacons .{re.escape(wide)}. and would connect to .*; set it"
     with pytest.raises(SettingsError, match=why):
         identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(port=8085))
 
@@ -168,7 +168,7 @@ def test_a_node_that_nobody_reaches_unless_something_relays(
     (told,) = caplog.records
     assert told.levelname == "WARNING"
     assert told.getMessage().startswith(
-        "others are told to connect to 10.0.0.7, but edges.ring.listeners.ring.host is 127.0.0.1"
+        "beacons announce 10.0.0.7, but edges.ring.listeners.ring.host is 127.0.0.1"
     )
 
 
@@ -207,12 +207,12 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"advertise": "a b"}, "must be an IPv4 address or a name"),
         (
             {"advertise": "0.0.0.0"},
-            "must be the address or name of one machine: nobody can connect to 0.0.0.0",
+            "must be the address or name of one machine: others cannot connect to 0.0.0.0",
         ),
-        ({"advertise": "0"}, "nobody can connect to 0"),
-        ({"advertise": "255.255.255.255"}, "nobody can connect to 255.255.255.255"),
-        ({"advertise": "224.0.0.1"}, "nobody can connect to 224.0.0.1"),
-        ({"name": "0.0.0.0:1"}, "nobody can connect to 0.0.0.0"),
+        ({"advertise": "0"}, "others cannot connect to 0"),
+        ({"advertise": "255.255.255.255"}, "others cannot connect to 255.255.255.255"),
+        ({"advertise": "224.0.0.1"}, "others cannot connect to 224.0.0.1"),
+        ({"name": "0.0.0.0:1"}, "others cannot connect to 0.0.0.0"),
         ({"name": ":1"}, "must be graphic ASCII"),
         ({"name": "ü:1"}, "must be graphic ASCII"),
         ({"name": "x" * 231}, "at most 230 octets"),
@@ -226,7 +226,7 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"beacon_targets": ["a:0"]}, "port from 1 to 65535"),
         ({"beacon_targets": ["a:65536"]}, "port from 1 to 65535"),
         ({"times": {"ack_s": 0}}, "greater than 0"),
-        ({"times": {"ack_s": 0.49}}, "must be at least 0.5: else links that are well would break for ever"),
+        ({"times": {"ack_s": 0.49}}, "must be at least 0.5: an `A` takes two network trips"),
         ({"times": {"ack": 1}}, "Extra inputs"),
         ({"allow": ["10.0.0.7/8"]}, "must be a network"),
     ],

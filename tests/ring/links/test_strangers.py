@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-from services.ring.node.discovery.strangers import MOST, Strangers
+from services.ring.node.discovery.recent_senders import MOST, RecentSenders
 from services.ring.node.discovery.targets import Target
 from tests.live import until
 from tests.ring.links.conftest import Start
@@ -51,53 +51,53 @@ def beacons_at(host: str, port: int) -> socket.socket:
 
 
 def say(sock: socket.socket, node: LiveNode, beacon: bytes) -> None:
-    sock.sendto(beacon, (ONE, node.station.beacons.telling.port))
+    sock.sendto(beacon, (ONE, node.station.beacons.sender.port))
 
 
-def strangers(node: LiveNode) -> list[str]:
-    return [target.host for target in node.station.beacons.telling.strangers.all(node.station.now())]
+def recent_senders(node: LiveNode) -> list[str]:
+    return [target.host for target in node.station.beacons.sender.recent_senders.all(node.station.now())]
 
 
 async def test_only_those_of_whom_beacons_may_come_are_answered(start: Start) -> None:
     node = await start(**at(ONE, allow=["127.0.0.2/31"], times={"self_s": 600.0}))
-    port = node.station.beacons.telling.port
+    port = node.station.beacons.sender.port
     with beacons_at(FOUR, port) as refused, beacons_at(TWO, port) as allowed:
         say(refused, node, find_beacon(GROUP, b"z"))
         say(allowed, node, find_beacon(GROUP + 1, b"z"))  # of another group
         say(allowed, node, b"nonsense")
         await until(lambda: node.number("beacons_refused_total", reason="beacon_unknown") == 1)
-        assert strangers(node) == []
+        assert recent_senders(node) == []
         say(allowed, node, open_beacon(GROUP, b"z", f"{THREE}:1".encode(), b"1"))
         await until(lambda: node.number("beacons_received_total", kind="open") == 1)
-        assert strangers(node) == [TWO]  # where it came from, not whom it names
+        assert recent_senders(node) == [TWO]  # where it came from, not whom it names
 
 
 async def test_who_is_in_the_list_or_hears_broadcasts_is_told_once(start: Start) -> None:
     node = await start(**at(ONE, TWO, "localhost", times={"self_s": 600.0}))
-    await until(lambda: len(node.station.beacons.telling.found) == 1)
-    assert node.station.beacons.telling.met(TWO) == ()
-    assert node.station.beacons.telling.met("127.0.0.1") == ()  # what the name means
-    assert node.station.beacons.telling.met(THREE) == (Target(THREE, None),)
-    assert node.station.beacons.telling.met(THREE) == ()
+    await until(lambda: len(node.station.beacons.sender.found) == 1)
+    assert node.station.beacons.sender.met(TWO) == ()
+    assert node.station.beacons.sender.met("127.0.0.1") == ()  # what the name means
+    assert node.station.beacons.sender.met(THREE) == (Target(THREE, None),)
+    assert node.station.beacons.sender.met(THREE) == ()
 
 
 def test_where_broadcasts_reach_nobody_is_told_again() -> None:
-    everywhere = Strangers(["127.255.255.255", "10.0.0.255"], 10.0)
+    everywhere = RecentSenders(["127.255.255.255", "10.0.0.255"], 10.0)
     assert not everywhere.heard("127.0.0.2", 0.0)
     assert not everywhere.heard("10.0.0.7", 0.0)
-    local = Strangers(["127.255.255.255"], 10.0)
+    local = RecentSenders(["127.255.255.255"], 10.0)
     assert not local.heard("127.0.0.2", 0.0)
     assert local.heard("10.0.0.7", 0.0)
 
 
 def test_they_are_forgotten_and_few() -> None:
-    strangers = Strangers([], 10.0)
-    assert strangers.heard("10.0.0.7", 0.0)
-    assert not strangers.heard("10.0.0.7", 5.0)
-    assert strangers.all(14.0) == (Target("10.0.0.7", None),)
-    assert strangers.all(15.0) == ()
+    recent_senders = RecentSenders([], 10.0)
+    assert recent_senders.heard("10.0.0.7", 0.0)
+    assert not recent_senders.heard("10.0.0.7", 5.0)
+    assert recent_senders.all(14.0) == (Target("10.0.0.7", None),)
+    assert recent_senders.all(15.0) == ()
     for number in range(2 * MOST):
-        strangers.heard(f"10.0.1.{number}", 20.0)
-    assert len(strangers.all(20.0)) == MOST
-    assert strangers.heard("10.0.0.8", 30.0)
-    assert strangers.all(30.0) == (Target("10.0.0.8", None),)
+        recent_senders.heard(f"10.0.1.{number}", 20.0)
+    assert len(recent_senders.all(20.0)) == MOST
+    assert recent_senders.heard("10.0.0.8", 30.0)
+    assert recent_senders.all(30.0) == (Target("10.0.0.8", None),)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from protos.ring import Frame, Operation, Times
-from protos.ring.circling import Circling
+from protos.ring.circulation import CirculationDetector
 from protos.ring.election import Election
 from protos.ring.head import Head
 from protos.ring.messages import Open
@@ -73,7 +73,7 @@ def test_without_a_rule_of_4_6_originals_are_left_without_a_leader(times: Times)
 
 
 def test_dead_names_circle_and_dethrone(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.3
-    monkeypatch.setattr(Circling, "passes", lambda self, loop, now: 1)
+    monkeypatch.setattr(CirculationDetector, "passes", lambda self, loop, now: 1)
     assert first_wrong(MIXED, "not settled")
 
 
@@ -150,7 +150,7 @@ def test_without_max_laps_the_news_of_the_dead_go_round_for_ever(
 
 
 def test_an_empty_payload_that_is_not_passed_on_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:  # 2.4
-    from protos.ring import Around
+    from protos.ring import Questions
 
-    monkeypatch.setattr(Around, "with_between", lambda self, payload: [payload] if payload else [])
+    monkeypatch.setattr(Questions, "with_between", lambda self, payload: [payload] if payload else [])
     assert first_wrong(range(SEEDS), " never came to ")

@@ -12,9 +12,9 @@ from typing import Any
 from protos.ring import parse_frame
 from services.kit.metrics.metrics import Metrics
 from services.kit.tracing import Recorder
-from services.ring.asking import Brought, Unserved
-from services.ring.node.outgoing.passage import Parcel
+from services.ring.node.outgoing.user_flow import OutgoingMessage
 from services.ring.node.users import Users
+from services.ring.remote_queues import NotDone, RemoteMessage
 from services.ring.service import RingService
 from services.ring.settings import RingSettings
 from services.store import OURSELVES, Queue, QueueSpec, Store
@@ -79,15 +79,15 @@ class Member:
 
     # what a client would ask
 
-    async def push(self, queue: bytes, body: bytes) -> Unserved | None:
-        return await self._asked(self.users.asker.push, queue, body)
+    async def push(self, queue: bytes, body: bytes) -> NotDone | None:
+        return await self._asked(self.users.remote_requests.push, queue, body)
 
-    async def pull(self, queue: bytes) -> Brought | Unserved:
-        answer: Brought | Unserved = await self._asked(self.users.asker.pull, queue)
+    async def pull(self, queue: bytes) -> RemoteMessage | NotDone:
+        answer: RemoteMessage | NotDone = await self._asked(self.users.remote_requests.pull, queue)
         return answer
 
-    async def destroy(self, queue: bytes) -> Unserved | None:
-        return await self._asked(self.users.asker.destroy, queue)
+    async def destroy(self, queue: bytes) -> NotDone | None:
+        return await self._asked(self.users.remote_requests.destroy, queue)
 
     async def _asked(self, verb: Callable[..., None], *args: bytes) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -150,13 +150,13 @@ class Hand:
 
     def sends(self, *payloads: bytes) -> None:
         for payload in payloads:
-            self.node.users.arrivals.received(payload, lambda payload=payload: self.safe.append(payload))  # type: ignore[misc]
+            self.node.users.user_sink.received(payload, lambda payload=payload: self.safe.append(payload))  # type: ignore[misc]
 
-    async def takes(self, number: int) -> list[Parcel]:
-        taken: list[Parcel] = []
+    async def takes(self, number: int) -> list[OutgoingMessage]:
+        taken: list[OutgoingMessage] = []
 
         def enough() -> bool:
-            taken.extend(self.node.users.departures.take(number - len(taken)))
+            taken.extend(self.node.users.user_source.take(number - len(taken)))
             return len(taken) == number
 
         await until(enough)
@@ -183,12 +183,12 @@ class Link:
         self._on_its_way: deque[list[Any]] = deque()
         self._scheduled = False
         self._loop = asyncio.get_running_loop()
-        source.users.departures.on_ready(self.pump)
+        source.users.user_source.on_ready(self.pump)
 
     def pump(self) -> None:
         if not self.is_up:
             return
-        for parcel in self.source.users.departures.take(self.window - len(self.unanswered)):
+        for parcel in self.source.users.user_source.take(self.window - len(self.unanswered)):
             entry = [parcel, False]
             self.unanswered.append(entry)
             self._on_its_way.append(entry)
@@ -216,7 +216,7 @@ class Link:
         self._scheduled = False
         while self._on_its_way:
             entry = self._on_its_way.popleft()
-            parcel: Parcel = entry[0]
+            parcel: OutgoingMessage = entry[0]
             if self.keeps and not is_mark(parcel.payload):
                 self.carried.append(parcel.payload)
             is_over = False
@@ -225,7 +225,7 @@ class Link:
                 assert is_over, "it is safe before it was received"  # noqa: B023
                 self._safe(entry, life)
 
-            self.goal.users.arrivals.received(parcel.payload, partial(safe, entry, self.life))
+            self.goal.users.user_sink.received(parcel.payload, partial(safe, entry, self.life))
             is_over = True
 
     def _safe(self, entry: list[Any], life: int) -> None:

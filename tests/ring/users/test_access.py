@@ -42,7 +42,7 @@ async def test_a_request_for_a_queue_of_others(node: Member, ring: Successor, ac
     await node.declare("orders", access=access)
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == DENIED
     assert answer(await ring.asks(Operation.PULL, b"orders", 2)) == DENIED
-    await ring.sends(Frame(Operation.PUSH, b"asker", b"orders", b"y", NO_ID))
+    await ring.sends(Frame(Operation.PUSH, b"remote_requests", b"orders", b"y", NO_ID))
     await until(lambda: len(ring.got) == 3)
     assert answer(ring.got[2]) == DENIED
     assert refused(node) == 3
@@ -59,7 +59,7 @@ async def test_an_inbox_that_lets_the_ring(node: Member, ring: Successor) -> Non
     await node.declare("in", bindings={"ring": {"inbox": 1}}, access={"edges": ["ring", "tmq"]})
     await until(lambda: node.users.bindings.inbox)
     safe: list[bool] = []
-    node.users.arrivals.received(b"hello", lambda: safe.append(True))
+    node.users.user_sink.received(b"hello", lambda: safe.append(True))
     await until(lambda: safe)
     assert await node.bodies("in") == [b"hello"]
 
@@ -73,7 +73,7 @@ async def test_what_an_inbox_does_not_let_in_is_a_dead_letter(node: Member, ring
     access = QueueSpec(access={"edges": ["tmq"]}).access
     inbox.follow(QueueSpec.model_construct(ack_level="fsync", access=access), "test")
     safe: list[bool] = []
-    node.users.arrivals.received(b"hello", lambda: safe.append(True))
+    node.users.user_sink.received(b"hello", lambda: safe.append(True))
     await until(lambda: safe)
     assert [(letter.reason, letter.body) for letter in await node.dead("in")] == [("access_denied", b"hello")]
     assert node.count(counts.BURIED) == 1
@@ -83,8 +83,8 @@ async def test_an_outbox_sends_whatever_may_be_put_in(start: Start, server: Serv
     """Its document says where it goes: that is no client's taking out."""
     node = await start(server, b"sender", group=9)
     ring = []
-    node.users.departures.on_ready(
-        lambda: ring.extend(parcel.payload for parcel in node.users.departures.take(64))
+    node.users.user_source.on_ready(
+        lambda: ring.extend(parcel.payload for parcel in node.users.user_source.take(64))
     )
     await node.declare("out", bindings={"ring": {"outbox": 9}}, access={"edges": ["tmq"]})
     await node.put("out", b"hello")

@@ -13,7 +13,7 @@ from collections import Counter
 
 import pytest
 
-from services.ring.asking import Unserved
+from services.ring.remote_queues import NotDone
 from tests.live import until
 from tests.ring.users.members import Link, Member, Ring, Start
 from tests.servers import Server
@@ -61,7 +61,7 @@ class World:
 
     async def _push(self, body: bytes) -> None:
         answer = await self.members[self.random.randrange(2)].push(b"orders", body)
-        if not isinstance(answer, Unserved):
+        if not isinstance(answer, NotDone):
             self.pushed[body] += 1
 
     async def trouble(self) -> None:

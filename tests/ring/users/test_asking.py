@@ -1,4 +1,4 @@
-"""The asker: requests of our own clients, and what becomes of them (ring.md 5.3, 5.4)."""
+"""The remote_requests: requests of our own clients, and what becomes of them (ring.md 5.3, 5.4)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from protos.ring import MAX_RING_MESSAGE, MAX_SENDER, Frame, Operation, encode_frame, parse_frame, resent
-from services.ring import words
-from services.ring.asking import Brought, Unserved
+from services.ring import error_texts as words
 from services.ring.node import counts
-from services.ring.node.queues import around
+from services.ring.node.queues import remote_requests as around
+from services.ring.remote_queues import NotDone, RemoteMessage
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Ring, Start
@@ -22,7 +22,7 @@ from tests.servers import Server
 def sent(node: Member) -> list[Frame]:
     """All that it has for its successor, which answers at once."""
     frames = []
-    for parcel in node.users.departures.take(1000):
+    for parcel in node.users.user_source.take(1000):
         frame = parse_frame(parcel.payload)
         assert frame is not None
         frames.append(frame)
@@ -31,17 +31,17 @@ def sent(node: Member) -> list[Frame]:
 
 
 def receive(node: Member, frame: Frame) -> None:
-    node.users.arrivals.received(encode_frame(frame), lambda: None)
+    node.users.user_sink.received(encode_frame(frame), lambda: None)
 
 
 async def test_without_a_link_the_client_waits_until_the_timeout(start: Start, server: Server) -> None:
     """5.3; and what nobody waits for any more is not sent once there is a link."""
     node = await start(server, b"a", timeout_s=0.2)
     answers = await asyncio.gather(node.push(b"q", b"x"), node.pull(b"q"), node.destroy(b"q"))
-    assert answers == [Unserved("timeout")] * 3
+    assert answers == [NotDone("timeout")] * 3
     assert (node.count(counts.ASKED), node.count(counts.TIMED_OUT)) == (3, 3)
     assert sent(node) == []
-    assert len(node.users.asker) == 0
+    assert len(node.users.remote_requests) == 0
 
 
 async def test_what_nobody_waits_for_is_not_kept(start: Start, server: Server) -> None:
@@ -49,7 +49,7 @@ async def test_what_nobody_waits_for_is_not_kept(start: Start, server: Server) -
     node = await start(server, b"a", timeout_s=0.2)
     for turn in range(2):
         answers = await asyncio.gather(*(node.push(b"q", b"%d" % n) for n in range(5)))
-        assert answers == [Unserved("timeout")] * 5
+        assert answers == [NotDone("timeout")] * 5
         gc.collect()  # what other tests have left
         kept = [each for each in gc.get_objects() if isinstance(each, around.Asked)]
         assert kept == [], f"turn {turn}"
@@ -71,7 +71,7 @@ async def test_a_late_reply_is_dropped_unsettled(start: Start, server: Server) -
     asked = asyncio.ensure_future(node.pull(b"q"))
     await asyncio.sleep(0)
     (pull,) = sent(node)
-    assert await asked == Unserved("timeout")
+    assert await asked == NotDone("timeout")
     receive(node, Frame(Operation.OK, b"a", b"q", b"late", pull.request_id))
     await until(lambda: node.count(counts.LATE) == 1)
     await asyncio.sleep(0.1)
@@ -86,7 +86,7 @@ async def test_of_two_replies_the_first_counts(start: Start, server: Server) -> 
     receive(node, Frame(Operation.OK, b"a", b"q", b"first", pull.request_id))
     receive(node, Frame(Operation.ERROR, b"a", b"q", b"second", pull.request_id))
     brought = await asked
-    assert isinstance(brought, Brought)
+    assert isinstance(brought, RemoteMessage)
     assert brought.body == b"first"
     assert (node.count(counts.ANSWERED), node.count(counts.LATE)) == (1, 1)
 
@@ -103,7 +103,7 @@ async def test_errors_come_as_they_are(start: Start, server: Server) -> None:
         await asyncio.sleep(0)
         (push,) = sent(node)
         receive(node, Frame(Operation.ERROR, b"a", b"q", message, push.request_id))
-        assert await asked == Unserved(wanted)
+        assert await asked == NotDone(wanted)
 
 
 async def test_ids_are_never_used_twice(start: Start, server: Server) -> None:
@@ -117,7 +117,7 @@ async def test_ids_are_never_used_twice(start: Start, server: Server) -> None:
 async def test_what_fits_no_frame_is_refused_at_once(start: Start, server: Server) -> None:
     node = await start(server, b"a")
     refused = await node.push(b"q", bytes(MAX_RING_MESSAGE + 1))
-    assert refused == Unserved("message is too large for the ring: at most 15865 octets")
+    assert refused == NotDone("message is too large for the ring: at most 15865 octets")
 
 
 async def test_a_fault_of_ours_keeps_no_client_waiting(
@@ -130,7 +130,7 @@ async def test_a_fault_of_ours_keeps_no_client_waiting(
             answers = await asyncio.gather(node.push(b"q", b"x"), node.pull(b"q"), node.destroy(b"q"))
     finally:
         await node.close()
-    assert answers == [Unserved(words.FAULT)] * 3
+    assert answers == [NotDone(words.FAULT)] * 3
     assert node.metrics.registry.get_sample_value("penstock_local_errors_total", {"edge": "ring"}) == 3
     assert len([line for line in caplog.records if line.exc_info]) == 3
 
@@ -142,11 +142,11 @@ async def test_there_is_an_end_to_what_waits(
     monkeypatch.setattr(around, "MAX_WAITING", 3)
     asked = [asyncio.ensure_future(node.push(b"q", b"x")) for _ in range(5)]
     answers = await asyncio.gather(*asked)
-    assert answers == [Unserved("timeout")] * 3 + [Unserved("too many requests wait for the ring")] * 2
+    assert answers == [NotDone("timeout")] * 3 + [NotDone("too many requests wait for the ring")] * 2
     monkeypatch.setattr(around, "MAX_WAITING_BYTES", 2000)
     asked = [asyncio.ensure_future(node.push(b"q", bytes(1000))) for _ in range(3)]
     answers = await asyncio.gather(*asked)
-    assert answers == [Unserved("timeout")] * 2 + [Unserved("too many requests wait for the ring")]
+    assert answers == [NotDone("timeout")] * 2 + [NotDone("too many requests wait for the ring")]
 
 
 async def test_who_still_waits_at_the_end_is_told(start: Start, server: Server) -> None:
@@ -154,7 +154,7 @@ async def test_who_still_waits_at_the_end_is_told(start: Start, server: Server) 
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
     await asyncio.sleep(0)
     await node.close()
-    assert await asked == Unserved("unknown: this node is stopping, and no reply has come")
+    assert await asked == NotDone("unknown: this node is stopping, and no reply has come")
 
 
 async def test_a_request_that_was_not_answered_goes_again_while_it_is_awaited(
@@ -164,13 +164,13 @@ async def test_a_request_that_was_not_answered_goes_again_while_it_is_awaited(
     node = await start(server, b"a", timeout_s=0.5)
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
     await asyncio.sleep(0)
-    (parcel,) = node.users.departures.take(10)
+    (parcel,) = node.users.user_source.take(10)
     parcel.returned()
-    (again,) = node.users.departures.take(10)
+    (again,) = node.users.user_source.take(10)
     assert again.payload == resent(parcel.payload)
-    assert await asked == Unserved("timeout")
+    assert await asked == NotDone("timeout")
     again.returned()
-    assert node.users.departures.take(10) == []
+    assert node.users.user_source.take(10) == []
 
 
 async def test_who_has_heard_of_nobody_does_not_wait_long(
@@ -180,8 +180,8 @@ async def test_who_has_heard_of_nobody_does_not_wait_long(
     monkeypatch.setattr(around, "ALONE_S", 0.2)
     node = await start(server, b"a")
     others: list[bytes] = []
-    node.users.asker.is_alone = lambda: not others
-    assert await node.push(b"q", b"x") == Unserved("no node serves this queue")
+    node.users.remote_requests.is_alone = lambda: not others
+    assert await node.push(b"q", b"x") == NotDone("no node serves this queue")
     assert sent(node) == []
     assert node.count(counts.TIMED_OUT) == 0
 
@@ -193,11 +193,11 @@ async def test_unless_somebody_comes_meanwhile(
     monkeypatch.setattr(around, "ALONE_S", 0.2)
     node = await start(server, b"a", timeout_s=0.6)
     others: list[bytes] = []
-    node.users.asker.is_alone = lambda: not others
+    node.users.remote_requests.is_alone = lambda: not others
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
     await asyncio.sleep(0)
     others.append(b"b")
-    assert await asked == Unserved("timeout")
+    assert await asked == NotDone("timeout")
 
 
 async def test_what_was_sent_again_and_comes_back_may_have_been_done(start: Start, server: Server) -> None:
@@ -207,12 +207,12 @@ async def test_what_was_sent_again_and_comes_back_may_have_been_done(start: Star
     await asyncio.sleep(0)
     (push,) = sent(node)
     receive(node, replace(push, resent=True))
-    assert await asked == Unserved("unknown: a link broke on its way, and no node serves this queue now")
+    assert await asked == NotDone("unknown: a link broke on its way, and no node serves this queue now")
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
     await asyncio.sleep(0)
     (push,) = sent(node)
     receive(node, push)
-    assert await asked == Unserved("no node serves this queue")
+    assert await asked == NotDone("no node serves this queue")
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -223,14 +223,14 @@ async def test_a_request_that_is_passed_on_again_says_so(
     node = await start(server, b"b")
     push = Frame(Operation.PUSH, b"a", b"elsewhere", b"x", bytes(range(16)))
     receive(node, push)
-    parcels = await until(lambda: node.users.departures.take(10))
+    parcels = await until(lambda: node.users.user_source.take(10))
     assert [parse_frame(parcel.payload) for parcel in parcels] == [push]
     await until(lambda: is_leased(node))
     parcels[0].returned()
     if restarts:
         await node.close()
         node = await start(server, b"b")
-    (again,) = await until(lambda: node.users.departures.take(10))
+    (again,) = await until(lambda: node.users.user_source.take(10))
     assert parse_frame(again.payload) == replace(push, resent=True)
     again.acknowledged()
     await until(node.has_nothing_to_send)

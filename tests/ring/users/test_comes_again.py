@@ -12,7 +12,7 @@ from tests.ring.users.members import Hand, Member, Start
 from tests.ring.users.test_without_id import keep_replies
 from tests.servers import Server
 
-PUSH = encode_frame(Frame(Operation.PUSH, b"asker", b"orders", b"x", b"1" * 16))
+PUSH = encode_frame(Frame(Operation.PUSH, b"remote_requests", b"orders", b"x", b"1" * 16))
 
 
 async def test_it_waits_for_the_first_though_its_queue_was_made_meanwhile(
@@ -23,7 +23,7 @@ async def test_it_waits_for_the_first_though_its_queue_was_made_meanwhile(
     hand = Hand(node)
     await keep_replies(node)
     hand.sends(PUSH)
-    await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
+    await until(lambda: node.users.readiness.unready() == "writer: the queue is paused")
     await node.declare("orders")
     hand.sends(PUSH)
     await keep_replies(node, False)
@@ -38,7 +38,7 @@ async def test_what_waited_is_looked_at_anew(server: Server) -> None:
     node.store.look_after()
     hand = Hand(node)
     hand.sends(PUSH, b"plain")
-    await until(lambda: len(node.users.storing) == 1)
+    await until(lambda: len(node.users.writer) == 1)
     await node.declare("orders")
     hand.sends(PUSH)
     node.users.ownership.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from protos.ring import Why
+from protos.ring import DropReason
 from services.kit.metrics.metrics import Metrics
 from services.ring.node import counts
 from tests.live import until
@@ -22,7 +22,7 @@ def test_every_label_is_there_from_the_start() -> None:
     metrics = Metrics("ring")
     counts.Counts(metrics)
     assert {value(metrics, "penstock_ring_users_total", what=what) for what in counts.WHAT} == {0}
-    assert {value(metrics, "penstock_ring_users_dropped_total", why=why.value) for why in Why} == {0}
+    assert {value(metrics, "penstock_ring_users_dropped_total", why=why.value) for why in DropReason} == {0}
 
 
 def test_every_label_is_told_in_the_docs() -> None:
@@ -34,7 +34,7 @@ def test_what_is_counted_is_told_once() -> None:
     metrics = Metrics("ring")
     counted = counts.Counts(metrics)
     counted.now[counts.LATE] += 2
-    counted.now[Why.SEEN.value] += 1
+    counted.now[DropReason.SEEN.value] += 1
     for _ in range(2):
         counted.publish()
     assert value(metrics, "penstock_ring_users_total", what="late") == 2

@@ -9,8 +9,8 @@ import pytest
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import counts
 from services.ring.node.outgoing.outgoing import BEGUN
-from services.ring.node.outgoing.parcels import Stored
-from services.ring.node.outgoing.passage import Parcel
+from services.ring.node.outgoing.stored_message import StoredMessage
+from services.ring.node.outgoing.user_flow import OutgoingMessage
 from services.store import Part, Queue, Source
 from services.store.model import records
 from services.store.model.internal import KEEPER
@@ -20,7 +20,7 @@ from tests.ring.users.members import Hand, Member, Start, is_mark
 from tests.servers import Server
 
 
-def payloads(parcels: list[Parcel]) -> list[bytes]:
+def payloads(parcels: list[OutgoingMessage]) -> list[bytes]:
     return [parcel.payload for parcel in parcels]
 
 
@@ -74,10 +74,10 @@ async def test_what_left_and_was_never_stored_goes_again(start: Start, new_serve
     server.kill9()
     hand.sends(b"1", b"2")
     early = await hand.takes(2)
-    await until(lambda: node.users.storing.trouble is not None)
+    await until(lambda: node.users.writer.trouble is not None)
     early[1].returned()
     early[0].acknowledged()
-    assert node.users.departures.take(10) == []
+    assert node.users.user_source.take(10) == []
     server.restart()
     assert payloads(await hand.takes(2)) == [b"1", b"2"]
     await until(lambda: hand.safe == [b"1", b"2"])
@@ -96,7 +96,7 @@ async def test_a_frame_that_comes_again_meanwhile_goes_on_once(start: Start, new
     hand.sends(reply, push, reply)
     await until(lambda: len(hand.safe) == 5)
     assert hand.safe == [push, reply, reply, push, reply]
-    assert payloads(node.users.departures.take(10)) == []
+    assert payloads(node.users.user_source.take(10)) == []
     assert node.count(counts.PASSED_ON) == 2
     hand.sends(reply)
     await until(lambda: node.count("seen") > 0)
@@ -114,12 +114,12 @@ async def test_what_somebody_took_out_of_the_queue_confuses_nobody(start: Start,
     hand.sends(*(b"%d" % n for n in range(50)))
     outgoing.look()  # or nobody sees for a second that it is not there
     await until(lambda: len(hand.safe) == 50)
-    await until(lambda: not len(outgoing.underway))
+    await until(lambda: not len(outgoing.in_flight))
     gone.returned()
     assert payloads(await hand.takes(50)) == [b"%d" % n for n in range(50)]
     await node.put(node.users.queue_name, b"taken")
     assert payloads(await hand.takes(1)) == [b"taken"]
-    assert node.users.departures.take(10) == []
+    assert node.users.user_source.take(10) == []
 
 
 class Mover(Hand):
@@ -150,14 +150,14 @@ class Mover(Hand):
         self.sends(b"first")
         await until(lambda: self.node.service.pipe(self.queue).is_asking)
 
-    async def takes(self, number: int) -> list[Parcel]:
+    async def takes(self, number: int) -> list[OutgoingMessage]:
         """Without the marks, which come back at once."""
-        taken: list[Parcel] = []
+        taken: list[OutgoingMessage] = []
         while len(taken) < number:
             taken += self._without_marks(await super().takes(1))
         return taken
 
-    def _without_marks(self, parcels: list[Parcel]) -> list[Parcel]:
+    def _without_marks(self, parcels: list[OutgoingMessage]) -> list[OutgoingMessage]:
         for parcel in parcels:
             if is_mark(parcel.payload):
                 parcel.acknowledged()
@@ -168,16 +168,16 @@ class Mover(Hand):
         """To be sent, or to be settled."""
 
         async def is_all() -> bool:
-            again = self._without_marks(self.node.users.departures.take(64))
+            again = self._without_marks(self.node.users.user_source.take(64))
             assert payloads(again) == [], "sent twice"
             return not self.node.users.marks_wanted and await self.node.has_nothing_to_send()
 
         await until(is_all)
 
 
-def place(parcel: Parcel) -> tuple[int, ...]:
+def place(parcel: OutgoingMessage) -> tuple[int, ...]:
     """In the queue."""
-    assert isinstance(parcel, Stored)
+    assert isinstance(parcel, StoredMessage)
     entry, index = parcel.place
     return (*map(int, entry.split(b"-")), index)
 
@@ -204,12 +204,12 @@ async def test_what_is_begun_and_what_is_passed_on_leave_in_the_order_of_the_que
     server.cont()
     await asyncio.gather(*begun, *told)
     if not others:
-        assert len(node.users.outgoing.underway) == 0, "the call that put them in has taken them, too"
+        assert len(node.users.outgoing.in_flight) == 0, "the call that put them in has taken them, too"
     for payload in anothers:
         (parcel,) = await hand.takes(1)
         assert parcel.payload == payload
         parcel.acknowledged()
-    await until(lambda: not len(node.users.outgoing.underway))
+    await until(lambda: not len(node.users.outgoing.in_flight))
     assert [*map(place, left)] == sorted(map(place, left))
     for parcel in left:
         parcel.acknowledged()
@@ -236,8 +236,8 @@ async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
     pipe.messages.count(Source(KEEPER), hand.queue, lambda _: hand.sends(b"2"))
     await until(lambda: pipe.is_asking)
     hand.sends(b"1")
-    await until(lambda: not node.users.storing)
-    assert node.users.departures.take(10) == []
+    await until(lambda: not node.users.writer)
+    assert node.users.user_source.take(10) == []
     server.cont()
     left = await hand.takes(2)
     assert payloads(left) == [b"1", b"2"]

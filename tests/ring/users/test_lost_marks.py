@@ -9,7 +9,7 @@ import pytest
 
 from services.ring.node import counts
 from services.ring.node.boxes import marks
-from services.ring.node.outgoing import storing
+from services.ring.node.outgoing import writer as writer
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Link, Member, Start, lose_queue
@@ -49,14 +49,14 @@ async def test_one_that_the_own_store_refused_is_put_again(
 ) -> None:
     """5.5: nothing waits there for the successor, and nobody asks the node for anything meanwhile"""
     monkeypatch.setattr(marks, "LOST_S", 0.5)
-    monkeypatch.setattr(storing, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     own, goal = await new_server(), await new_server()
     there, back = await a_full_window(start, own, goal)
     first = there.source
     with own.configured(maxmemory="1mb"):
         there.mend()
-        await until(lambda: first.users.storing.trouble)
-        first.users.arrivals.received(b"behind the mark", lambda: None)
+        await until(lambda: first.users.writer.trouble)
+        first.users.user_sink.received(b"behind the mark", lambda: None)
         await until(lambda: first.count(counts.UNSAFE) == 1)
     monkeypatch.undo()
     await goes_on(there, back, goal)
@@ -135,6 +135,6 @@ async def goes_on(there: Link, back: Link, goal: Server) -> None:
     goal.cont()
     there.cut()
     node = there.goal
-    await until(lambda: node.users.readiness.unready() is None and len(node.users.arrivals) == 0)
+    await until(lambda: node.users.readiness.unready() is None and len(node.users.user_sink) == 0)
     there.mend()
     back.mend()

@@ -145,7 +145,7 @@ async def test_a_node_that_has_just_started_knows_its_inbox_before_anything_pass
     again.users.start()
     safe: list[bytes] = []
     for body in numbered(30):
-        again.users.arrivals.received(body, lambda body=body: safe.append(body))  # type: ignore[misc]
+        again.users.user_sink.received(body, lambda body=body: safe.append(body))  # type: ignore[misc]
     await until(lambda: safe == numbered(30))
     assert await again.bodies("in") == numbered(30)
     assert again.count(counts.PASSED_ON) == 0
@@ -194,7 +194,7 @@ async def test_what_a_dead_node_put_on_leaves_the_ring(start: Start, server: Ser
             link.cut()
             link.mend(behind)
     rest = [node for node in nodes if node is not dead]
-    await until(lambda: all(len(node.users.arrivals) == 0 for node in rest))
+    await until(lambda: all(len(node.users.user_sink) == 0 for node in rest))
     for node in rest:
         await until(node.has_nothing_to_send)
     laps = sum(node.count("laps") for node in rest)
@@ -210,7 +210,7 @@ async def test_a_frame_without_an_id_leaves_the_ring_too(start: Start, server: S
     ring = Ring(nodes)
     payload = encode_frame(Frame(Operation.PUSH, b"original", b"nowhere", b"x", NO_ID))
     safe = asyncio.Event()
-    nodes[1].users.arrivals.received(payload, safe.set)
+    nodes[1].users.user_sink.received(payload, safe.set)
     await safe.wait()
     await until(lambda: sum(node.count("laps") for node in nodes) == 1)
     await ring.settle_down()
@@ -222,7 +222,7 @@ async def test_while_there_is_no_link_everything_waits_and_a_restart_keeps_it(
     """4.5: in the store, in order; the next life of the node has it."""
     node = await start(server, b"a")
     for body in numbered(600):
-        node.users.arrivals.received(body, lambda: None)
+        node.users.user_sink.received(body, lambda: None)
     await until(lambda: node.count(counts.PASSED_ON) == 600)
     await node.close()
     again = await start(server, b"a")
@@ -240,7 +240,7 @@ async def test_broken_links_lose_nothing_and_keep_the_order(start: Start, server
     link = ring.links[0]
     link.keeps = True
     for number, body in enumerate(numbered(500)):
-        nodes[0].users.arrivals.received(body, lambda: None)
+        nodes[0].users.user_sink.received(body, lambda: None)
         if number % 50 == 0:
             await asyncio.sleep(0)
             link.cut(lost=number % 7)
@@ -267,7 +267,7 @@ async def test_safe_is_told_in_order(start: Start, server: Server) -> None:
         b"plain again",
     ] * 3
     for number, payload in enumerate(frames):
-        node.users.arrivals.received(payload, lambda number=number: told.append(number))  # type: ignore[misc]
+        node.users.user_sink.received(payload, lambda number=number: told.append(number))  # type: ignore[misc]
     assert told == [], "never before it was received"
     await until(lambda: len(told) == len(frames))
     assert told == list(range(len(frames)))

@@ -6,7 +6,7 @@ import pytest
 
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import counts
-from services.ring.node.outgoing import storing
+from services.ring.node.outgoing import writer as writer
 from tests.live import until
 from tests.ring.users.members import Member, Start
 from tests.ring.users.test_early import Hand, payloads, quiet
@@ -14,7 +14,7 @@ from tests.ring.users.test_marks import OUTBOX
 from tests.ring.users.test_without_id import keep_replies
 from tests.servers import Server
 
-PUSH = encode_frame(Frame(Operation.PUSH, b"asker", b"nowhere", b"x", b"1" * 16))
+PUSH = encode_frame(Frame(Operation.PUSH, b"remote_requests", b"nowhere", b"x", b"1" * 16))
 TRIES = 4
 
 
@@ -36,12 +36,12 @@ class Eager:
     """A successor with room: it takes what there is as soon as it is told."""
 
     def __init__(self, node: Member) -> None:
-        self._departures = node.users.departures
+        self._user_source = node.users.user_source
         self.taken: list[bytes] = []
-        self._departures.on_ready(self._take)
+        self._user_source.on_ready(self._take)
 
     def _take(self) -> None:
-        self.taken += payloads(self._departures.take(10))
+        self.taken += payloads(self._user_source.take(10))
 
 
 async def test_what_is_passed_on(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ async def test_a_copy_that_joined_is_no_safer_than_the_first(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.5: neither is answered, and both come again."""
-    monkeypatch.setattr(storing, "PATIENCE_S", 0.6)
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.6)
     node = await start(server, b"node")
     hand = Hand(node)
     await quiet(node)

@@ -21,7 +21,7 @@ from tests.ring.users.test_requests import OK, Successor, answer
 
 
 def push(number: int, queue: bytes = b"orders") -> bytes:
-    return encode_frame(Frame(Operation.PUSH, b"asker", queue, b"%d" % number, number.to_bytes(16)))
+    return encode_frame(Frame(Operation.PUSH, b"remote_requests", queue, b"%d" % number, number.to_bytes(16)))
 
 
 async def takes(node: Member) -> bool:
@@ -48,7 +48,7 @@ async def test_what_comes_behind_a_refused_push_waits_for_it(start: Start, new_s
 
     def receive(*numbers: int) -> None:
         for number in numbers:
-            node.users.arrivals.received(push(number), lambda number=number: safe.append(number))
+            node.users.user_sink.received(push(number), lambda number=number: safe.append(number))
 
     server.call("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]) // 2)
     await until(lambda: takes_nothing(node))
@@ -77,13 +77,13 @@ async def test_a_push_is_not_refused_without_end(
 
     def receive(*numbers: int) -> None:
         for number in numbers:
-            node.users.arrivals.received(push(number), lambda number=number: safe.append(number))
+            node.users.user_sink.received(push(number), lambda number=number: safe.append(number))
 
     with server.configured(maxmemory="1mb"):
         await until(lambda: takes_nothing(node))
         receive(2, 3)
         await until(lambda: node.count("unsafe") == 2)
-        await until(lambda: len(node.users.arrivals) == 0)
+        await until(lambda: len(node.users.user_sink) == 0)
     await until(lambda: takes(node))
     receive(2, 3)
     await until(lambda: safe == [2, 3])
@@ -110,10 +110,10 @@ async def test_a_fault_of_ours_is_that_of_one_message(
 
         monkeypatch.setattr(Serving, "carry_out", fail)
         safe: list[int] = []
-        node.users.arrivals.received(push(1, b"broken"), lambda: safe.append(1))
-        node.users.arrivals.received(push(2), lambda: safe.append(2))
+        node.users.user_sink.received(push(1, b"broken"), lambda: safe.append(1))
+        node.users.user_sink.received(push(2), lambda: safe.append(2))
         await until(lambda: safe == [2])
-        assert len(node.users.arrivals) == 0
+        assert len(node.users.user_sink) == 0
         assert [answer(frame) for frame in ring.got] == [OK]
         assert len(log.tracebacks()) == 1
         assert node.count("unsafe") == 1

@@ -18,8 +18,8 @@ from protos.ring import (
     encode_frame,
     parse_frame,
 )
-from services.ring.asking import Brought, Unserved
 from services.ring.node import counts
+from services.ring.remote_queues import NotDone, RemoteMessage
 from services.ring.service import OWNER
 from services.store.model.internal import is_internal
 from tests.live import until
@@ -39,11 +39,11 @@ class Successor:
     def __init__(self, node: Member) -> None:
         self.node = node
         self.got: list[Frame] = []
-        node.users.departures.on_ready(self._take)
+        node.users.user_source.on_ready(self._take)
         self._take()
 
     def _take(self) -> None:
-        for parcel in self.node.users.departures.take(64):
+        for parcel in self.node.users.user_source.take(64):
             frame = parse_frame(parcel.payload)
             assert frame is not None
             self.got.append(frame)
@@ -52,20 +52,22 @@ class Successor:
     async def sends(self, frame: Frame) -> None:
         """Returns once it is safe."""
         safe = asyncio.Event()
-        self.node.users.arrivals.received(encode_frame(frame), safe.set)
+        self.node.users.user_sink.received(encode_frame(frame), safe.set)
         async with asyncio.timeout(20):
             await safe.wait()
 
     async def asks(self, operation: Operation, queue: bytes, request: int, body: bytes = b"") -> Frame:
         """What the node sends on."""
         before = len(self.got)
-        await self.sends(Frame(operation, b"asker", queue, body, request.to_bytes(16)))
+        await self.sends(Frame(operation, b"remote_requests", queue, body, request.to_bytes(16)))
         await until(lambda: len(self.got) > before)
         (reply,) = self.got[before:]
         return reply
 
     async def settles(self, queue: bytes, request: int) -> None:
-        await self.sends(Frame(Operation.OK, b"asker", queue, b"", request.to_bytes(16), settles=True))
+        await self.sends(
+            Frame(Operation.OK, b"remote_requests", queue, b"", request.to_bytes(16), settles=True)
+        )
 
 
 def answer(reply: Frame) -> tuple[str, bytes]:
@@ -104,7 +106,7 @@ async def test_the_first_node_that_has_the_queue_serves_it(start: Start, new_ser
 async def test_what_nobody_serves_comes_back(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 3)
     ring = Ring(nodes)
-    refused = Unserved("no node serves this queue")
+    refused = NotDone("no node serves this queue")
     assert await nodes[1].push(b"nowhere", b"x") == refused
     assert await nodes[1].pull(b"nowhere") == refused
     assert await nodes[1].destroy(b"nowhere") == refused
@@ -119,11 +121,11 @@ async def test_a_pull_brings_a_message_and_the_client_settles_it(start: Start, n
     ring = Ring(nodes)
     for wanted in (b"a", b"", b"c"):
         brought = await nodes[0].pull(b"orders")
-        assert isinstance(brought, Brought)
+        assert isinstance(brought, RemoteMessage)
         assert brought.body == wanted
         brought.settle()
         brought.settle()  # twice is once
-    assert await nodes[0].pull(b"orders") == Unserved("empty")
+    assert await nodes[0].pull(b"orders") == NotDone("empty")
     await until(lambda: nodes[2].count(counts.SETTLED) == 3)
     await ring.settle_down()
     stats = await nodes[2].stats("orders")
@@ -141,8 +143,8 @@ async def test_what_is_not_settled_goes_back_after_the_visibility_timeout(
     Ring(nodes)
     for _ in range(2):
         brought = await nodes[0].pull(b"orders")
-        assert isinstance(brought, Brought)
-        assert await nodes[0].pull(b"orders") == Unserved("empty")
+        assert isinstance(brought, RemoteMessage)
+        assert await nodes[0].pull(b"orders") == NotDone("empty")
         await until(lambda: len(nodes[1].users.leases) == 0)
     (letter,) = await until(partial(nodes[1].dead, "orders"))
     assert (letter.body, letter.reason) == (b"a", "max_deliveries")
@@ -174,7 +176,7 @@ async def test_a_queue_that_refuses_is_an_error(
     await nodes[1].put("orders", b"in the way")
     await nodes[1].declare("orders", **spec)
     Ring(nodes)
-    assert await nodes[0].push(b"orders", b"x") == Unserved(reason)
+    assert await nodes[0].push(b"orders", b"x") == NotDone(reason)
     assert (await nodes[1].stats("orders"))["ready"] == 1
 
 
@@ -184,9 +186,9 @@ async def test_destroy_removes_only_what_create_queue_made(start: Start, new_ser
     await nodes[1].declare("declared")
     Ring(nodes)
     assert await nodes[0].destroy(b"made") is None
-    assert await nodes[0].destroy(b"made") == Unserved("no node serves this queue")
+    assert await nodes[0].destroy(b"made") == NotDone("no node serves this queue")
     refused = await nodes[0].destroy(b"declared")
-    assert refused == Unserved("queue was not made by create_queue: only its operator removes it")
+    assert refused == NotDone("queue was not made by create_queue: only its operator removes it")
     assert [queue.name async for queue in nodes[1].store.listing.queues() if not is_internal(queue.name)] == [
         "declared"
     ]
@@ -196,8 +198,8 @@ async def test_what_waits_for_successors_is_nobodys_queue(start: Start, new_serv
     nodes = await stores(start, new_server, 2)
     Ring(nodes)
     name = nodes[1].users.queue_name.encode()
-    assert await nodes[0].push(name, b"x") == Unserved("no node serves this queue")
-    assert await nodes[0].destroy(name) == Unserved("no node serves this queue")
+    assert await nodes[0].push(name, b"x") == NotDone("no node serves this queue")
+    assert await nodes[0].destroy(name) == NotDone("no node serves this queue")
 
 
 # one node
@@ -271,7 +273,7 @@ async def test_a_message_too_large_for_the_ring_stays(node: Member, ring: Succes
     reply = await ring.asks(Operation.PULL, b"orders", 1)
     assert reply.operation is Operation.ERROR
     assert b"too large for the ring" in reply.message
-    await ring.sends(Frame(Operation.PULL, b"asker", b"orders", b"", NO_ID))
+    await ring.sends(Frame(Operation.PULL, b"remote_requests", b"orders", b"", NO_ID))
     await until(lambda: len(ring.got) == 2)
     assert b"too large for the ring" in ring.got[1].message
     assert (await node.stats("orders"))["ready"] == 1
@@ -285,13 +287,13 @@ async def test_a_message_too_large_for_the_ring_is_not_lost_where_each_is_given_
     await node.put("orders", bytes(MAX_RING_MESSAGE + 1))
     for request in (b"\1" * 16, NO_ID):
         ring.got.clear()
-        await ring.sends(Frame(Operation.PULL, b"asker", b"orders", b"", request))
+        await ring.sends(Frame(Operation.PULL, b"remote_requests", b"orders", b"", request))
         await until(lambda: ring.got)
         assert b"too large for the ring" in ring.got[0].message
     assert (await node.stats("orders"))["ready"] == 1
     await node.declare("others", delivery="at-most-once")
     await node.put("others", b"fits")
-    await ring.sends(Frame(Operation.PULL, b"asker", b"others", b"", NO_ID))
+    await ring.sends(Frame(Operation.PULL, b"remote_requests", b"others", b"", NO_ID))
     await until(lambda: len(ring.got) == 2)
     assert answer(ring.got[1]) == ("OK", b"fits")
     assert (await node.stats("others"))["acked"] == 1
@@ -304,7 +306,7 @@ async def test_the_largest_goes_both_ways(start: Start, new_server: NewServer) -
     body = b"x" * MAX_RING_MESSAGE
     assert await nodes[0].push(b"orders", body) is None
     brought = await nodes[0].pull(b"orders")
-    assert isinstance(brought, Brought)
+    assert isinstance(brought, RemoteMessage)
     assert brought.body == body
 
 
@@ -364,7 +366,7 @@ async def test_nothing_that_ends_an_original_is_begun(start: Start, new_server: 
     ring = Ring(nodes)
     for link in ring.links:
         link.keeps = True
-    refused = Unserved("message is too large for the ring: at most 7670 octets")
+    refused = NotDone("message is too large for the ring: at most 7670 octets")
     assert await nodes[0].push(b"orders", large) == refused
     await nodes[1].put("orders", large)
     assert await nodes[0].pull(b"orders") == refused

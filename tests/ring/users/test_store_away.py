@@ -9,7 +9,8 @@ import pytest
 
 from protos.ring import Frame, Operation, encode_frame
 from services.ring.node import counts
-from services.ring.node.outgoing import outgoing, storing
+from services.ring.node.outgoing import outgoing
+from services.ring.node.outgoing import writer as writer
 from services.store import QueueSpec
 from services.store.pipeline.async_client import Asker
 from tests.live import until
@@ -45,7 +46,7 @@ async def test_what_was_not_stored_in_time_is_forgotten_for_it_comes_again(
     """2.2: the predecessor has broken the link by then. What comes after it is not held up."""
     server = await new_server()
     node = await start(server, b"a")
-    monkeypatch.setattr(storing, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     hand = Hand(node)
     server.kill9()
     hand.sends(b"lost with its link")
@@ -62,9 +63,9 @@ async def test_a_fault_while_storing_is_told_and_costs_only_what_it_befell(
     """2.2: what is not safe is not answered; who asked is told, as all behind it waits for that."""
     node = await Member(server.url, b"a").start()
     told: list[tuple[str, bool]] = []
-    node.users.storing.put([], outgoing.BEGUN, lambda is_stored: told.append(("nothing", is_stored)))
+    node.users.writer.put([], outgoing.BEGUN, lambda is_stored: told.append(("nothing", is_stored)))
     await until(lambda: told)
-    node.users.storing.put([b"x"], outgoing.BEGUN, lambda is_stored: told.append(("x", is_stored)))
+    node.users.writer.put([b"x"], outgoing.BEGUN, lambda is_stored: told.append(("x", is_stored)))
     await until(lambda: told == [("nothing", False), ("x", True)])
     assert [record.__dict__["action"] for record in caplog.records if record.exc_info] == ["job_failed"]
     assert local_errors(node) == 1
@@ -77,7 +78,7 @@ async def test_what_was_refused_goes_in_before_what_came_behind_it(
     """5.7: a ring keeps messages in order, also where the queue was away when the refusal came."""
     server = await new_server()
     node = await start(server, b"a")
-    putting, queue, told = node.users.storing, node.users.ownership.queue, list[bool]()
+    putting, queue, told = node.users.writer, node.users.ownership.queue, list[bool]()
     with server.configured(maxmemory="1mb"):
         for body in numbered(2):
             putting.put([body], outgoing.PASSED, told.append)
@@ -89,7 +90,7 @@ async def test_what_was_refused_goes_in_before_what_came_behind_it(
     putting.use(queue)
     await until(lambda: told == [True] * 3)
     await until(lambda: len(node.users.outgoing) == 3)
-    assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(3)
+    assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(3)
 
 
 async def test_a_store_that_is_full_is_trouble_until_it_is_not(start: Start, new_server: NewServer) -> None:
@@ -111,7 +112,7 @@ async def test_that_the_trouble_is_over_is_noticed_without_any_message(
     """4.7: the links are closed meanwhile, so nothing comes."""
     server = await new_server()
     node = await start(server, b"a")
-    monkeypatch.setattr(storing, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     with server.configured(maxmemory="1mb"):
         Hand(node).sends(b"x")
         await until(lambda: node.count(counts.UNSAFE) == 1)
@@ -132,7 +133,7 @@ async def test_a_session_that_was_given_up_costs_no_message(start: Start, server
     await until(lambda: domain.pipe.session != session)
     await until(lambda: len(node.users.outgoing) == 7)
     await until(lambda: node.users.ownership.queue is not None)
-    sent = [parcel.payload for parcel in node.users.departures.take(10)]
+    sent = [parcel.payload for parcel in node.users.user_source.take(10)]
     assert sent == [*numbered(6), b"more"]
     stats = await node.stats(node.users.queue_name)
     assert (stats["ready"], stats["in_flight"]) == (0, 7)
@@ -167,13 +168,13 @@ async def test_a_second_node_of_the_same_name_sends_nothing_while_the_first_live
     second = Member(server.url, b"a")
     second.store.look_after()
     second.users.start()
-    await until(lambda: second.users.is_anothers)
+    await until(lambda: second.users.is_owned_elsewhere)
     hand = Hand(second)
     hand.sends(*numbered(5))
     await until(lambda: len(hand.safe) == 5)
-    assert second.users.departures.take(10) == []
+    assert second.users.user_source.take(10) == []
     await until(lambda: node.users.outgoing.look() or node.users.outgoing)
-    assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(5)
+    assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(5)
     await node.close()
     await until(lambda: second.users.ownership.queue is not None)
     await second.close()
@@ -186,7 +187,7 @@ async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: S
     hand.sends(*numbered(6))
     await until(lambda: len(hand.safe) == 6)
     await until(lambda: len(node.users.outgoing) == 6)
-    held = node.users.departures.take(3)
+    held = node.users.user_source.take(3)
     queue = await node.store.catalogue.find(node.users.queue_name)
     domain = node.store.domain()
     assert node.users.ownership.fence is not None
@@ -194,14 +195,14 @@ async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: S
     newer = await domain.claims.own(queue, "another", 60_000)
     assert newer is not None
     await domain.claims.reclaim(queue, newer)
-    await until(lambda: node.users.is_anothers)
-    assert node.users.departures.take(10) == []
+    await until(lambda: node.users.is_owned_elsewhere)
+    assert node.users.user_source.take(10) == []
     for parcel in held:
         parcel.acknowledged()
     assert [body async for body in ready(node)] == numbered(6)
     assert await domain.claims.disown(queue, "another", newer)
     await until(lambda: len(node.users.outgoing) == 6)
-    assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(6)
+    assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(6)
 
 
 async def ready(node: Member) -> AsyncIterator[bytes]:
@@ -216,7 +217,7 @@ async def test_a_queue_that_somebody_deleted_is_made_again(start: Start, server:
     hand.sends(*numbered(3))
     await until(lambda: len(hand.safe) == 3)
     await until(lambda: len(node.users.outgoing) == 3)
-    assert [parcel.payload for parcel in node.users.departures.take(10)] == numbered(3)
+    assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(3)
 
 
 async def test_what_somebody_else_put_in_goes_too_and_what_fits_no_message_does_not(
@@ -226,7 +227,7 @@ async def test_what_somebody_else_put_in_goes_too_and_what_fits_no_message_does_
     node = await start(server, b"a")
     await node.put(node.users.queue_name, b"small", bytes(16385), b"behind")
     await until(lambda: len(node.users.outgoing) == 2)
-    assert [parcel.payload for parcel in node.users.departures.take(10)] == [b"small", b"behind"]
+    assert [parcel.payload for parcel in node.users.user_source.take(10)] == [b"small", b"behind"]
     (letter,) = await node.dead(node.users.queue_name)
     assert (len(letter.body), letter.reason) == (16385, "too_large_for_ring")
 
@@ -238,7 +239,7 @@ async def test_a_paused_outgoing_queue_is_trouble(start: Start, server: Server) 
     await node.store.catalogue.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     hand = Hand(node)
     hand.sends(b"x")
-    await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
+    await until(lambda: node.users.readiness.unready() == "writer: the queue is paused")
     spec = QueueSpec(max_deliveries=0)
     await node.store.catalogue.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     await until(lambda: hand.safe == [b"x"])
@@ -249,7 +250,7 @@ async def test_answered_messages_are_settled_soon(start: Start, server: Server) 
     hand = Hand(node)
     hand.sends(*numbered(100))
     await until(lambda: len(node.users.outgoing) == 100)
-    for parcel in node.users.departures.take(33):
+    for parcel in node.users.user_source.take(33):
         parcel.acknowledged()
 
     async def is_settled() -> bool:
@@ -268,7 +269,7 @@ async def test_a_leased_outbox_message_is_moved_once(start: Start, server: Serve
     sent: list[bytes] = []
 
     def all_sent() -> bool:
-        for parcel in node.users.departures.take(7):
+        for parcel in node.users.user_source.take(7):
             if not is_mark(parcel.payload):
                 sent.append(parcel.payload)
             parcel.acknowledged()
@@ -287,5 +288,5 @@ async def test_an_outbox_in_another_domain_is_served_too(start: Start, server: S
     await node.store.domain("elsewhere").pipe.ready()
     assert await Asker(node.service.pipe(queue)).publish(queue, [b"\0\0\0\1x"], "test") == []
     await until(lambda: node.users.outgoing)
-    (parcel,) = node.users.departures.take(10)
+    (parcel,) = node.users.user_source.take(10)
     assert parcel.payload == b"x"

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from services.ring.asking import Brought
+from services.ring.remote_queues import RemoteMessage
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Ring, Start
@@ -24,7 +24,7 @@ async def test_a_busy_node_passes_others_requests_on(
     pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(300)]
     await until(lambda: pushes[5].done())
     assert await other.push(b"orders", b"from behind") is None
-    assert len(busy.users.asker) > 150
+    assert len(busy.users.remote_requests) > 150
     assert set(await asyncio.gather(*pushes)) == {None}
 
 
@@ -37,7 +37,7 @@ async def test_a_busy_node_settles_what_it_pulled(start: Start, new_server: NewS
     Ring(nodes, window=1)
     pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(300)]
     brought = await busy.pull(b"work")
-    assert isinstance(brought, Brought)
+    assert isinstance(brought, RemoteMessage)
     more = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(300)]
     brought.settle()
 
@@ -45,5 +45,5 @@ async def test_a_busy_node_settles_what_it_pulled(start: Start, new_server: NewS
         return bool((await goal.stats("work"))["acked"] == 1)
 
     await until(is_settled)
-    assert len(busy.users.asker) > 50
+    assert len(busy.users.remote_requests) > 50
     assert set(await asyncio.gather(*pushes, *more)) == {None}

@@ -8,7 +8,7 @@ import pytest
 
 from protos.ring import NO_ID, Frame, Operation, encode_frame
 from services.ring.node import counts
-from services.ring.node.outgoing import storing
+from services.ring.node.outgoing import writer as writer
 from services.ring.service import OWNER
 from services.store import QueueSpec
 from tests.live import until
@@ -38,11 +38,11 @@ async def test_it_is_settled_as_soon_as_its_reply_is_safe(start: Start, server: 
     await keep_replies(node)
     ring = Successor(node)
     asked = asyncio.ensure_future(ring.sends(PULL))
-    await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
+    await until(lambda: node.users.readiness.unready() == "writer: the queue is paused")
     assert await standing(node) == (0, 1, 0)
     await keep_replies(node, False)
     await asked
-    await until(lambda: len(node.users.arrivals) == 0)
+    await until(lambda: len(node.users.user_sink) == 0)
     assert answer(ring.got[-1]) == ("OK", b"a")
 
     async def is_settled() -> bool:
@@ -59,9 +59,9 @@ async def test_it_goes_back_if_its_reply_cannot_be_made_safe(
     await node.declare("orders", maxDeliveries=1)
     await node.put("orders", b"a")
     await keep_replies(node)
-    monkeypatch.setattr(storing, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     safe: list[bool] = []
-    node.users.arrivals.received(encode_frame(PULL), lambda: safe.append(True))
+    node.users.user_sink.received(encode_frame(PULL), lambda: safe.append(True))
     await until(lambda: node.count(counts.UNSAFE) == 1)
 
     async def is_back() -> bool:

@@ -1,4 +1,4 @@
-"""The connection from the head to the successor (ring.md 2.2, 4.5): what is sent on it, and what was answered."""
+"""The connection from the head to the successor (ring.md 2.2, 4.5): what is sent on it and what was answered."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from protos.ring import (
 )
 from protos.types import PeerError
 from services.kit.session import Peer, Wire
-from services.ring.node.figures import LOOP, USER
-from services.ring.node.outgoing.passage import Parcel
+from services.ring.node.node_metrics import LOOP, USER
+from services.ring.node.outgoing.user_flow import OutgoingMessage
 
-BACKLOG = 64 << 10  # octets that the kernel has not taken: then no more is sent before an `A` comes
+BACKLOG = 64 << 10  # octets not taken by the kernel: above it nothing is sent until the next `A`
 
-Item = Parcel | Loop
+Item = OutgoingMessage | Loop
 
 
 class OutboundHost(Protocol):
     """The node, as its outbound connection sees it."""
 
     def next_loop(self) -> Loop | None:
-        """Of the LOOPs for the successor."""
+        """Return the next LOOP for the successor."""
 
-    def take(self, room: int) -> list[Parcel]:
-        """Of the USERs for him; none before his first `A`: somebody who never answers shall not hold them."""
+    def take(self, room: int) -> list[OutgoingMessage]:
+        """Return at most `room` USERs for the successor; none before its first `A`, so that a silent one holds none."""
 
     def sent(self, kind: str) -> None:
-        """A message went out."""
+        """Count a message that was sent."""
 
     def acknowledged(self) -> None:
-        """He has answered something."""
+        """Note that the successor has answered a message."""
 
     def returned(self, kind: str) -> None:
-        """A message is not answered any more: to count it."""
+        """Count a message that stays unanswered."""
 
     def give_back(self, loop: Loop) -> None:
-        """The same of a LOOP: it may go with the next link."""
+        """Return an unanswered LOOP: it may be sent on the next link."""
 
     def outbound_lost(self, session: Outbound, why: str) -> None:
-        """The link is broken; told once. What was unanswered has been returned."""
+        """Report once that the link is broken, after all unanswered messages were returned."""
 
 
 class Outbound:
-    """The kit's `Session`."""
+    """The kit's `Session` of a link to the successor."""
 
     __slots__ = ("_acks", "_host", "_is_busy", "_is_finishing", "_is_over", "_window", "_wire", "since")
 
@@ -66,44 +66,42 @@ class Outbound:
 
     @property
     def peer(self) -> Peer:
+        """The other end of the connection."""
         return self._wire.peer
 
     @property
     def is_answered(self) -> bool:
+        """True if every message sent has been answered."""
         return not self._window.unacknowledged()
 
-    # what the node tells
-
     def send(self) -> None:
-        """Whatever there is to send, as far as there is room; LOOPs first."""
+        """Send what waits as far as there is room, LOOPs first."""
         if self._is_over or self._is_finishing or self._is_busy:
             return
-        self._is_busy = True  # who is asked for messages may call back
+        self._is_busy = True  # a source of messages may call back
         try:
             self._send()
         finally:
             self._is_busy = False
 
     def finish(self) -> None:
-        """Nothing new is sent; what is under way may still be answered."""
+        """Send nothing new; messages under way may still be answered."""
         self._is_finishing = True
 
     def close(self) -> None:
-        """The node does not want it any more, and knows it: the successor is told by FIN."""
+        """Close the link with a FIN, at the node's request."""
         if not self._is_over:
             self._give_back()
         self._wire.close()
 
-    # what the kit tells
-
     buffered = 0
 
     def received(self, data: bytes, now: float) -> None:
+        """Count acknowledgements, then send what there is room for."""
         if self._is_over:
             return
-        self._is_busy = (
-            True  # nothing is sent before all answers are counted, or one too many would be taken for its
-        )
+        # Send nothing before all answers are counted: an excess answer must not count for a new message.
+        self._is_busy = True
         try:
             for count in self._acks.receive(data):
                 for item in self._window.acknowledged(count, now):
@@ -118,27 +116,31 @@ class Outbound:
         self.send()
 
     def eof(self, now: float) -> None:
+        """Break the link: the successor has closed it."""
         self._break("the successor closed it")
 
     def lost(self, reset: bool) -> None:
+        """Break the link: the connection is gone."""
         self._break("it was reset" if reset else "it closed")
 
     def deadline(self) -> float | None:
+        """Return when the oldest unanswered message times out."""
         return None if self._is_over else self._window.deadline()
 
     def on_time(self, now: float) -> None:
+        """Break the link if an answer is late."""
         if not self._is_over and self._window.is_late(now):
             self._wire.refuse("ack_timeout")
             self._break("no answer in time")
 
     def resumed(self, now: float) -> None:
+        """Send again: output is no longer held up."""
         self.send()
 
     def drain(self) -> None:
+        """Break the link for the end of the process."""
         self.finish()
         self._break("stopping")
-
-    # inside
 
     def _send(self) -> None:
         now = self._wire.loop_time()
@@ -170,7 +172,7 @@ class Outbound:
             self._host.outbound_lost(self, why)
 
     def _give_back(self) -> None:
-        """What was not answered, the last first: so it is in order again where it waits (2.2)."""
+        """Return unanswered messages, the last first: so they are in order again where they wait (2.2)."""
         self._is_over = True
         for item in reversed(self._window.unacknowledged()):
             self._host.returned(_kind(item))

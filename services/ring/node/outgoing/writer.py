@@ -1,4 +1,4 @@
-"""Puts what is to go to the successor into its queue in the store: only there it is safe (ring.md 2.2, 4.5)."""
+"""Write messages for the successor to the outgoing queue: they are safe only there (ring.md 2.2, 4.5)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from services.ring.node.outgoing.outgoing import AGAIN_S, BEGUN, Outgoing
-from services.ring.node.outgoing.parcels import Stored
+from services.ring.node.outgoing.stored_message import StoredMessage
 from services.ring.service import RingService
 from services.store import Queue, StoreError
 from services.store.model import QueueUnknown, Refusals, records
 
 log = logging.getLogger(__name__)
 
-PATIENCE_S = 10.0  # then nobody waits for it any more: an `A` has to come within 5 s (4.5)
-RUN = 256  # records at most that are put in at once
+PATIENCE_S = 10.0  # the predecessor gives up earlier: an `A` has to come within 5 s (4.5)
+RUN = 256  # records in one operation
 RUN_BYTES = 256 << 10
 
 
 @dataclass(slots=True)
 class Put:
-    """Payloads that follow each other. `done` is told whether they are in the store; False: the patience is over."""
+    """Payloads to store together. `done` gets True once they are stored, False if they were given up."""
 
     serial: int
     payloads: list[bytes]
@@ -33,12 +33,12 @@ class Put:
     until: float  # loop time
 
 
-class Storing:
-    """Keeps the order in which it is asked, unless the store refuses something."""
+class QueueWriter:
+    """Writes in the order of the calls, unless the store refuses something."""
 
     def __init__(self, service: RingService, outgoing: Outgoing, lost: Callable[[], None]) -> None:
-        """outgoing: told of what is being put in, so that it is taken by the same call. lost: the queue is gone."""
-        self.trouble: StoreError | None = None  # why the last one was refused
+        """outgoing: announces the messages, which the same call takes. lost: called when the queue was deleted."""
+        self.trouble: StoreError | None = None  # why the last write was refused
         self._service = service
         self._outgoing = outgoing
         self._lost = lost
@@ -50,11 +50,11 @@ class Storing:
         self._retry: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """How many wait to be put in: those under way do not count."""
+        """Return how many puts wait, without those under way."""
         return len(self._puts)
 
     def use(self, queue: Queue | None) -> None:
-        """From now on it is this queue. None: there is none for now, and what is put waits."""
+        """Use this queue from now on. None: there is none for now, and puts wait."""
         self._queue = queue
         self._soon()
 
@@ -65,19 +65,17 @@ class Storing:
         done: Callable[[bool], None],
         patience_s: float | None = None,
     ) -> None:
-        """`done` is never called before this has returned."""
+        """Store payloads. `done` is never called before this returns."""
         self._serial += 1
         until = self._loop.time() + (PATIENCE_S if patience_s is None else patience_s)
         self._puts.append(Put(self._serial, payloads, origin, done, until))
         self._soon()
 
     def close(self) -> None:
-        """What is not stored by now was not safe, so it comes again."""
+        """Stop: what is not stored by now was not answered, so the predecessor sends it again."""
         self._queue = None
         if self._retry is not None:
             self._retry.cancel()
-
-    # inside
 
     def _soon(self) -> None:
         if not self._scheduled:
@@ -95,27 +93,30 @@ class Storing:
             try:
                 self._put_in(queue, run, payloads)
             except Exception:
-                log.exception("not stored", extra={"action": "job_failed", "job": "ring storing"})
+                log.exception(
+                    "internal error; messages not stored",
+                    extra={"action": "job_failed", "job": "ring storing"},
+                )
                 self._failed(run)
 
     def _put_in(self, queue: Queue, run: list[Put], payloads: list[bytes]) -> None:
         origin = run[0].origin
         encoded = [records.encode(payload) for payload in payloads]
         parcels = self._outgoing.put(payloads, origin == BEGUN)
-        told = partial(self._stored, run, parcels)
-        self._service.pipe(queue).messages.publish(self._outgoing.putting, queue, encoded, origin, told)
+        stored = partial(self._stored, run, parcels)
+        self._service.pipe(queue).messages.publish(self._outgoing.putting, queue, encoded, origin, stored)
         self._outgoing.expect(len(payloads))
 
     def _failed(self, run: list[Put]) -> None:
-        """A fault of ours is that of these, which are not safe then, and not the end of all behind them."""
+        """Give up these puts after an internal error, so that later ones are still stored."""
         self._service.metrics.local_errors.inc()
         self._outgoing.mistrust()
-        puts, run[:] = run[:], []  # nothing is left for what the store may tell of them still
+        puts, run[:] = run[:], []  # a late result of the store finds none
         for put in puts:
             put.done(False)
 
     def _next_run(self) -> tuple[list[Put], list[bytes]]:
-        """The next ones of the same origin, as many as go into one operation."""
+        """Return the next puts of one origin, as many as fit into one operation."""
         puts = self._puts
         run, payloads, size = [puts.popleft()], list[bytes](), 0
         payloads += run[0].payloads
@@ -126,7 +127,7 @@ class Storing:
             size += sum(map(len, run[-1].payloads))
         return run, payloads
 
-    def _stored(self, run: list[Put], parcels: list[Stored], refused: Refusals | StoreError) -> None:
+    def _stored(self, run: list[Put], parcels: list[StoredMessage], refused: Refusals | StoreError) -> None:
         if refused == []:
             self.trouble = None
             self._outgoing.are_safe(parcels)
@@ -146,7 +147,7 @@ class Storing:
         self._refused([put for put in run if put.payloads], refused[0][1])
 
     def _refused(self, run: list[Put], error: StoreError) -> None:
-        """It is tried again in its old order, for as long as anybody may wait for it."""
+        """Retry in the old order, until the puts' time is up."""
         self._outgoing.mistrust()
         self.trouble = error
         if isinstance(error, QueueUnknown):

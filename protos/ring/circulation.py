@@ -20,7 +20,7 @@ class _Pass(NamedTuple):
     times: int
 
 
-class Circling:
+class CirculationDetector:
     """Remembers how each LOOP passed last. What is sent anew has come no further, what another node sends otherwise."""
 
     __slots__ = ("_passes",)

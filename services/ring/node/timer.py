@@ -1,4 +1,4 @@
-"""The timer of a node: it is told what is due, also when the process has stood still meanwhile."""
+"""The timer of a node, which also tolerates that the process was stopped for a while."""
 
 from __future__ import annotations
 
@@ -8,32 +8,37 @@ from collections.abc import Callable
 from protos.ring import Node
 from services.kit.net import Alarm
 
-STALL_S = 1.0  # so late a timer means that our process stood still: what came meanwhile is read first
+STALL_S = 1.0  # a timer this late means that the process was stopped: read what came meanwhile first
 STALL_PAUSE_S = 0.05
 
 
-class Timing:
+class Timer:
+    """Calls the node when something is due."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop, node: Node, act: Callable[[], None]) -> None:
-        """act: does what the node wants then."""
+        """act: carries out what the node wants then."""
         self._loop = loop
         self._node = node
         self._act = act
-        self._alarm = Alarm(loop, self.look)
-        self._pause_until = 0.0  # nothing is judged before, as the process stood still
+        self._alarm = Alarm(loop, self.check)
+        self._pause_until = 0.0  # nothing times out before, as the process was stopped
 
     def set(self) -> None:
-        """After whatever may have changed what is due."""
+        """Set the alarm anew, after whatever may have changed what is due."""
         if (due := self._node.deadline()) is not None:
             self._alarm.set(due, self._loop.time())
 
-    def look(self) -> None:
-        """Whether something is due: when the alarm rings, and now and then, as one may be lost in a fault of ours."""
+    def check(self) -> None:
+        """Call the node if something is due.
+
+        Called by the alarm, and periodically, as an internal error may have lost the alarm.
+        """
         now, due = self._loop.time(), self._node.deadline()
         if due is None:
             return
         if now < due:
             self._alarm.set(due, now)
-        elif now < self._pause_until:  # whoever else looks
+        elif now < self._pause_until:
             self._alarm.set(self._pause_until, now)
         elif now - max(due, self._pause_until) > STALL_S:
             self._pause_until = now + STALL_PAUSE_S
@@ -43,4 +48,5 @@ class Timing:
             self._act()
 
     def cancel(self) -> None:
+        """Stop the alarm."""
         self._alarm.cancel()

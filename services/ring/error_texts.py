@@ -1,4 +1,4 @@
-"""What an ERROR says, at the client port and around the ring, to whoever reads the client's log (ring.md 5.3, 5.8)."""
+"""Texts of ERROR replies, on the client port and around the ring, as clients log them (ring.md 5.3, 5.8)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOO_MANY_UNSETTLED = "too many messages are unsettled: the next request settles 
 CREATE_FORBIDDEN = "queues cannot be created here: their operator declares them"
 NOT_OWNER = "queue was not made by create_queue: only its operator removes it"
 
-# what comes of asking around the ring
+# requests around the ring
 TOO_MANY = "too many requests wait for the ring"
 EXPIRED = "the message of this pull was settled, or went back to its queue"
 TIMEOUT = "timeout"  # 5.3
@@ -44,10 +44,10 @@ REFUSED: dict[type[StoreError], str] = {
 
 
 def too_large_to_carry(most: int) -> str:
-    """Say how many octets of a message go around the ring."""
+    """Return the refusal of a message larger than `most` octets."""
     return f"message is too large for the ring: at most {most} octets"
 
 
-def words_for(error: StoreError) -> str:
-    """Of the error's own class, or of the nearest above it. Not for OutcomeUnknown: that is neither done nor not."""
+def error_text(error: StoreError) -> str:
+    """Return the text for an error's class, or its nearest base. Never call it with OutcomeUnknown."""
     return next(REFUSED[kind] for kind in type(error).__mro__ if kind in REFUSED)

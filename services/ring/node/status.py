@@ -1,4 +1,4 @@
-"""What a node tells of itself: to whoever asks it over HTTP, and to `penstock ring status` by the store's board."""
+"""Publish the node's status over HTTP, and in the store for `penstock ring status`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from services.store import StoreError
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 0.25  # how soon a change is told
-WRITE_S = 10.0  # how often, if nothing changes: readers take a node for silent after 30 s
-REMOVE_S = 1.0  # how long the end may wait for the store
-LISTED = 100  # members in a document, those heard of last
+POLL_S = 0.25  # delay until a change is written
+WRITE_S = 10.0  # between writes without a change: readers take a node for silent after 30 s
+REMOVE_S = 1.0  # time limit on the removal
+LISTED = 100  # members in a document: those heard of last
 
 Document = dict[str, Any]
 
 
 def describe(station: Station, place: tuple[str, int], trouble: str | None) -> Document:
-    """All times are ages in seconds: clocks differ."""
+    """Return the node's status. All times are ages in seconds, as the clocks of machines differ."""
     node, now = station.node, station.now()
     last = node.last_break
     lately = [(name, at) for name, at in node.members.items() if now - at < MEMBER_S]
@@ -56,13 +56,13 @@ def describe(station: Station, place: tuple[str, int], trouble: str | None) -> D
 
 
 def _predecessor(station: Station, now: float) -> Document | None:
-    """`name` is None of one that has not said it, as originals do not."""
+    """Describe the link; `name` is None if the predecessor does not send its name, as originals do not."""
     link = station.predecessor
     if link is None:
         return None
     name = station.node.tail.name
-    told = None if name is None else decode_name(name)
-    return {"name": told, "address": str(link.peer), "since_s": round(now - link.since, 1)}
+    shown = None if name is None else decode_name(name)
+    return {"name": shown, "address": str(link.peer), "since_s": round(now - link.since, 1)}
 
 
 def _successor(station: Station, now: float) -> Document | None:
@@ -72,17 +72,17 @@ def _successor(station: Station, now: float) -> Document | None:
     return {"name": decode_name(name), "address": str(link.peer), "since_s": round(now - link.since, 1)}
 
 
-def shape(value: Any) -> Any:
-    """What of a document is worth telling at once: all but ages, and the order of members."""
+def without_ages(value: Any) -> Any:
+    """Reduce a document to what is published at once when it changes: no ages, no order of members."""
     if isinstance(value, dict):
-        return {name: shape(inner) for name, inner in value.items() if not name.endswith("_s")}
+        return {name: without_ages(inner) for name, inner in value.items() if not name.endswith("_s")}
     if isinstance(value, list):
-        return sorted(map(str, map(shape, value)))
+        return sorted(map(str, map(without_ages, value)))
     return value
 
 
-class Notice:
-    """The node's entry on the board: written on every change and now and then, taken away at the end."""
+class StatusPublisher:
+    """The node's entry in the store: written on every change and periodically, removed at the end."""
 
     def __init__(
         self,
@@ -90,53 +90,59 @@ class Notice:
         station: Station,
         place: tuple[str, int],
         readiness: Readiness,
-        has_namesake: Callable[[], bool],
+        has_duplicate_name: Callable[[], bool],
     ) -> None:
-        self._board = service.store.ring_nodes
+        self._statuses = service.store.ring_nodes
         self._station = station
         self._place = place
         self._readiness = readiness
-        self._has_namesake = has_namesake
-        self._title = decode_name(station.node.name)  # under which it stands there
+        self._has_duplicate_name = has_duplicate_name
+        self._title = decode_name(station.node.name)  # the key of the entry
         self._written: Any = None
         self._due = 0.0
-        self._is_told = False  # that it cannot be written
+        self._is_failing = False  # the last write failed, which was logged
 
     def document(self) -> Document:
+        """Return the node's status."""
         return describe(self._station, self._place, self._readiness.unready())
 
     async def keep_writing(self) -> None:
+        """Write the status until cancelled."""
         while True:
             await self._retitle()
             document = self.document()
             now = self._station.now()
-            if now >= self._due or shape(document) != self._written:
+            if now >= self._due or without_ages(document) != self._written:
                 await self._write(document)
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def remove(self) -> None:
-        """If the store can do it soon; else readers see it fall silent."""
+        """Remove the entry within REMOVE_S; otherwise readers see it expire."""
         with contextlib.suppress(StoreError, TimeoutError):
             async with asyncio.timeout(REMOVE_S):
-                await self._board.remove(self._station.node.group, self._title)
+                await self._statuses.remove(self._station.node.group, self._title)
 
     async def _retitle(self) -> None:
-        """Beside a living node of the same name it has a title of its own: each would write over the other."""
+        """Use another title beside a live node of the same name: each would overwrite the other."""
         name = decode_name(self._station.node.name)
-        title = f"{name} (process {os.getpid()})" if self._has_namesake() else name
+        title = f"{name} (process {os.getpid()})" if self._has_duplicate_name() else name
         if title != self._title:
-            if self._title != name:  # under the name the other one writes
+            if self._title != name:  # the other node writes under the name
                 await self.remove()
             self._title, self._written = title, None
 
     async def _write(self, document: Document) -> None:
         node = self._station.node
         try:
-            await self._board.put(node.group, self._title, document)
+            await self._statuses.put(node.group, self._title, document)
         except StoreError as error:
-            if not self._is_told:
-                log.info("the board is not written: %s", error, extra={"action": "ring_board_unwritten"})
-            self._is_told = True
+            if not self._is_failing:
+                log.info(
+                    "node status is stale: %s",
+                    error,
+                    extra={"action": "ring_board_unwritten"},
+                )
+            self._is_failing = True
         else:
-            self._written, self._is_told = shape(document), False
+            self._written, self._is_failing = without_ages(document), False
             self._due = self._station.now() + WRITE_S

@@ -1,4 +1,4 @@
-"""A connection's input, held up by as many as like: it goes on once the last of them lets it."""
+"""The input of a client connection, which several operations may hold up at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from services.ring.clients.conversation import ClientConversation
 
 
 class ClientInflow(Inflow[ClientEvent]):
-    """Runs of pushes overlap, so one may have to look for its queue again while a later pull is under way."""
+    """An Inflow that counts holds: runs of pushes overlap, so one may look up its queue again during a later pull."""
 
     __slots__ = ("_holds",)
 
@@ -19,10 +19,12 @@ class ClientInflow(Inflow[ClientEvent]):
         self._holds = 0
 
     def hold(self) -> None:
+        """Hold the input up once more."""
         self._holds += 1
         super().hold()
 
     def free(self) -> None:
+        """End one hold; the input goes on after the last one ended."""
         self._holds -= 1
         if not self._holds:
             super().free()

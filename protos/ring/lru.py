@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 MAX_MARKED = 1000
 
 
-class Recent(Generic[Value]):
+class LruMap(Generic[Value]):
     """At most `size` values by key. Keys are short: ids and digests, never payloads."""
 
     __slots__ = ("_size", "_values")
@@ -43,7 +43,7 @@ class Recent(Generic[Value]):
         return self._values.pop(key, None)
 
 
-class Marked:
+class ExpiringSet:
     """Names that are marked for `for_s` seconds each, at most MAX_MARKED: whose mark is the oldest loses it then."""
 
     __slots__ = ("_for_s", "_until")

@@ -1,4 +1,4 @@
-"""One message for the successor, and the settling of those that he has answered (ring.md 2.2)."""
+"""A stored message for the successor, and the settling of answered ones (ring.md 2.2)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from protos.ring import resent
 from services.store import Delivery
 from services.store.model import records
 
-ORPHAN = -1  # the life of a parcel that is nobody's any more
+ORPHAN = -1  # the generation of a message that must not be sent any more
 
 
 class Keeper(Protocol):
-    def acknowledged(self, parcel: Stored) -> None: ...
+    """The source of the messages."""
 
-    def returned(self, parcel: Stored) -> None: ...
+    def acknowledged(self, parcel: StoredMessage) -> None:
+        """Note that the successor has answered a message."""
+
+    def returned(self, parcel: StoredMessage) -> None:
+        """Note that the link broke before the answer."""
 
 
-class Stored:
-    """A Parcel (passage.py). `delivery` is None while the store has not told yet where it stands.
+class StoredMessage:
+    """An OutgoingMessage. `delivery` is None while its place in the store is unknown.
 
-    `stored` is what the store has; `payload`, what is sent, may say that it is sent again (ring.md 5.3).
+    `stored` is the payload in the store; `payload`, which is sent, may be marked as sent again (ring.md 5.3).
     """
 
     __slots__ = (
@@ -41,40 +45,45 @@ class Stored:
         self._keeper = keeper
         self.life = life
         self.payload = self.stored = payload
-        self.is_begun = is_begun  # this node puts it on the ring
-        self.is_put_on = False  # and the relay knows
+        self.is_begun = is_begun  # this node begins it
+        self.is_put_on = False  # the relay has been told so
         self.is_answered = False
-        self.is_safe = False  # it is known to have been stored
+        self.is_safe = False  # known to be stored
         self.delivery: Delivery | None = None
         self.index = 0
         self.octets = 0
 
-    def stands(self, delivery: Delivery, index: int, octets: int) -> None:
+    def locate(self, delivery: Delivery, index: int, octets: int) -> None:
+        """Set the message's place in a delivery."""
         self.delivery, self.index, self.octets = delivery, index, octets
 
     @property
     def place(self) -> tuple[bytes, int]:
+        """The entry and the index in it, which stay the same for every delivery."""
         assert self.delivery is not None
         return self.delivery.entry, self.delivery.start + self.index
 
     def acknowledged(self) -> None:
+        """Pass on that the successor has answered."""
         self._keeper.acknowledged(self)
 
     def returned(self) -> None:
-        self.say_again()
+        """Mark the payload as sent again and pass on that the link broke."""
+        self.mark_resent()
         self._keeper.returned(self)
 
-    def say_again(self) -> None:
-        """It may have arrived before."""
+    def mark_resent(self) -> None:
+        """Mark the payload as sent again: the first copy may have arrived."""
         self.payload = resent(self.stored)
 
 
 def payload_of(record: bytes) -> bytes:
+    """Return the body of a record."""
     return records.decode(record).body if record[0] else record[4:]
 
 
-def merged(parcels: list[Stored]) -> list[Delivery]:
-    """What settles them, neighbours together, without their bodies."""
+def merged(parcels: list[StoredMessage]) -> list[Delivery]:
+    """Return deliveries, without bodies, that settle the messages; neighbours share one."""
     deliveries: list[Delivery] = []
     at = 0
     while at < len(parcels):
@@ -92,7 +101,7 @@ def merged(parcels: list[Stored]) -> list[Delivery]:
     return deliveries
 
 
-def _part(first: Stored, count: int, octets: int) -> Delivery:
+def _part(first: StoredMessage, count: int, octets: int) -> Delivery:
     d = first.delivery
     assert d is not None
     return Delivery(

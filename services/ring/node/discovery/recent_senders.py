@@ -1,4 +1,4 @@
-"""Nodes that have this one among their targets, and are not among its own: they are answered (ring.md 3.4)."""
+"""Remember addresses that beacons of unlisted nodes came from: beacons are sent there as well (ring.md 3.4)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ from collections.abc import Iterable
 from services.ring.node.discovery.targets import Target
 from services.ring.node.hosts import is_of_this_machine_alone
 
-MOST = 64  # more of them are not answered, or a flood of forged senders would make us one
+MOST = 64  # addresses remembered: forged senders must not make this node flood others
 
 
-class Strangers:
-    """Addresses that beacons came from lately. Nothing that a beacon says counts, only who the network says sent it."""
+class RecentSenders:
+    """Addresses that beacons came from recently.
+
+    Only the source address that the network reports counts, never the content of the beacon.
+    """
 
     def __init__(self, broadcast: Iterable[str], kept_s: float) -> None:
-        """broadcast: where it reaches, everybody is told already. kept_s: for which one that was heard is answered."""
-        self._told_already = {is_of_this_machine_alone(host) for host in broadcast}
+        """broadcast: addresses already reached. kept_s: how long an address is remembered."""
+        self._reached_already = {is_of_this_machine_alone(host) for host in broadcast}
         self._kept_s = kept_s
         self._until: dict[str, float] = {}
 
     def heard(self, address: str, now: float) -> bool:
-        """True if it is one that was not answered until now."""
-        if is_of_this_machine_alone(address) in self._told_already:
+        """Note the source of a beacon; return whether it is new."""
+        if is_of_this_machine_alone(address) in self._reached_already:
             return False
         is_new = self._until.get(address, now) <= now
         if is_new:
@@ -32,6 +35,7 @@ class Strangers:
         return is_new
 
     def all(self, now: float) -> tuple[Target, ...]:
+        """Return the remembered addresses as targets."""
         self._forget(now)
         return tuple(Target(address, None) for address in self._until)
 

@@ -11,7 +11,7 @@ SPREAD = 32  # our nodes act at as many different times, by their names: mostly 
 MAX_WAITING = 1000  # nodes that are remembered; the one that was heard first is forgotten
 
 
-class Vain:
+class StarvedTails:
     """Since when each open node has been heard. Times in the caller's seconds."""
 
     __slots__ = ("_due", "_first", "_newest", "_spread_s", "_times")
