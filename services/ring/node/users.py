@@ -99,7 +99,7 @@ class Users:
         self.bindings = Bindings(service, group)
         self.outbox = Outbox(service, self.bindings, self.ownership, self.outgoing, self.counts, max_payload)
         max_message = max_payload - HEAD_BYTES
-        fault, hops = service.metrics.local_errors.inc, service.store.hops
+        fault, hops = service.metrics.local_errors.inc, service.store.trace_propagation
         self.remote_requests = RemoteRequests(
             me, self.writer, self.counts, timeout_s, fault, hops, max_message
         )

@@ -127,7 +127,7 @@ def test_a_node_that_others_would_look_for_on_their_own_machines(
     mine: dict[str, Any], setting: str, wide: str, said: dict[str, Any]
 ) -> None:
     """1.3: its ring would never close, and nobody would know why"""
-    why = rf"^edges\.ring\.node\.{setting}: other machines hear beacons .{re.escape(wide)}. and would connect to .*; set it"
+    why = rf"^edges\.ring\.node\.{setting}: other machines hear beacons .{re.escape(wide)}. and would .*; set it"
     with pytest.raises(SettingsError, match=why):
         identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(port=8085))
 

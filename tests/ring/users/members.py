@@ -17,11 +17,11 @@ from services.ring.node.users import Users
 from services.ring.remote_queues import NotDone, RemoteMessage
 from services.ring.service import RingService
 from services.ring.settings import RingSettings
-from services.store import OURSELVES, Queue, QueueSpec, Store
-from services.store.deadletters.dead import DeadLetter, DeadLetters
+from services.store import INTERNAL_CLIENT, Queue, QueueSpec, Store
+from services.store.deadletters.dead_letters import DeadLetter, DeadLetters
 from services.store.model import records
 from services.store.model.internal import KEEPER, is_internal
-from services.store.pipeline.async_client import Asker
+from services.store.pipeline.async_client import AsyncClient
 from tests.live import until
 
 QUICK_STORE = {
@@ -113,15 +113,15 @@ class Member:
     async def put(self, name: str, *bodies: bytes) -> None:
         queue = await self.store.catalogue.find(name)
         encoded = [records.encode(body) for body in bodies]
-        client = KEEPER if is_internal(name) else OURSELVES
-        asker = Asker(self.service.pipe(queue), client=client)
+        client = KEEPER if is_internal(name) else INTERNAL_CLIENT
+        asker = AsyncClient(self.service.pipe(queue), client=client)
         for first in range(0, len(encoded), 500):
             assert await asker.publish(queue, encoded[first : first + 500], "test") == []
 
     async def bodies(self, name: str) -> list[bytes]:
         """What stands in the queue and is not leased."""
         queue = await self.store.catalogue.find(name)
-        found = await self.store.domain(queue.domain).peek(queue, 10_000, 64 << 20)
+        found = await self.store.open_domain(queue.domain).peek(queue, 10_000, 64 << 20)
         return [records.decode(record).body for d in found for record in d.records()]
 
     async def stats(self, name: str) -> dict[str, Any]:

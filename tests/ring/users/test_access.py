@@ -42,7 +42,7 @@ async def test_a_request_for_a_queue_of_others(node: Member, ring: Successor, ac
     await node.declare("orders", access=access)
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == DENIED
     assert answer(await ring.asks(Operation.PULL, b"orders", 2)) == DENIED
-    await ring.sends(Frame(Operation.PUSH, b"remote_requests", b"orders", b"y", NO_ID))
+    await ring.sends(Frame(Operation.PUSH, b"client", b"orders", b"y", NO_ID))
     await until(lambda: len(ring.got) == 3)
     assert answer(ring.got[2]) == DENIED
     assert refused(node) == 3

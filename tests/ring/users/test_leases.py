@@ -29,8 +29,8 @@ async def test_a_store_that_has_forgotten_a_pull_gets_the_message_back_all_the_s
     server.restart()
     for request, body in ((2, b"a"), (1, b"b")):
         ring.got.clear()
-        reply = Frame(Operation.OK, b"remote_requests", b"orders", body, request.to_bytes(16))
-        await ring.sends(Frame(Operation.PULL, b"remote_requests", b"orders", b"", request.to_bytes(16)))
+        reply = Frame(Operation.OK, b"client", b"orders", body, request.to_bytes(16))
+        await ring.sends(Frame(Operation.PULL, b"client", b"orders", b"", request.to_bytes(16)))
         await until(lambda reply=reply: reply in ring.got)
 
     async def both_are_back() -> bool:

@@ -59,15 +59,13 @@ class Successor:
     async def asks(self, operation: Operation, queue: bytes, request: int, body: bytes = b"") -> Frame:
         """What the node sends on."""
         before = len(self.got)
-        await self.sends(Frame(operation, b"remote_requests", queue, body, request.to_bytes(16)))
+        await self.sends(Frame(operation, b"client", queue, body, request.to_bytes(16)))
         await until(lambda: len(self.got) > before)
         (reply,) = self.got[before:]
         return reply
 
     async def settles(self, queue: bytes, request: int) -> None:
-        await self.sends(
-            Frame(Operation.OK, b"remote_requests", queue, b"", request.to_bytes(16), settles=True)
-        )
+        await self.sends(Frame(Operation.OK, b"client", queue, b"", request.to_bytes(16), settles=True))
 
 
 def answer(reply: Frame) -> tuple[str, bytes]:
@@ -273,7 +271,7 @@ async def test_a_message_too_large_for_the_ring_stays(node: Member, ring: Succes
     reply = await ring.asks(Operation.PULL, b"orders", 1)
     assert reply.operation is Operation.ERROR
     assert b"too large for the ring" in reply.message
-    await ring.sends(Frame(Operation.PULL, b"remote_requests", b"orders", b"", NO_ID))
+    await ring.sends(Frame(Operation.PULL, b"client", b"orders", b"", NO_ID))
     await until(lambda: len(ring.got) == 2)
     assert b"too large for the ring" in ring.got[1].message
     assert (await node.stats("orders"))["ready"] == 1
@@ -287,13 +285,13 @@ async def test_a_message_too_large_for_the_ring_is_not_lost_where_each_is_given_
     await node.put("orders", bytes(MAX_RING_MESSAGE + 1))
     for request in (b"\1" * 16, NO_ID):
         ring.got.clear()
-        await ring.sends(Frame(Operation.PULL, b"remote_requests", b"orders", b"", request))
+        await ring.sends(Frame(Operation.PULL, b"client", b"orders", b"", request))
         await until(lambda: ring.got)
         assert b"too large for the ring" in ring.got[0].message
     assert (await node.stats("orders"))["ready"] == 1
     await node.declare("others", delivery="at-most-once")
     await node.put("others", b"fits")
-    await ring.sends(Frame(Operation.PULL, b"remote_requests", b"others", b"", NO_ID))
+    await ring.sends(Frame(Operation.PULL, b"client", b"others", b"", NO_ID))
     await until(lambda: len(ring.got) == 2)
     assert answer(ring.got[1]) == ("OK", b"fits")
     assert (await node.stats("others"))["acked"] == 1

@@ -19,9 +19,9 @@ from services.ring.node.counts import Counts
 from services.ring.node.outgoing.outgoing import BEGUN, TOO_LARGE, Outgoing
 from services.ring.node.outgoing.ownership import Ownership
 from services.ring.service import RingService
-from services.store import Delivery, Part, Queue, StoreError
+from services.store import CommitPart, Delivery, Queue, StoreError
 from services.store.model import KEEPER, OutcomeUnknown, records
-from services.store.pipeline import Answer, Asker
+from services.store.pipeline import Answer, AsyncClient
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class Outbox:
 
     async def _serve(self, queue: Queue) -> None:
         """Claim the outbox and move its messages while it stays bound and ours. Raises StoreError."""
-        domain = self._service.store.domain(queue.domain)
+        domain = self._service.store.open_domain(queue.domain)
         wake = self._service.store.wakes(queue.domain).event(queue)
         fence = await domain.claims.own(queue, self._owner, LEASE_MS)
         if fence is None:
@@ -98,7 +98,7 @@ class Outbox:
         # Messages leased by a node that died need not wait for its session to expire.
         await domain.claims.reclaim(queue, fence)
         self._renew_at = self._loop.time() + RENEW_S
-        client = Asker(self._service.pipe(queue))
+        client = AsyncClient(self._service.pipe(queue))
         try:
             while not self._changed.is_set():
                 if self._loop.time() >= self._renew_at:
@@ -110,7 +110,7 @@ class Outbox:
             with contextlib.suppress(StoreError):
                 await domain.claims.disown(queue, self._owner, fence)
 
-    async def _step(self, client: Asker, queue: Queue, wake: asyncio.Event) -> None:
+    async def _step(self, client: AsyncClient, queue: Queue, wake: asyncio.Event) -> None:
         goal = self._ownership.queue
         if goal is None or not self._outgoing.is_clear:
             await asyncio.sleep(ROOM_S)
@@ -124,7 +124,7 @@ class Outbox:
             async with asyncio.timeout(RENEW_S / 2):
                 await wake.wait()
 
-    async def _move(self, client: Asker, queue: Queue, goal: Queue, got: list[Delivery]) -> None:
+    async def _move(self, client: AsyncClient, queue: Queue, goal: Queue, got: list[Delivery]) -> None:
         """Move messages to the outgoing queue. Raises StoreError after giving back what was not moved."""
         fitting = await _without_too_large(client, got, self._max_payload)
         payloads = [records.decode(record).body for d in fitting for record in d.records()]
@@ -134,7 +134,7 @@ class Outbox:
         encoded = [records.encode(payload) for payload in payloads]
         try:
             if queue.domain == goal.domain:
-                parts = [Part(queue, leased, [], ""), Part(goal, [], encoded, BEGUN)]
+                parts = [CommitPart(queue, leased, [], ""), CommitPart(goal, [], encoded, BEGUN)]
                 await self.commit(parts, payloads)
             else:
                 await self._copy(client, goal, encoded, leased)
@@ -146,7 +146,7 @@ class Outbox:
             raise
         self._counts.now[COUNTED] += len(payloads)
 
-    async def commit(self, parts: list[Part], payloads: list[bytes]) -> None:
+    async def commit(self, parts: list[CommitPart], payloads: list[bytes]) -> None:
         """Move messages in one step, which also takes them for the successor.
 
         If the outcome is unknown the step is repeated under the same identifier; it may be done now, behind later
@@ -163,16 +163,18 @@ class Outbox:
                 self._outgoing.are_safe(parcels)
                 return
 
-    async def _try_to_commit(self, identifier: str, parts: list[Part], count: int) -> None:
+    async def _try_to_commit(self, identifier: str, parts: list[CommitPart], count: int) -> None:
         answer: Answer[None] = Answer()
         pipe = self._service.pipe(parts[0].queue)
         pipe.idempotent.commit(self._outgoing.putting, identifier, parts, answer.take, KEEP_MS)
         self._outgoing.expect(count)
         await answer
 
-    async def _copy(self, client: Asker, goal: Queue, encoded: list[bytes], leased: list[Delivery]) -> None:
+    async def _copy(
+        self, client: AsyncClient, goal: Queue, encoded: list[bytes], leased: list[Delivery]
+    ) -> None:
         """Copy, then settle, at least once: the outbox is in another domain."""
-        keeper = Asker(self._service.pipe(goal), client=KEEPER, begins_traces=False)
+        keeper = AsyncClient(self._service.pipe(goal), client=KEEPER, begins_traces=False)
         refused = await keeper.publish(goal, encoded, BEGUN)
         if refused:
             raise refused[0][1]
@@ -180,7 +182,7 @@ class Outbox:
             await client.settle(leased)
 
 
-async def _without_too_large(client: Asker, got: list[Delivery], most: int) -> list[Delivery]:
+async def _without_too_large(client: AsyncClient, got: list[Delivery], most: int) -> list[Delivery]:
     """Turn messages over the limit into dead letters; return the rest, split there."""
     fitting: list[Delivery] = []
     for delivery in got:

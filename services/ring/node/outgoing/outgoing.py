@@ -19,7 +19,7 @@ from services.ring.node.outgoing.settling import Settler
 from services.ring.node.outgoing.stored_message import StoredMessage, merged, payload_of
 from services.ring.node.outgoing.user_flow import OutgoingMessage
 from services.ring.service import RingService
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, StoreError
 from services.store.model import KEEPER
 
 BEGUN = "ring begun"  # origin in the store of messages that this node begins
@@ -243,7 +243,7 @@ class Outgoing:
             parcel.locate(delivery, index, len(record) - 4)
             if len(payload) > MAX_USER:  # not written by a node
                 self._service.pipe(delivery.queue).messages.reject(
-                    Source(OURSELVES), merged([parcel]), TOO_LARGE
+                    Source(INTERNAL_CLIENT), merged([parcel]), TOO_LARGE
                 )
                 continue
             parcel.is_put_on = parcel.place in self._begun

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from services.ring.node.outgoing.stored_message import StoredMessage, merged
 from services.ring.service import RingService
-from services.store import OURSELVES, Delivery, Queue, Source, StoreError
+from services.store import INTERNAL_CLIENT, Delivery, Queue, Source, StoreError
 from services.store.model import LeaseLost, QueueUnknown
 
 WAIT_S = 0.01  # for another call to join
@@ -25,7 +25,7 @@ class Settler:
         self._loop = asyncio.get_running_loop()
         self._queue: Queue | None = None
         self._life = 0  # generation of the leases
-        self._source = Source(OURSELVES)
+        self._source = Source(INTERNAL_CLIENT)
         self._answered: list[StoredMessage] = []
         self._timer: asyncio.TimerHandle | None = None
 

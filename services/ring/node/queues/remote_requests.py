@@ -32,7 +32,7 @@ from services.ring.node.outgoing.user_flow import OutgoingMessage
 from services.ring.node.outgoing.writer import QueueWriter
 from services.ring.remote_queues import NotDone, RemoteMessage
 from services.store.model import hop_of_request
-from services.store.tracing import Hops, readable
+from services.store.tracing import TracePropagation, readable
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class RemoteRequests:
         counted: Counts,
         timeout_s: float = 30.0,
         on_fault: Callable[[], None] = lambda: None,
-        hops: Hops | None = None,
+        hops: TracePropagation | None = None,
         max_message: int = MAX_RING_MESSAGE,
     ) -> None:
         """on_fault: called for each internal error, to count it. hops: where requests are traced.
@@ -109,7 +109,7 @@ class RemoteRequests:
         """Return how many requests wait for their reply."""
         return len(self._waiting)
 
-    # Asker
+    # AsyncClient
 
     def push(self, queue: bytes, body: bytes, done: Callable[[NotDone | None], None]) -> None:
         """Push a message; see `RemoteQueues`."""
@@ -236,7 +236,7 @@ class RemoteRequests:
         return RemoteMessage(reply.message, settle)
 
 
-def _traced(hops: Hops, operation: Operation, queue: bytes, request: bytes, done: Done) -> Done:
+def _traced(hops: TracePropagation, operation: Operation, queue: bytes, request: bytes, done: Done) -> Done:
     """Return `done`, which also ends the request's span if it is traced."""
     doing, name = operation.name.lower(), readable(queue.decode("utf-8", "surrogateescape"))
     ended = hops.asked(doing, name, hop_of_request(request))
