@@ -1,11 +1,11 @@
 """The text pub/sub service, line by line, as `protos/pubsub.md` numbers it: clients, and links between neighbours.
 
-For clients: `grammar` is the language as expressions, `events` is what a connection hands out, `lines` looks closely
-at one line, `connection` keeps one client's state, `replies` are the bytes of answers and deliveries (both ways),
-`requests` are a client's, `text` makes any body fit into a line.
+For clients: `grammar` is the language as expressions, `events` are what a connection yields, `lines` parses one line,
+`connection` keeps one client's state, `replies` encodes and parses answers and deliveries, `requests` encodes a
+client's requests, `text` makes any body fit into a line.
 
-For neighbours: `origins` and `held` say which entries are meant, `link_events` is what a link hands out, `link_lines`
-are its lines, `link_readers` read them, `link` keeps one link's state.
+For neighbours: `origins` and `held` say which entries are meant, `link_events` are what a link yields, `link_lines` are
+its lines, `link_readers` parses them, `link` keeps one link's state.
 
 What it must not know: subscriptions, logs, stores; which identifiers are in use; when to ask a neighbour for what.
 """

@@ -1,11 +1,11 @@
-"""The ring: nodes that find each other, close a ring, and carry queue operations around it (ring.md).
+"""The ring: nodes that discover each other, close a ring, and carry queue operations around it (ring.md).
 
-`messages` has what nodes say, and the limits, on one screen; `link` is that on a connection of two nodes, `beacons` in
-datagrams; `frames` is what queue operations look like, and in the ring; `client` reads those of one client, `requests`
-are their events, `replies` the octets of the answers and of a client's questions; `relay` decides what becomes of what
-comes round, by `laps`, `copies` and `recent`; `routes` are its decisions; `window` knows what is not answered yet.
-`node` joins `tail`, `head` and `election`, each a table; `vacancy`, `circling` and `vain` know of
-leaders that are missing, names that are gone, and tails that wait in vain.
+`messages` has the messages of nodes and the limits; `link` encodes them for the link of two nodes, `beacons` for
+datagrams. `frames` is the layout of queue operations; `client` parses those of one client, `requests` are their events,
+`replies` encodes answers and a client's own requests. `relay` decides what to do with each message that comes around,
+using `laps`, `copies` and `lru`; `routes` are its decisions. `window` keeps unanswered messages. `node` joins `tail`,
+`head` and `election`, each a table; `vacancy`, `circulation` and `starved_tails` handle missing leaders, names that
+have left, and tails that wait in vain.
 """
 
 from protos.ring.actions import Action, CloseInbound, CloseOutbound, Dial, SendBeacon

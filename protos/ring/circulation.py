@@ -1,4 +1,4 @@
-"""Finds LOOPs that go round because the node that would stop them is gone (ring.md 2.3)."""
+"""Find LOOPs that keep circulating because the node that would stop them has left (ring.md 2.3)."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import NamedTuple
 
 from protos.ring.messages import Leader, LinkBroken
 
-SUSPECT_AT = 3  # passes, each with so much less TTL than the one before as the ring has nodes
+SUSPECT_AT = 3  # passes, each with the TTL lower by the number of nodes
 GONE_AT = 4
 WITHIN_S = 10.0  # from one pass to the next
-MAX_LOOPS = 1000  # that are remembered; what passed longest ago is forgotten, and begins anew
+MAX_LOOPS = 1000  # remembered; the one that passed longest ago is forgotten
 
 
 class _Pass(NamedTuple):
     ttl: int
     at: float
-    step: int  # how much less TTL it had than the one before; 0 for the first
+    step: int  # decrease of the TTL since the pass before; 0 for the first
     times: int
 
 
 class CirculationDetector:
-    """Remembers how each LOOP passed last. What is sent anew has come no further, what another node sends otherwise."""
+    """Remembers how each LOOP passed last. A newly sent LOOP has the same TTL again, or a higher one."""
 
     __slots__ = ("_passes",)
 
     def __init__(self) -> None:
         self._passes: OrderedDict[tuple[type, bytes], _Pass] = OrderedDict()
 
-    def passes(self, loop: Leader | LinkBroken, now: float) -> int:
-        """How often `loop`, which has just come, has come by; at GONE_AT it is to be taken off, and forgotten."""
+    def count(self, loop: Leader | LinkBroken, now: float) -> int:
+        """Return how often a LOOP has come by; at GONE_AT take it off the ring. It is then forgotten."""
         if loop.ttl == 1:
-            return GONE_AT  # it has come as far as it may
+            return GONE_AT  # its TTL ends here
         key = (type(loop), loop.name)
         self._forget_before(now - WITHIN_S)
         last = self._passes.pop(key, None)
@@ -43,9 +43,9 @@ class CirculationDetector:
         return this.times
 
     def _forget_before(self, time: float) -> None:
-        """The oldest is first: what passes again is put last."""
+        """Remove what passed before `time`; the oldest is first."""
         while self._passes:
-            oldest = next(iter(self._passes))  # of a plain dict this passes over all that was deleted
+            oldest = next(iter(self._passes))  # in a plain dict this would scan all deleted entries
             if self._passes[oldest].at >= time:
                 return
             del self._passes[oldest]

@@ -1,4 +1,4 @@
-"""Decides what becomes of each USER payload, so that everything leaves the ring some day (ring.md 5.3 to 5.5, 5.7)."""
+"""Decide what to do with each USER payload, so that every message leaves the ring (ring.md 5.3 to 5.5, 5.7)."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from protos.ring.routes import (
     TakenOff,
 )
 
-MARKS = b"ring/mark"  # the queue that marks name
+MARKS = b"ring/mark"  # the queue name in marks
 
 
 class Relay:
-    """One node's memory of what passed, and the decision about what comes.
+    """One node's memory of messages that passed, and the decision about each new one.
 
-    It is in memory only, `remembered` entries of each kind. Who forgets, by a restart or because there was too much,
-    passes on more often than needed. `seed`: some octets, at most 64, that this node never had before (see Laps).
+    It keeps `remembered` entries of each kind, in memory only. After a restart, or with too many entries, messages are
+    forwarded more often than needed. seed: some octets, at most 64, that this node never used before (see Laps).
 
-    What `route` says is carried out in the order in which it was asked: what is passed on stays in order.
+    Carry the decisions out in order: so forwarded messages stay in order.
     """
 
     __slots__ = ("_laps", "_mark", "_me", "_mine", "_seen")
 
     def __init__(self, me: bytes, max_laps: int = 3, remembered: int = 100_000, seed: bytes = b"") -> None:
         self._me = me
-        self._seen: LruMap[bool] = LruMap(remembered)  # by mark: was it carried out here?
+        self._seen: LruMap[bool] = LruMap(remembered)  # by mark: whether it was carried out here
         self._mine = Copies(remembered)
-        self._mark = NO_ID  # the request id of the one that is on its way
+        self._mark = NO_ID  # the request id of the mark under way
         self._laps = Laps(me, max_laps, remembered, seed)
 
     def route(self, payload: bytes) -> Route:
-        """What is to be done with a USER from the predecessor.
+        """Decide what to do with a USER from the predecessor.
 
-        Nothing is remembered yet of frames with a request id: call `passed` or `served` once the frame is safe, then
-        answer `A`. Until then the predecessor may send it again.
+        Frames with a request id are not remembered yet: call `passed` or `served` once the frame is safe, then answer
+        `A`. Until then the predecessor may send it again.
         """
         frame = parse_frame(payload)
         if frame is None:
@@ -54,7 +54,7 @@ class Relay:
         return self.route_frame(frame)
 
     def route_frame(self, frame: Frame) -> Route:
-        """The same of a frame with a request id, also if it has been routed before, and has waited since."""
+        """Decide about a frame with a request id, also again after it has waited."""
         if frame.request_id == self._mark:
             self._mark = NO_ID
             self._mine.mark_came_back()
@@ -66,20 +66,20 @@ class Relay:
         return self._route_once(frame)
 
     def passed(self, frame: Frame) -> None:
-        """`frame`, somebody's, is queued for the successor in the store: it is dropped if it comes again (5.5).
+        """Note that another node's frame is stored for the successor: if it comes again it is dropped (5.5).
 
-        So it is if this node serves the queue by then: the node behind it may have carried it out.
+        That holds even if this node serves the queue by then: a node behind may have carried the frame out.
         """
         self._remember(frame, served=False)
 
     def served(self, frame: Frame) -> None:
-        """The request was carried out here and its reply is queued; or the settlement was."""
+        """Note that a request was carried out here and its reply is stored, or that a settlement was carried out."""
         self._remember(frame, served=True)
 
     def put_on(self, payload: bytes) -> None:
-        """We begin this USER. Call it before it can come back, for all that we begin.
+        """Note that this node begins a USER, before it can come back.
 
-        What is no queue operation is taken off when it comes back. A reply has been seen here with that.
+        A payload that is not a queue operation is taken off when it comes back; a reply counts as seen here.
         """
         frame = parse_frame(payload)
         if frame is None:
@@ -89,12 +89,14 @@ class Relay:
 
     @property
     def wants_mark(self) -> bool:
-        """Whether something that this node put on may still come back."""
+        """True if a message of this node may still come back."""
         return len(self._mine) > 0
 
     def mark(self) -> bytes:
-        """A USER payload to be queued for the successor: when it comes back, what has been put on by now is not due any
-        more. One that was on its way counts as lost."""
+        """Return a mark, a USER payload to send now.
+
+        When it comes back, no message begun before it is due any more. An earlier mark counts as lost.
+        """
         self._mine.mark()
         self._mark = self._laps.new_id()
         return encode_frame(Frame(Operation.ERROR, self._me, MARKS, b"", self._mark))
@@ -104,7 +106,7 @@ class Relay:
             self._seen.put(_mark(frame), served)
 
     def _route_once(self, frame: Frame) -> Route:
-        """Somebody's, with a request id: it passes once."""
+        """Forward or serve another node's frame with a request id, once."""
         served = self._seen.get(_mark(frame))
         if served is not None:
             return (
@@ -146,5 +148,5 @@ def _route_others(frame: Frame, questions: Questions) -> Route:
 
 
 def _mark(frame: Frame) -> bytes:
-    """What tells two passes of one frame from two frames (5.5)."""
+    """Return what distinguishes two frames from two passes of one (5.5)."""
     return frame.request_id + bytes([frame.operation, frame.settles])

@@ -1,11 +1,11 @@
-"""How long a node waits for what, all in seconds (ring.md 2, 3, 4)."""
+"""Intervals and time limits of a node, in seconds (ring.md 2, 3, 4)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The defaults are the spec's; tests use short ones."""
+    """Times of a node; the defaults are the spec's."""
 
     open_s: float = 30.0  # between two OPENs (3.5)
     open_first_s: float = 1.0  # the same in the beginning
@@ -28,5 +28,5 @@ class Times:
 
     @property
     def hung_s(self) -> float:
-        """Three proposals: without one that comes around, the ring is not whole (4.6)."""
+        """Three proposal intervals: if no proposal comes around in this time, the ring is not whole (4.6)."""
         return 3 * self.propose_s

@@ -27,6 +27,7 @@ from services.ring.error_texts import OF_NODES
 from services.ring.service import RingService
 from services.store.model import PREFIX
 
+LABELS = {Push: PUSH, Pull: PULL, Create: CREATE, Destroy: DESTROY}
 RUN_PART = 32  # requests of a run that are as much work as one request alone
 RESERVED = PREFIX.encode()  # prefix of queue names that clients may not use (5.8)
 
@@ -78,7 +79,7 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
                 assert_never(event)
 
     def _refuse_reserved(self, event: ClientRequest) -> None:
-        label, total = _label(event), _requests(event)
+        label, total = LABELS[type(event)], _requests(event)
         self._talk.wire.refuse("reserved_name", label)
         self._talk.deny(self._talk.expect(), event.echo, label, OF_NODES, total)
 
@@ -96,24 +97,6 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
 
 def _requests(event: ClientRequest) -> int:
     """Return the number of requests in an event."""
-    match event:
-        case Push():
-            return len(event.records)
-        case Pull():
-            return event.count
-        case _:
-            return 1
-
-
-def _label(event: ClientRequest) -> str:
-    match event:
-        case Push():
-            return PUSH
-        case Pull():
-            return PULL
-        case Create():
-            return CREATE
-        case Destroy():
-            return DESTROY
-        case _:
-            assert_never(event)
+    if isinstance(event, Push):
+        return len(event.records)
+    return event.count if isinstance(event, Pull) else 1

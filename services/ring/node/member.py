@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from protos.ring import Limits, Node
 from services.kit.net import Dialler
@@ -61,23 +60,15 @@ class Member:
         self._unready_since: float | None = None
         self.peers = KnownPeers(service.store, service.metrics.local_errors.inc)
         self.peers.on_change.append(self._follow_peers)
-        self._status = StatusPublisher(service, self.station, identity.place, readiness, has_duplicate_name)
+        self.status = StatusPublisher(service, self.station, identity.place, readiness, has_duplicate_name)
         self._jobs: list[asyncio.Task[None]] = []
-
-    def document(self) -> dict[str, Any]:
-        """Return the node's status."""
-        return self._status.document()
 
     def start(self) -> None:
         """Open the beacon sockets and start the jobs. Raises SettingsError if a beacon address cannot be bound."""
         self.station.start()
         self.peers.start()
-        for work in (self._watch, self._status.keep_writing):
+        for work in (self._watch, self.status.keep_writing):
             self._jobs.append(asyncio.create_task(self._keep_doing(work), name=f"ring {work.__name__}"))
-
-    async def stop_taking(self) -> None:
-        """Take no more messages, answer those under way, and close the links."""
-        await self.station.stop_taking()
 
     def _follow_peers(self) -> None:
         self.station.follow(self.peers.addresses(PeerProtocol.RING))
@@ -89,7 +80,7 @@ class Member:
             job.cancel()
         await asyncio.gather(*self._jobs, return_exceptions=True)
         await self.station.close()
-        await self._status.remove()
+        await self.status.remove()
         self._identity.close()
 
     async def _watch(self) -> None:

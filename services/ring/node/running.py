@@ -25,7 +25,7 @@ class RunningNode:
     async def stop_taking(self) -> None:
         """Drain: stop the outbox, close the links, then fail the requests that can get no reply any more."""
         await self.users.stop_taking()
-        await self.member.stop_taking()
+        await self.member.station.stop_taking()
         self.users.remote_requests.close()
 
     async def close(self) -> None:
@@ -54,10 +54,10 @@ async def start_node(context: EdgeContext[RingSettings], service: RingService) -
         users.user_sink,
         users.user_source,
         users.readiness,
-        has_duplicate_name=lambda: users.has_duplicate_name,
+        has_duplicate_name=lambda: users.ownership.has_duplicate_name,
     )
     context.listen(LISTENER, identity.listener, member.station.session)
-    context.page(PAGE, member.document)
+    context.page(PAGE, member.status.document)
     service.remote_queues = users.remote_requests
     users.remote_requests.is_alone = lambda: not member.station.node.members
     node = RunningNode(member, users)

@@ -81,10 +81,10 @@ class Users:
         self._service = service
         self.counts = Counts(service.metrics)
         relay = Relay(me, max_laps, seed=secrets.token_bytes(32))
-        self._marks = Marks(relay)
-        self.outgoing = Outgoing(service, self._marks.put_on)
-        self.writer = QueueWriter(service, self.outgoing, self._queue_lost)
-        self._marks.use(self.writer)
+        self.marks = Marks(relay)
+        self.outgoing = Outgoing(service, self.marks.put_on)
+        self.writer = QueueWriter(service, self.outgoing, lambda: self.ownership.lost())
+        self.marks.use(self.writer)
         self.queue_name = outgoing_name(group, me)
         self.ownership = Ownership(service, self.queue_name, self.writer, self.outgoing)
         # what a node needs to be in a ring: without it the links are closed (4.7)
@@ -92,7 +92,7 @@ class Users:
             service.readiness,
             storing=lambda: _text(self.writer.trouble),
             ownership=lambda: _text(self.ownership.trouble),
-            name=lambda: DUPLICATE_NAME if self.has_duplicate_name else None,
+            name=lambda: DUPLICATE_NAME if self.ownership.has_duplicate_name else None,
         )
         self.leases = Leases(service)
         self._queue_cache = QueueCache(service)
@@ -114,26 +114,11 @@ class Users:
             self.remote_requests,
             self.counts,
             forward_user,
-            self._marks.came_back,
+            self.marks.came_back,
             service.metrics.local_errors.inc,
         )
-        self.user_source = MergedSource(self.outgoing, self.remote_requests, self._marks)
+        self.user_source = MergedSource(self.outgoing, self.remote_requests, self.marks)
         self._publishing: asyncio.Task[None] | None = None
-
-    @property
-    def has_duplicate_name(self) -> bool:
-        """True if another live process has this node's name, and with it the outgoing queue (4.7)."""
-        return self.ownership.has_duplicate_name
-
-    @property
-    def marks_wanted(self) -> bool:
-        """True if a message of this node may still come back (5.5)."""
-        return self._marks.are_wanted
-
-    @property
-    def is_owned_elsewhere(self) -> bool:
-        """True if another process owns the outgoing queue: a former one, or a node of the same name."""
-        return self.ownership.is_owned_elsewhere
 
     def start(self) -> None:
         """Start everything that runs in the background."""
@@ -150,7 +135,7 @@ class Users:
         """Stop everything, once the links are closed. Outgoing messages stay in the store."""
         await self.outbox.close()
         self.user_sink.close()
-        self._marks.close()
+        self.marks.close()
         self.remote_requests.close()
         await self.bindings.close()
         self.leases.close()
@@ -160,9 +145,6 @@ class Users:
             self._publishing.cancel()
             await asyncio.wait((self._publishing,))
         self.counts.publish()
-
-    def _queue_lost(self) -> None:
-        self.ownership.lost()
 
     async def _keep_publishing(self) -> None:
         while True:

@@ -123,7 +123,7 @@ def test_a_silent_one_that_goes_was_nothing() -> None:  # 3.5: a health probe
     assert waiting(node) == [LinkBroken(ME)]  # only that of its start
 
 
-def test_a_lost_predecessor_is_told_and_waited_for_anew() -> None:  # 4.4, 3.5
+def test_a_lost_predecessor_is_last_name_and_waited_for_anew() -> None:  # 4.4, 3.5
     node = leading()
     node.inbound_lost(1, "closed", 50.0)
     assert node.tail.state is TailState.OPEN
@@ -134,7 +134,7 @@ def test_a_lost_predecessor_is_told_and_waited_for_anew() -> None:  # 4.4, 3.5
     assert opens_until(node, 53.5) == [51.0, 52.0, 53.0]
 
 
-def test_after_300_s_alone_it_is_told_again() -> None:  # 3.5
+def test_after_300_s_alone_it_is_last_name_again() -> None:  # 3.5
     node = leading()
     node.inbound_lost(1, "closed", 50.0)
     said(node)
@@ -281,7 +281,7 @@ def test_the_next_predecessor_begins_anew() -> None:  # 2.6
     assert started().tail.name is None
 
 
-def test_who_comes_to_the_list_is_told_while_it_wants_a_predecessor() -> None:  # 3.4
+def test_who_comes_to_the_list_is_last_name_while_it_wants_a_predecessor() -> None:  # 3.4
     """What an OPEN of that moment would say, and nothing of the times of others changes."""
     assert new().announcement() is None  # the store cannot be used yet
     node = tried()

@@ -12,7 +12,7 @@ NAME, OTHER = b"m:1", b"x:1"
 
 def passes(ttls: list[int], gap: float = 0.1) -> list[int]:
     circling = CirculationDetector()
-    return [circling.passes(Leader(NAME, ttl), number * gap) for number, ttl in enumerate(ttls)]
+    return [circling.count(Leader(NAME, ttl), number * gap) for number, ttl in enumerate(ttls)]
 
 
 def test_equal_steps_down_are_laps() -> None:
@@ -48,7 +48,7 @@ def test_each_loop_for_itself() -> None:
     circling = CirculationDetector()
     for number, ttl in enumerate([250, 242, 234]):
         for loop in (Leader(NAME, ttl), Leader(OTHER, ttl), LinkBroken(NAME, ttl)):
-            assert circling.passes(loop, number / 10) == number + 1
+            assert circling.count(loop, number / 10) == number + 1
 
 
 def test_of_a_thousand_it_is_remembered_and_of_more_the_oldest_begin_anew() -> None:
@@ -56,9 +56,9 @@ def test_of_a_thousand_it_is_remembered_and_of_more_the_oldest_begin_anew() -> N
     circling = CirculationDetector()
     for ttl in (250, 242):
         for number in range(MAX_LOOPS):
-            circling.passes(Leader(b"%d:1" % number, ttl), 0.0)
-    assert circling.passes(Leader(b"0:1", 234), 1.0) == SUSPECT_AT
+            circling.count(Leader(b"%d:1" % number, ttl), 0.0)
+    assert circling.count(Leader(b"0:1", 234), 1.0) == SUSPECT_AT
     for number in range(MAX_LOOPS, 3 * MAX_LOOPS):
-        assert circling.passes(Leader(b"%d:1" % number, 250), 1.0) == 1
-    assert circling.passes(Leader(b"0:1", 226), 1.0) == 1
-    assert circling.passes(Leader(b"%d:1" % (3 * MAX_LOOPS - 1), 242), 1.0) == 2
+        assert circling.count(Leader(b"%d:1" % number, 250), 1.0) == 1
+    assert circling.count(Leader(b"0:1", 226), 1.0) == 1
+    assert circling.count(Leader(b"%d:1" % (3 * MAX_LOOPS - 1), 242), 1.0) == 2

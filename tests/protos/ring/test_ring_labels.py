@@ -10,6 +10,7 @@ from protos.ring import REFUSALS, DropReason
 
 PACKAGE = Path(protos.ring.__file__).parent
 SPEC = (PACKAGE.parent / "ring.md").read_text()
+INPUT = "../connection_input"  # the reasons that all protocols share
 RAISED = re.compile(r'(?:PeerError|Unusable)\("(\w+)"')
 
 
@@ -27,7 +28,9 @@ def first_cells(text: str) -> set[str]:
 
 def test_those_of_a_link() -> None:
     closing = set(re.findall(r"`(\w{2,})`", section("2.5", "2.6") + section("2.7", "3.1")))
-    assert first_cells(section("2.3", "2.4")) | closing == raised_by("link") | raised_by("window")
+    assert first_cells(section("2.3", "2.4")) | closing == raised_by("link") | raised_by(
+        "window"
+    ) | raised_by(INPUT)
 
 
 def test_those_of_beacons() -> None:
@@ -39,7 +42,7 @@ def test_those_of_what_is_taken_off() -> None:
 
 
 def test_those_of_the_client_port() -> None:
-    assert first_cells(section("5.6", "5.7")) == raised_by("client") | raised_by("requests") | set(REFUSALS)
+    assert first_cells(section("5.6", "5.7")) == raised_by(INPUT) | raised_by("requests") | set(REFUSALS)
 
 
 @pytest.mark.parametrize(("reason", "answer"), REFUSALS.items())

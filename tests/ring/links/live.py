@@ -50,7 +50,7 @@ class RunningNode:
         self.readiness = service.readiness
 
     async def stop_taking(self) -> None:
-        await self.member.stop_taking()
+        await self.member.station.stop_taking()
 
     async def close(self) -> None:
         await self.member.close()
@@ -69,7 +69,7 @@ async def start(context: EdgeContext[RingSettings]) -> RunningNode:
         service, identity, context.dial("ring-out", settings.node.dial), carrier, carrier, service.readiness
     )
     context.listen("ring", identity.listener, member.station.session)
-    context.page("/ring", member.document)
+    context.page("/ring", member.status.document)
     store.start_serving()
     node = RunningNode(service, member, carrier)
     try:

@@ -53,7 +53,7 @@ async def test_a_ring_as_its_nodes_tell_it(start: Start) -> None:
             and told["is_leader"] == node.is_leader
             and (told["successor"] or {}).get("name") == successor.decode()
             and (told["predecessor"] or {}).get("name") in names
-            and board.shape(told) == board.shape(node.pages["/ring"]())
+            and board.without_ages(told) == board.without_ages(node.pages["/ring"]())
         )
         return one if as_it_is else None
 
@@ -75,7 +75,7 @@ async def test_a_ring_that_is_open_has_no_leader(start: Start) -> None:
     await until(lambda: is_ring(nodes))
     last, left = sorted(nodes, key=lambda node: node.name)[::-1]
     await entry(left, leader=last.name.decode(), is_led=True)
-    await last.member.stop_taking()
+    await last.member.station.stop_taking()
     await last.member.close()
     told = (await entry(left, is_led=False)).document
     assert told["leader"] == last.name.decode()
@@ -207,7 +207,7 @@ async def test_a_node_that_ends_takes_its_entry_away(start: Start) -> None:
     node, other = await start(), await start()
     await entry(node)
     await entry(other)
-    await node.member.stop_taking()
+    await node.member.station.stop_taking()
     await node.member.close()
     assert set(await entries(other)) == {other.name.decode()}
 

@@ -222,7 +222,7 @@ async def test_a_node_that_ends_says_no_link_broken(node: LiveNode, port: int) -
         assert await after.message() == leader(node.name, 255), "4.2: somebody has connected"
         after.say(b"A")
         assert await after.message() == user(b"one")
-        stopping = asyncio.ensure_future(node.member.stop_taking())
+        stopping = asyncio.ensure_future(node.member.station.stop_taking())
         assert await before.rest() == b""
         after.say(b"A")
         await stopping

@@ -67,5 +67,5 @@ def test_settings_that_cannot_be_used(spawn: Spawn) -> None:
     """One line that says what to do, and exit status 2."""
     program = spawn("node={advertise: localhost, beacon_host: 10.98.76.5}")
     assert program.process.wait(20) == 2
-    assert "Cannot assign requested address; set edges.ring.node.beacon_host to what" in program.text()
+    assert "Cannot assign requested address; set edges.ring.node.beacon_host to an address" in program.text()
     assert "Traceback" not in program.text()

@@ -49,7 +49,7 @@ async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
     following = next(node for node in nodes if node.name == nodes[0].successor)
     await until(lambda: len(following.carrier.arrived) > 100)
     nodes.remove(following)
-    await following.member.stop_taking()
+    await following.member.station.stop_taking()
     await following.close()
     await until(lambda: is_ring(nodes))
     await until(lambda: all(set(node.carrier.arrived) >= missing(sent, following) for node in nodes))
@@ -106,7 +106,7 @@ async def test_a_store_that_stands_still(start: Start, new_server: NewServer) ->
     wire = await Wire.to(node.places["ring"])
     node.adopt(wire.close)
     assert await wire.rest() == b""
-    assert node.member.document()["away"]
+    assert node.member.status.document()["away"]
     server.cont()
     await until(lambda: is_ring(nodes))
 
@@ -135,7 +135,7 @@ async def test_a_node_that_ends_in_order(start: Start) -> None:
     after.carrier.is_held = True
     node.carrier.put(*(b"%d" % n for n in range(20)))
     await until(lambda: len(after.carrier.arrived) == 8)
-    stopping = asyncio.ensure_future(node.member.stop_taking())
+    stopping = asyncio.ensure_future(node.member.station.stop_taking())
     await asyncio.sleep(0.1)
     assert not stopping.done()
     after.carrier.release()
@@ -150,7 +150,7 @@ async def test_a_node_that_ends_in_order(start: Start) -> None:
 async def test_a_node_that_ends_does_not_come_back(start: Start) -> None:
     """4.7: though its store can be used, and is looked at until the process has ended"""
     node = await start()
-    await node.member.stop_taking()
+    await node.member.station.stop_taking()
     assert node.station.node.is_away
     node.station.store_back()
     await asyncio.sleep(3 * WATCH_S)

@@ -68,7 +68,11 @@ def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> No
 
 @pytest.mark.parametrize(
     ("host", "why"),
-    [("0.0.0.0", "no address that others could"), ("::", "no address"), ("::1", "no room for the IPv6")],
+    [
+        ("0.0.0.0", "not an address that others can"),
+        ("::", "not an address"),
+        ("::1", "cannot hold the IPv6"),
+    ],
 )
 def test_a_node_that_nobody_could_find(host: str, why: str) -> None:
     with pytest.raises(SettingsError, match=rf"edges.ring.node.advertise: missing, as .*{why}"):
@@ -203,7 +207,7 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"group": 0}, "greater than or equal to 1"),
         ({"group": 65536}, "less than or equal to 65535"),
         ({"window": 65}, "less than or equal to 64"),
-        ({"advertise": "::1"}, "for IPv6 say a name"),
+        ({"advertise": "::1"}, "for IPv6 use a name"),
         ({"advertise": "a b"}, "must be an IPv4 address or a name"),
         (
             {"advertise": "0.0.0.0"},

@@ -25,7 +25,7 @@ def warnings(caplog: pytest.LogCaptureFixture, action: str) -> int:
 
 def look_until(unreachable: Unreachable, start: float, end: float) -> None:
     for now in range(int(start), int(end)):
-        unreachable.look(float(now))
+        unreachable.tick(float(now))
 
 
 def test_a_node_that_calls_for_300_s_with_a_successor_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -85,8 +85,8 @@ def test_another_one_that_was_dialled_in_vain_five_times_in_a_row(caplog: pytest
 
 def test_the_time_in_which_the_process_stood_still_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
     unreachable = Unreachable(linked(started()), ALONE_S)
-    unreachable.look(0.0)
-    unreachable.look(1000.0)
+    unreachable.tick(0.0)
+    unreachable.tick(1000.0)
     assert warnings(caplog, "ring_unreachable") == 0
 
 

@@ -65,7 +65,7 @@ class Member:
 
     async def start(self) -> Member:
         """Returns once it may send."""
-        self.store.look_after()
+        self.store.start_serving()
         self.users.start()
         await until(lambda: self.users.ownership.queue is not None)
         return self
@@ -129,7 +129,7 @@ class Member:
 
     async def dead(self, name: str) -> list[DeadLetter]:
         queue = await self.store.catalogue.find(name)
-        letters = DeadLetters(self.store.look_at(queue.domain), queue)
+        letters = DeadLetters(self.store.get_domain(queue.domain), queue)
         return [letter async for letter in letters.matching()]
 
     async def has_nothing_to_send(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from protos.ring import NO_ID, Frame, Operation
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.store.model.spec import QueueSpec
 from tests.live import until
 from tests.ring.users.conftest import Start
@@ -76,7 +76,7 @@ async def test_what_an_inbox_does_not_let_in_is_a_dead_letter(node: Member, ring
     node.users.user_sink.received(b"hello", lambda: safe.append(True))
     await until(lambda: safe)
     assert [(letter.reason, letter.body) for letter in await node.dead("in")] == [("access_denied", b"hello")]
-    assert node.count(counts.BURIED) == 1
+    assert node.count(UserOutcome.BURIED) == 1
 
 
 async def test_an_outbox_sends_whatever_may_be_put_in(start: Start, server: Server) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from protos.ring import MAX_RING_MESSAGE, MAX_SENDER, Frame, Operation, encode_frame, parse_frame, resent
 from services.ring import error_texts as words
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.ring.node.queues import remote_requests as around
 from services.ring.remote_queues import NotDone, RemoteMessage
 from tests.live import until
@@ -39,7 +39,7 @@ async def test_without_a_link_the_client_waits_until_the_timeout(start: Start, s
     node = await start(server, b"a", timeout_s=0.2)
     answers = await asyncio.gather(node.push(b"q", b"x"), node.pull(b"q"), node.destroy(b"q"))
     assert answers == [NotDone("timeout")] * 3
-    assert (node.count(counts.ASKED), node.count(counts.TIMED_OUT)) == (3, 3)
+    assert (node.count(UserOutcome.ASKED), node.count(UserOutcome.TIMED_OUT)) == (3, 3)
     assert sent(node) == []
     assert len(node.users.remote_requests) == 0
 
@@ -73,7 +73,7 @@ async def test_a_late_reply_is_dropped_unsettled(start: Start, server: Server) -
     (pull,) = sent(node)
     assert await asked == NotDone("timeout")
     receive(node, Frame(Operation.OK, b"a", b"q", b"late", pull.request_id))
-    await until(lambda: node.count(counts.LATE) == 1)
+    await until(lambda: node.count(UserOutcome.LATE) == 1)
     await asyncio.sleep(0.1)
     assert sent(node) == []
 
@@ -88,7 +88,7 @@ async def test_of_two_replies_the_first_counts(start: Start, server: Server) -> 
     brought = await asked
     assert isinstance(brought, RemoteMessage)
     assert brought.body == b"first"
-    assert (node.count(counts.ANSWERED), node.count(counts.LATE)) == (1, 1)
+    assert (node.count(UserOutcome.ANSWERED), node.count(UserOutcome.LATE)) == (1, 1)
 
 
 async def test_errors_come_as_they_are(start: Start, server: Server) -> None:
@@ -183,7 +183,7 @@ async def test_who_has_heard_of_nobody_does_not_wait_long(
     node.users.remote_requests.is_alone = lambda: not others
     assert await node.push(b"q", b"x") == NotDone("no node serves this queue")
     assert sent(node) == []
-    assert node.count(counts.TIMED_OUT) == 0
+    assert node.count(UserOutcome.TIMED_OUT) == 0
 
 
 async def test_unless_somebody_comes_meanwhile(

@@ -6,7 +6,7 @@ It goes on once: what has left may have been carried out by the node behind, wit
 from __future__ import annotations
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from tests.live import until
 from tests.ring.users.members import Hand, Member, Start
 from tests.ring.users.test_without_id import keep_replies
@@ -28,7 +28,7 @@ async def test_it_waits_for_the_first_though_its_queue_was_made_meanwhile(
     hand.sends(PUSH)
     await keep_replies(node, False)
     await until(lambda: hand.safe == [PUSH, PUSH])
-    assert node.count(counts.PASSED_ON) == 1
+    assert node.count(UserOutcome.PASSED_ON) == 1
     assert await node.bodies("orders") == []
 
 
@@ -42,9 +42,9 @@ async def test_what_waited_is_looked_at_anew(server: Server) -> None:
     await node.declare("orders")
     hand.sends(PUSH)
     node.users.ownership.start()
-    await until(lambda: node.count(counts.PASSED_ON) == 1)
+    await until(lambda: node.count(UserOutcome.PASSED_ON) == 1)
     node.users.bindings.start()
     await until(lambda: len(hand.safe) == 3)
-    assert (node.count(counts.PASSED_ON), node.count("seen")) == (2, 1)
+    assert (node.count(UserOutcome.PASSED_ON), node.count("seen")) == (2, 1)
     assert await node.bodies("orders") == []
     await node.close()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.ring.node.outgoing.outgoing import BEGUN
 from services.ring.node.outgoing.stored_message import StoredMessage
 from services.ring.node.outgoing.user_flow import OutgoingMessage
@@ -97,7 +97,7 @@ async def test_a_frame_that_comes_again_meanwhile_goes_on_once(start: Start, new
     await until(lambda: len(hand.safe) == 5)
     assert hand.safe == [push, reply, reply, push, reply]
     assert payloads(node.users.user_source.take(10)) == []
-    assert node.count(counts.PASSED_ON) == 2
+    assert node.count(UserOutcome.PASSED_ON) == 2
     hand.sends(reply)
     await until(lambda: node.count("seen") > 0)
 
@@ -112,7 +112,7 @@ async def test_what_somebody_took_out_of_the_queue_confuses_nobody(start: Start,
     outgoing.are_safe(outgoing.put([b"taken", b"before it was sent"], is_begun=False))
     (gone,) = await hand.takes(1)
     hand.sends(*(b"%d" % n for n in range(50)))
-    outgoing.look()  # or nobody sees for a second that it is not there
+    outgoing.poll()  # or nobody sees for a second that it is not there
     await until(lambda: len(hand.safe) == 50)
     await until(lambda: not len(outgoing.in_flight))
     gone.returned()
@@ -170,7 +170,7 @@ class Mover(Hand):
         async def is_all() -> bool:
             again = self._without_marks(self.node.users.user_source.take(64))
             assert payloads(again) == [], "sent twice"
-            return not self.node.users.marks_wanted and await self.node.has_nothing_to_send()
+            return not self.node.users.marks.are_wanted and await self.node.has_nothing_to_send()
 
         await until(is_all)
 
@@ -229,7 +229,7 @@ async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
     await until(lambda: len(hand.safe) == 6)
     await quiet(node)
     server.stop()
-    node.users.outgoing.look()
+    node.users.outgoing.poll()
     for parcel in before[:5]:
         parcel.acknowledged()  # that makes room
     pipe = node.service.pipe(hand.queue)
@@ -269,4 +269,4 @@ async def test_what_nobody_could_say_was_moved_goes_once_all_the_same(
     await begun
     await hand.nothing_is_left()
     await until(lambda: hand.safe[:1] == [b"passed"])
-    assert node.count(counts.UNSAFE) == 0
+    assert node.count(UserOutcome.UNSAFE) == 0

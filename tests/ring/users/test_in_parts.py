@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts
 from services.ring.node.boxes import inbox
+from services.ring.node.counts import UserOutcome
 from services.ring.node.outgoing import writer as writer
 from tests.live import Log, until
 from tests.ring.users.conftest import NewServer
@@ -42,7 +42,7 @@ async def test_what_went_on_and_not_into_the_inbox_is_not_safe(
         receive()
         await until(lambda: node.users.readiness.unready() is not None)
     await until(lambda: len(node.users.user_sink) == 0)
-    assert (node.count(counts.PASSED_ON), node.count(counts.UNSAFE)) == (1, 1)
+    assert (node.count(UserOutcome.PASSED_ON), node.count(UserOutcome.UNSAFE)) == (1, 1)
     assert safe == []
     receive()
     await until(lambda: safe == [b"news"])
@@ -89,8 +89,8 @@ async def test_a_fault_ends_it_once_whatever_has_begun(
     for payload in (b"broken", b"behind"):
         node.users.user_sink.received(payload, lambda payload=payload: safe.append(payload))  # type: ignore[misc]
     await until(lambda: safe == [b"behind"])
-    await until(lambda: node.count(counts.DELIVERED) == 1 + begun)
-    assert node.count(counts.UNSAFE) == 1
+    await until(lambda: node.count(UserOutcome.DELIVERED) == 1 + begun)
+    assert node.count(UserOutcome.UNSAFE) == 1
     assert len(log.tracebacks()) == 1
     assert local_errors(node) == 1
     assert len(node.users.user_sink) == 0
@@ -107,5 +107,5 @@ async def test_what_had_a_fault_goes_on_when_it_comes_again(
     for turn in range(2):
         node.users.user_sink.received(reply, lambda turn=turn: safe.append(turn))  # type: ignore[misc]
     await until(lambda: safe == [1])
-    assert (node.count(counts.PASSED_ON), node.count(counts.UNSAFE)) == (1, 1)
+    assert (node.count(UserOutcome.PASSED_ON), node.count(UserOutcome.UNSAFE)) == (1, 1)
     assert len(log.tracebacks()) == 1

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from services.ring.node import counts
 from services.ring.node.boxes import marks
+from services.ring.node.counts import UserOutcome
 from services.ring.node.outgoing import writer as writer
 from tests.live import until
 from tests.ring.users.conftest import NewServer
@@ -38,10 +38,10 @@ async def test_others_equal_payloads_reach_the_inbox_also_if_the_mark_was_lost(
     links[1].cut()
     links[1].mend(second)  # a ring without it
     Link(second, first).pump()
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
     await second.put("out", b"ping")
     await until(partial(got, inbox, [b"ping"] * 2))
-    assert first.count(counts.TAKEN_OFF) == 0
+    assert first.count(UserOutcome.TAKEN_OFF) == 0
 
 
 async def test_one_that_the_own_store_refused_is_put_again(
@@ -57,10 +57,10 @@ async def test_one_that_the_own_store_refused_is_put_again(
         there.mend()
         await until(lambda: first.users.writer.trouble)
         first.users.user_sink.received(b"behind the mark", lambda: None)
-        await until(lambda: first.count(counts.UNSAFE) == 1)
+        await until(lambda: first.count(UserOutcome.UNSAFE) == 1)
     monkeypatch.undo()
     await goes_on(there, back, goal)
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
 
 
 async def test_while_there_is_no_link_one_waits_and_not_many(
@@ -89,7 +89,7 @@ async def test_while_there_is_no_link_one_waits_and_not_many(
     assert await all_wait(first)
     monkeypatch.undo()
     await goes_on(there, back, goal)
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
     assert first.count("mark") == 2  # what was put on while the first one waited has one of its own
 
 
@@ -106,9 +106,9 @@ async def test_one_that_somebody_took_out_of_the_store_is_followed_by_another(
     await lose_queue(first.store, first.users.queue_name)
     await until(lambda: first.users.ownership.queue is None)
     await until(lambda: first.users.ownership.queue is not None)
-    assert first.users.marks_wanted
+    assert first.users.marks.are_wanted
     await goes_on(there, back, goal)
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
 
 
 async def a_full_window(start: Start, own: Server, goal: Server) -> tuple[Link, Link]:

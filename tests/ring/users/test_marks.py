@@ -46,10 +46,10 @@ async def test_equal_payloads_of_others_reach_the_inbox(start: Start, new_server
     await first.put("out", *[b"ping"] * 5)
     await until(partial(got, inbox, [b"ping"] * 5))
     await until(lambda: first.count("mark") >= 1)
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
     await second.put("out", *[b"ping"] * 8)
     await until(partial(got, inbox, [b"ping"] * 13))
-    await until(lambda: not second.users.marks_wanted)
+    await until(lambda: not second.users.marks.are_wanted)
     await ring.settle_down()
     assert first.count("taken_off") == second.count("taken_off") == 0
 
@@ -65,7 +65,7 @@ async def test_without_an_inbox_each_takes_off_its_own(start: Start, new_server:
         await until(lambda turn=turn: nodes[0].count("taken_off") == 40 * turn + 40)
     await ring.settle_down()
     assert nodes[0].count("taken_off") == 200
-    assert not nodes[0].users.marks_wanted
+    assert not nodes[0].users.marks.are_wanted
     number = nodes[0].count("mark")
     assert number <= 5, "no mark follows what has come back"
     await asyncio.sleep(5 * marks.PAUSE_S)
@@ -83,7 +83,7 @@ async def test_what_was_put_on_behind_a_mark_gets_one_of_its_own(start: Start, n
     await until(partial(got, inbox, [b"before", b"behind"]))
     assert first.count("mark") == 0
     back.mend()
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
     assert first.count("mark") == 2
     await Ring([first, inbox]).settle_down()
 
@@ -117,7 +117,7 @@ async def test_what_comes_later_than_its_mark_goes_round_max_laps_times_more(
     behind.cut()
     behind.mend(inbox)  # a ring without it
     await until(lambda: first.count("mark") == 1)
-    assert not first.users.marks_wanted
+    assert not first.users.marks.are_wanted
     behind.cut()
     behind.mend(slow)
     away.mend()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from protos.ring import MAX_USER_SENT, NO_ID, Frame, Operation, encode_frame
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.store.catalogue.registry import Registry
 from tests.live import until
 from tests.ring.users.conftest import NewServer
@@ -32,8 +32,8 @@ async def test_what_is_put_into_the_outbox_goes_round_once_and_in_order(start: S
         link.keeps = True
     await nodes[0].declare("out", bindings=OUTBOX)
     await nodes[0].put("out", *numbered(700))
-    await until(lambda: sum(node.count(counts.TAKEN_OFF) for node in nodes) == 700)
-    assert [node.count(counts.BEGUN) for node in nodes].count(0) == 4, "one node serves it"
+    await until(lambda: sum(node.count(UserOutcome.TAKEN_OFF) for node in nodes) == 700)
+    assert [node.count(UserOutcome.BEGUN) for node in nodes].count(0) == 4, "one node serves it"
     for link in ring.links:
         assert link.carried == numbered(700)
     await ring.settle_down()
@@ -47,7 +47,7 @@ async def test_equal_messages_all_go_round_once(start: Start, server: Server) ->
     ring.links[0].keeps = True
     await nodes[0].declare("out", bindings=OUTBOX)
     await nodes[0].put("out", *[b"beat"] * 50)
-    await until(lambda: sum(node.count(counts.TAKEN_OFF) for node in nodes) == 50)
+    await until(lambda: sum(node.count(UserOutcome.TAKEN_OFF) for node in nodes) == 50)
     await ring.settle_down()
     assert [payload for payload in ring.links[0].carried if payload == b"beat"] == [b"beat"] * 50
 
@@ -59,14 +59,14 @@ async def test_an_empty_message_goes_round_like_any_other(start: Start, new_serv
     ring = Ring(nodes)
     for bodies, number in ([b""], 1), ([b"", b"x"], 3), ([b"", b""], 5):
         await nodes[0].put("out", *bodies)
-        await until(lambda: nodes[0].count(counts.TAKEN_OFF) == number)  # noqa: B023
+        await until(lambda: nodes[0].count(UserOutcome.TAKEN_OFF) == number)  # noqa: B023
     await nodes[2].declare("in", bindings=INBOX)
     await until(lambda: nodes[2].users.bindings.inbox)
     await nodes[0].put("out", b"", b"y")
-    await until(lambda: nodes[2].count(counts.DELIVERED) == 2)
+    await until(lambda: nodes[2].count(UserOutcome.DELIVERED) == 2)
     await ring.settle_down()
     assert await nodes[2].bodies("in") == [b"", b"y"]
-    assert [node.count(counts.UNSAFE) for node in nodes] == [0, 0, 0]
+    assert [node.count(UserOutcome.UNSAFE) for node in nodes] == [0, 0, 0]
 
 
 async def test_inboxes_get_what_goes_round(start: Start, new_server: NewServer) -> None:
@@ -77,7 +77,7 @@ async def test_inboxes_get_what_goes_round(start: Start, new_server: NewServer) 
     await nodes[1].declare("out", bindings=OUTBOX)
     ring = Ring(nodes)
     await nodes[1].put("out", *numbered(40))
-    await until(lambda: nodes[1].count(counts.TAKEN_OFF) == 40)
+    await until(lambda: nodes[1].count(UserOutcome.TAKEN_OFF) == 40)
     await ring.settle_down()
     assert [await node.bodies("in") for node in nodes] == [numbered(40), [], numbered(40)]
 
@@ -91,7 +91,7 @@ async def test_without_forward_user_the_first_inbox_gets_it(start: Start, new_se
     await until(lambda: nodes[2].users.bindings.inbox)
     ring = Ring(nodes)
     await nodes[0].put("out", *numbered(10))
-    await until(lambda: nodes[2].count(counts.DELIVERED) == 10)
+    await until(lambda: nodes[2].count(UserOutcome.DELIVERED) == 10)
     await ring.settle_down()
     assert await nodes[2].bodies("in") == numbered(10)
     assert await nodes[3].bodies("in") == []
@@ -107,7 +107,7 @@ async def test_a_full_inbox_does_not_stop_the_ring(
     await one.declare("out", bindings=OUTBOX)
     ring = Ring([one, other])
     await one.put("out", *numbered(5))
-    await until(lambda: other.count(counts.DELIVERED) + other.count(counts.BURIED) == 5)
+    await until(lambda: other.count(UserOutcome.DELIVERED) + other.count(UserOutcome.BURIED) == 5)
     await ring.settle_down()
     assert await other.bodies("in") == numbered(5)[:2]
     assert [(letter.body, letter.reason) for letter in await other.dead("in")] == [
@@ -121,15 +121,15 @@ async def test_bindings_are_followed(start: Start, server: Server, new_server: N
     Ring([one, other])
     await one.declare("out", bindings=OUTBOX)
     await one.put("out", b"first")
-    await until(lambda: one.count(counts.TAKEN_OFF) == 1)
+    await until(lambda: one.count(UserOutcome.TAKEN_OFF) == 1)
     await other.declare("in", bindings=INBOX)
     await until(lambda: other.users.bindings.inbox)
     await one.put("out", b"second")
-    await until(lambda: other.count(counts.DELIVERED) == 1)
+    await until(lambda: other.count(UserOutcome.DELIVERED) == 1)
     await other.declare("in")
     await until(lambda: other.users.bindings.inbox is None)
     await one.put("out", b"third")
-    await until(lambda: one.count(counts.TAKEN_OFF) == 2)
+    await until(lambda: one.count(UserOutcome.TAKEN_OFF) == 2)
     assert await other.bodies("in") == [b"second"]
 
 
@@ -148,7 +148,7 @@ async def test_a_node_that_has_just_started_knows_its_inbox_before_anything_pass
         again.users.user_sink.received(body, lambda body=body: safe.append(body))  # type: ignore[misc]
     await until(lambda: safe == numbered(30))
     assert await again.bodies("in") == numbered(30)
-    assert again.count(counts.PASSED_ON) == 0
+    assert again.count(UserOutcome.PASSED_ON) == 0
     await again.close()
 
 
@@ -163,7 +163,7 @@ async def test_a_message_that_fits_no_user_is_a_dead_letter_of_the_outbox(
     large = bytes(MAX_USER_SENT + 1)
     fits = b"x" * MAX_USER_SENT
     await nodes[0].put("out", b"before", large, large, fits, large, b"behind")
-    await until(lambda: sum(node.count(counts.TAKEN_OFF) for node in nodes) == 3)
+    await until(lambda: sum(node.count(UserOutcome.TAKEN_OFF) for node in nodes) == 3)
     await ring.settle_down()
     assert sorted(ring.links[0].carried) == sorted([b"before", fits, b"behind"])
     assert [(len(letter.body), letter.reason) for letter in await nodes[0].dead("out")] == [
@@ -180,12 +180,12 @@ async def test_what_a_dead_node_put_on_leaves_the_ring(start: Start, server: Ser
     for link in ring.links:
         link.cut()
     await nodes[0].put("out", *numbered(30))
-    await until(lambda: sum(node.count(counts.BEGUN) for node in nodes) == 30)
-    dead = next(node for node in nodes if node.count(counts.BEGUN))
+    await until(lambda: sum(node.count(UserOutcome.BEGUN) for node in nodes) == 30)
+    dead = next(node for node in nodes if node.count(UserOutcome.BEGUN))
     before, behind = nodes[nodes.index(dead) - 1], nodes[(nodes.index(dead) + 1) % 4]
     for link in ring.links:
         link.mend()  # they go once round, and the node dies with the knowledge that it put them on
-    await until(lambda: behind.count(counts.PASSED_ON) >= 5)
+    await until(lambda: behind.count(UserOutcome.PASSED_ON) >= 5)
     await dead.close()
     for link in ring.links:
         if link.source is dead:
@@ -199,7 +199,7 @@ async def test_what_a_dead_node_put_on_leaves_the_ring(start: Start, server: Ser
         await until(node.has_nothing_to_send)
     laps = sum(node.count("laps") for node in rest)
     asked = sum(node.count("nobody_claims") for node in rest)
-    assert laps + dead.count(counts.TAKEN_OFF) <= 30
+    assert laps + dead.count(UserOutcome.TAKEN_OFF) <= 30
     assert asked >= laps
     assert before is not dead
 
@@ -223,7 +223,7 @@ async def test_while_there_is_no_link_everything_waits_and_a_restart_keeps_it(
     node = await start(server, b"a")
     for body in numbered(600):
         node.users.user_sink.received(body, lambda: None)
-    await until(lambda: node.count(counts.PASSED_ON) == 600)
+    await until(lambda: node.count(UserOutcome.PASSED_ON) == 600)
     await node.close()
     again = await start(server, b"a")
     other = await start(server, b"b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.ring.node.outgoing import writer as writer
 from tests.live import until
 from tests.ring.users.members import Member, Start
@@ -74,7 +74,7 @@ async def test_what_is_begun(start: Start, server: Server, monkeypatch: pytest.M
     await until(lambda: len(told) >= TRIES)
     assert successor.taken == [b"1"]
     await keep_replies(node, False)
-    await until(lambda: node.count(counts.BEGUN) == 1 and len(successor.taken) == 2)
+    await until(lambda: node.count(UserOutcome.BEGUN) == 1 and len(successor.taken) == 2)
     assert successor.taken == [b"1", b"1"]
 
 
@@ -88,7 +88,7 @@ async def test_a_copy_that_joined_is_no_safer_than_the_first(
     await quiet(node)
     await keep_replies(node)
     hand.sends(PUSH, PUSH)
-    await until(lambda: node.count(counts.UNSAFE) == 2)
+    await until(lambda: node.count(UserOutcome.UNSAFE) == 2)
     assert hand.safe == []
     await keep_replies(node, False)
     hand.sends(PUSH)

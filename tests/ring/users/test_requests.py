@@ -18,7 +18,7 @@ from protos.ring import (
     encode_frame,
     parse_frame,
 )
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.ring.remote_queues import NotDone, RemoteMessage
 from services.ring.service import OWNER
 from services.store.model.internal import is_internal
@@ -108,7 +108,7 @@ async def test_what_nobody_serves_comes_back(start: Start, new_server: NewServer
     assert await nodes[1].push(b"nowhere", b"x") == refused
     assert await nodes[1].pull(b"nowhere") == refused
     assert await nodes[1].destroy(b"nowhere") == refused
-    assert nodes[1].count(counts.CAME_BACK) == 3
+    assert nodes[1].count(UserOutcome.CAME_BACK) == 3
     await ring.settle_down()
 
 
@@ -124,7 +124,7 @@ async def test_a_pull_brings_a_message_and_the_client_settles_it(start: Start, n
         brought.settle()
         brought.settle()  # twice is once
     assert await nodes[0].pull(b"orders") == NotDone("empty")
-    await until(lambda: nodes[2].count(counts.SETTLED) == 3)
+    await until(lambda: nodes[2].count(UserOutcome.SETTLED) == 3)
     await ring.settle_down()
     stats = await nodes[2].stats("orders")
     assert (stats["ready"], stats["in_flight"], stats["acked"]) == (0, 0, 3)
@@ -253,7 +253,7 @@ async def test_another_process_of_the_store_settles(start: Start, server: Server
     await one.put("orders", b"a")
     assert answer(await Successor(one).asks(Operation.PULL, b"orders", 1)) == ("OK", b"a")
     await Successor(other).settles(b"orders", 1)
-    assert other.count(counts.SETTLED) == 1
+    assert other.count(UserOutcome.SETTLED) == 1
     assert (await one.stats("orders"))["acked"] == 1
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.ring.node.outgoing import outgoing
 from services.ring.node.outgoing import writer as writer
 from services.store import QueueSpec
@@ -50,7 +50,7 @@ async def test_what_was_not_stored_in_time_is_forgotten_for_it_comes_again(
     hand = Hand(node)
     server.kill9()
     hand.sends(b"lost with its link")
-    await until(lambda: node.count(counts.UNSAFE) == 1)
+    await until(lambda: node.count(UserOutcome.UNSAFE) == 1)
     monkeypatch.undo()
     server.restart()
     hand.sends(b"comes later")
@@ -115,7 +115,7 @@ async def test_that_the_trouble_is_over_is_noticed_without_any_message(
     monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     with server.configured(maxmemory="1mb"):
         Hand(node).sends(b"x")
-        await until(lambda: node.count(counts.UNSAFE) == 1)
+        await until(lambda: node.count(UserOutcome.UNSAFE) == 1)
         assert node.users.readiness.unready() is not None
     await until(lambda: node.users.readiness.unready() is None)
 
@@ -168,12 +168,12 @@ async def test_a_second_node_of_the_same_name_sends_nothing_while_the_first_live
     second = Member(server.url, b"a")
     second.store.start_serving()
     second.users.start()
-    await until(lambda: second.users.is_owned_elsewhere)
+    await until(lambda: second.users.ownership.is_owned_elsewhere)
     hand = Hand(second)
     hand.sends(*numbered(5))
     await until(lambda: len(hand.safe) == 5)
     assert second.users.user_source.take(10) == []
-    await until(lambda: node.users.outgoing.look() or node.users.outgoing)
+    await until(lambda: node.users.outgoing.poll() or node.users.outgoing)
     assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(5)
     await node.close()
     await until(lambda: second.users.ownership.queue is not None)
@@ -195,7 +195,7 @@ async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: S
     newer = await domain.claims.own(queue, "another", 60_000)
     assert newer is not None
     await domain.claims.reclaim(queue, newer)
-    await until(lambda: node.users.is_owned_elsewhere)
+    await until(lambda: node.users.ownership.is_owned_elsewhere)
     assert node.users.user_source.take(10) == []
     for parcel in held:
         parcel.acknowledged()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from protos.ring import NO_ID, Frame, Operation, encode_frame
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.ring.node.outgoing import writer as writer
 from services.ring.service import OWNER
 from services.store import QueueSpec
@@ -62,7 +62,7 @@ async def test_it_goes_back_if_its_reply_cannot_be_made_safe(
     monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     safe: list[bool] = []
     node.users.user_sink.received(encode_frame(PULL), lambda: safe.append(True))
-    await until(lambda: node.count(counts.UNSAFE) == 1)
+    await until(lambda: node.count(UserOutcome.UNSAFE) == 1)
 
     async def is_back() -> bool:
         return await standing(node) == (1, 0, 0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from services.ring.node.boxes.bindings import Bindings
-from services.ring.node.counts import BURIED, DELIVERED, UNSAFE
+from services.ring.node.counts import UserOutcome
 from services.ring.node.outgoing.outgoing import AGAIN_S
 from services.ring.node.outgoing.writer import PATIENCE_S
 from services.ring.node.queues.serving import STORE_WIDE
@@ -15,7 +15,7 @@ from services.ring.service import RingService
 from services.store import INTERNAL_CLIENT, Queue, Source, StoreError
 from services.store.model import QueueUnknown, Refusals, records
 
-Done = Callable[[str], None]  # DELIVERED, BURIED or UNSAFE
+Done = Callable[[UserOutcome], None]  # DELIVERED, BURIED or UNSAFE
 
 
 class Inbox:
@@ -57,7 +57,7 @@ class Inbox:
     def _put(self, record: bytes, done: Done, until: float) -> None:
         queue = self._bindings.inbox
         if queue is None:  # unbound or deleted meanwhile
-            done(UNSAFE)
+            done(UserOutcome.UNSAFE)
             return
         stored = partial(self._stored, queue, record, done, until)
         self._service.pipe(queue).messages.publish(self._source, queue, [record], self._origin, stored)
@@ -66,7 +66,7 @@ class Inbox:
         self, queue: Queue, record: bytes, done: Done, until: float, answer: Refusals | StoreError
     ) -> None:
         if answer == []:
-            done(DELIVERED)
+            done(UserOutcome.DELIVERED)
             return
         error = answer if isinstance(answer, StoreError) else answer[0][1]
         if isinstance(error, QueueUnknown):
@@ -80,7 +80,7 @@ class Inbox:
     def _bury(self, queue: Queue, record: bytes, done: Done, until: float, why: StoreError) -> None:
         def buried(error: StoreError | None) -> None:
             if error is None:
-                done(BURIED)
+                done(UserOutcome.BURIED)
             else:
                 self._again(record, done, until)
 
@@ -89,6 +89,6 @@ class Inbox:
 
     def _again(self, record: bytes, done: Done, until: float) -> None:
         if self._loop.time() > until:
-            done(UNSAFE)
+            done(UserOutcome.UNSAFE)
         else:
             self._loop.call_later(AGAIN_S, self._put, record, done, until)

@@ -14,8 +14,7 @@ import secrets
 
 from protos.ring import MAX_USER_SENT
 from services.ring.node.boxes.bindings import Bindings
-from services.ring.node.counts import BEGUN as COUNTED
-from services.ring.node.counts import Counts
+from services.ring.node.counts import Counts, UserOutcome
 from services.ring.node.outgoing.outgoing import BEGUN, TOO_LARGE, Outgoing
 from services.ring.node.outgoing.ownership import Ownership
 from services.ring.service import RingService
@@ -144,7 +143,7 @@ class Outbox:
             if leased:
                 self._service.give_back(leased, failed=False)
             raise
-        self._counts.now[COUNTED] += len(payloads)
+        self._counts.now[UserOutcome.BEGUN] += len(payloads)
 
     async def commit(self, parts: list[CommitPart], payloads: list[bytes]) -> None:
         """Move messages in one step, which also takes them for the successor.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from protos.ring import Dial
 from services.kit.net import NOBODY, Dialler
@@ -15,16 +16,6 @@ from services.ring.node.node_metrics import NodeMetrics
 from services.ring.node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
-
-
-class Attempt:
-    """An attempt to connect; any but the current one of `Dialling` has been given up."""
-
-    __slots__ = ("task", "where")
-
-    def __init__(self, where: Dial) -> None:
-        self.where = where
-        self.task: asyncio.Task[None] | None = None
 
 
 class Dialling:
@@ -43,45 +34,42 @@ class Dialling:
         self._metrics = metrics
         self._reached = reached
         self._failed = failed
-        self._attempt: Attempt | None = None
+        self._attempt: asyncio.Task[None] | None = None  # the current one; any other was given up
         self._tasks: set[asyncio.Task[None]] = set()
 
     def dial(self, where: Dial) -> None:
         """Start an attempt."""
-        self._attempt = attempt = Attempt(where)
-        attempt.task = task = asyncio.create_task(self._reach(attempt), name=f"dial {where.node!r}")
+        self._attempt = task = asyncio.create_task(self._reach(where), name=f"dial {where.node!r}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def give_up(self) -> None:
         """Cancel the current attempt."""
         attempt, self._attempt = self._attempt, None
-        if attempt is not None and attempt.task is not None:
-            attempt.task.cancel()
+        if attempt is not None:
+            attempt.cancel()
 
     async def close(self) -> None:
         """Cancel the current attempt and wait for all to end."""
         self.give_up()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _reach(self, attempt: Attempt) -> None:
-        def session(wire: Wire) -> Session:
-            return self._open(attempt, wire)
-
+    async def _reach(self, where: Dial) -> None:
+        attempt = asyncio.current_task()
         allow, timeout_s = self._settings.allow, self._settings.dial.connect_timeout_s
         try:
-            await tcp_connect.connect(self._dialler, allow, attempt.where, session, timeout_s)
+            await tcp_connect.connect(self._dialler, allow, where, partial(self._open, attempt), timeout_s)
         except OSError as error:
             if attempt is not self._attempt:
                 return
             self._attempt = None
             result = "not_allowed" if isinstance(error, tcp_connect.NotAllowed) else "failed"
             self._metrics.count(measures.DIALS, result)
-            node = attempt.where.node.decode("utf-8", "backslashreplace")
+            node = where.node.decode("utf-8", "backslashreplace")
             log.info("successor %s not reached: %s", node, error, extra={"action": "ring_dial", "node": node})
             self._failed()
 
-    def _open(self, attempt: Attempt, wire: Wire) -> Session:
+    def _open(self, attempt: asyncio.Task[None] | None, wire: Wire) -> Session:
         if attempt is not self._attempt:
             wire.abort()
             return NOBODY

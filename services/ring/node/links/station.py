@@ -29,8 +29,7 @@ from services.ring.node.discovery.targets import Target
 from services.ring.node.discovery.unreachable import Unreachable
 from services.ring.node.links.dialling import Dialling
 from services.ring.node.links.inbound import Inbound
-from services.ring.node.links.outbound import Outbound
-from services.ring.node.links.sending import Sending
+from services.ring.node.links.outbound import Outbound, Sending
 from services.ring.node.node_metrics import NodeMetrics
 from services.ring.node.outgoing.user_flow import UserSink, UserSource
 from services.ring.node.settings import NodeSettings
@@ -139,14 +138,14 @@ class Station:
 
     def _announce(self, fresh: tuple[Target, ...]) -> None:
         announcement = self.node.announcement()
-        if fresh and announcement is not None and not self._is_stopping:
+        if fresh and announcement is not None and not self.beacon_handler.is_stopping:
             self.beacons.sender.send_to(fresh, announcement)
 
     # the store (4.7)
 
     def store_back(self) -> None:
         """Take part in the ring again (4.7)."""
-        if self.node.is_away and not self._is_stopping:
+        if self.node.is_away and not self.beacon_handler.is_stopping:
             log.info("the node takes part in its ring", extra={"action": "ring_node_there"})
             self.node.store_back(self.now())
             self._act()
@@ -228,7 +227,7 @@ class Station:
     def _do(self, action: SendBeacon | Dial | CloseOutbound | CloseInbound) -> None:
         match action:
             case SendBeacon(beacon):
-                if not self._is_stopping:
+                if not self.beacon_handler.is_stopping:
                     self.beacons.sender.send(beacon)
             case Dial():
                 self._dial(action)
@@ -252,7 +251,7 @@ class Station:
     # dialling
 
     def _dial(self, where: Dial) -> None:
-        if self._is_stopping:
+        if self.beacon_handler.is_stopping:
             self.node.connect_failed(self.now())
         else:
             self._dialing.dial(where)
@@ -271,10 +270,6 @@ class Station:
         self._act()
 
     # the end
-
-    @property
-    def _is_stopping(self) -> bool:
-        return self.beacon_handler.is_stopping
 
     def _is_answered(self) -> bool:
         outbound = self.outbound

@@ -26,7 +26,7 @@ from services.ring.error_texts import (
     UNSERVED,
     too_large_to_carry,
 )
-from services.ring.node.counts import ASKED, TIMED_OUT, Counts
+from services.ring.node.counts import Counts, UserOutcome
 from services.ring.node.outgoing.outgoing import PASSED
 from services.ring.node.outgoing.user_flow import OutgoingMessage
 from services.ring.node.outgoing.writer import QueueWriter
@@ -147,7 +147,10 @@ class RemoteRequests:
 
     def answered(self, reply: Frame) -> bool:
         """Hand a reply to its client. Return False if none waits: then it stays unsettled (5.3)."""
-        return self._finish(reply.request_id, NotDone(_reason(reply)) if _failed(reply) else reply)
+        if reply.operation is not Operation.ERROR:
+            return self._finish(reply.request_id, reply)
+        reason = reply.message.decode("utf-8", "replace") or "refused without a reason"
+        return self._finish(reply.request_id, NotDone(reason))
 
     def came_back(self, request: Frame) -> bool:
         """Fail a request that went around unserved. Return False if no client waits for it."""
@@ -182,7 +185,7 @@ class RemoteRequests:
             timer = self._loop.call_later(ALONE_S, self._end_if_alone, request)
         else:
             timer = self._loop.call_later(self._timeout_s, self._time_out, request)
-        self._count[ASKED] += 1
+        self._count[UserOutcome.ASKED] += 1
         self._waiting[request] = Waiting(done, timer, len(payload))
         self._bytes += len(payload)
         self._ready.append(Asked(self, request, payload))
@@ -205,7 +208,7 @@ class RemoteRequests:
             self._waiting[request].timer = self._loop.call_later(left_s, self._time_out, request)
 
     def _time_out(self, request: bytes) -> None:
-        self._count[TIMED_OUT] += 1
+        self._count[UserOutcome.TIMED_OUT] += 1
         self._finish(request, NotDone(TIMEOUT))
 
     def _notify(self) -> None:
@@ -252,14 +255,6 @@ def _traced(hops: TracePropagation, operation: Operation, queue: bytes, request:
 
 def _pass_outcome(done: Callable[[NotDone | None], None], answer: Frame | NotDone) -> None:
     done(answer if isinstance(answer, NotDone) else None)
-
-
-def _failed(reply: Frame) -> bool:
-    return reply.operation is Operation.ERROR
-
-
-def _reason(reply: Frame) -> str:
-    return reply.message.decode("utf-8", "replace") or "refused without a reason"
 
 
 def _ignore(_: bool) -> None:

@@ -29,9 +29,8 @@ from protos.ring import (
     TakenOff,
     encode_frame,
 )
-from services.ring.node import counts
 from services.ring.node.boxes.inbox import Inbox
-from services.ring.node.counts import Counts
+from services.ring.node.counts import Counts, UserOutcome
 from services.ring.node.jobs import Job, Jobs
 from services.ring.node.outgoing.outgoing import AGAIN_S, BEGUN, PASSED
 from services.ring.node.outgoing.writer import PATIENCE_S, QueueWriter
@@ -132,7 +131,7 @@ class Relaying:
                 job.route = self._relay.route_frame(frame)
 
     def _count_unsafe(self) -> None:
-        self._count[counts.UNSAFE] += 1
+        self._count[UserOutcome.UNSAFE] += 1
 
     def _begin(self, job: Job) -> None:
         self._guarded(job, self._carry_out, job)
@@ -158,11 +157,15 @@ class Relaying:
             case Request() | Settle():
                 self._serve(job)
             case Answer(frame):
-                self._taken(job, counts.ANSWERED if self._remote_requests.answered(frame) else counts.LATE)
+                self._taken(
+                    job, UserOutcome.ANSWERED if self._remote_requests.answered(frame) else UserOutcome.LATE
+                )
             case CameBack(frame):
-                self._taken(job, counts.CAME_BACK if self._remote_requests.came_back(frame) else counts.LATE)
+                self._taken(
+                    job, UserOutcome.CAME_BACK if self._remote_requests.came_back(frame) else UserOutcome.LATE
+                )
             case TakenOff():
-                self._taken(job, counts.TAKEN_OFF)
+                self._taken(job, UserOutcome.TAKEN_OFF)
             case Drop(why):
                 if why is DropReason.MARK:
                     self._mark_came_back()
@@ -180,7 +183,7 @@ class Relaying:
 
     def _passed(self, job: Job, frame: Frame | None, is_stored: bool) -> None:
         if is_stored:
-            self._count[counts.PASSED_ON] += 1
+            self._count[UserOutcome.PASSED_ON] += 1
             if frame is not None:
                 self._relay.passed(frame)
         for again in self._pending.end(frame):
@@ -201,9 +204,9 @@ class Relaying:
             self._pass_on(job, None, questions)
 
     def _delivered(self, job: Job, what: str) -> None:
-        if what != counts.UNSAFE:
+        if what != UserOutcome.UNSAFE:
             self._count[what] += 1
-        self._jobs.end(job, what != counts.UNSAFE)
+        self._jobs.end(job, what != UserOutcome.UNSAFE)
 
     def _serve(self, job: Job) -> None:
         assert isinstance(job.route, Request | Settle)
@@ -224,7 +227,7 @@ class Relaying:
                 self._writer.put([encode_frame(reply)], BEGUN, done)
             case Settled():
                 self._relay.served(frame)
-                self._taken(job, counts.SETTLED)
+                self._taken(job, UserOutcome.SETTLED)
             case NotHere():
                 self._not_here(job, frame)
             case StoreError():
@@ -260,7 +263,7 @@ class Relaying:
     ) -> None:
         if is_stored:
             self._relay.served(frame)
-            self._count[counts.SERVED] += 1
+            self._count[UserOutcome.SERVED] += 1
         then = stored if is_stored else unsafe
         if then is not None:
             then()
