@@ -87,7 +87,7 @@ def test_a_message_has_its_size_with_and_without_the_address(parse: Callable[...
         assert reason_of(parse, bytes([1]) * wrong, omits) == "bad_size"
 
 
-def test_nobody_can_connect_to_port_zero() -> None:
+def test_port_zero_is_refused() -> None:
     for ports in ((0, 1), (1, 0), (0, 0)):
         wire = encode(AcceptSenderMsg(SENDER, ports[0], KEY, ports[1]))
         assert reason_of(parse_accept_sender, wire) == "zero_port"
@@ -124,7 +124,7 @@ def test_other_types_and_results_are_unknown(number: int) -> None:
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_our_own_fault(message: Travelling) -> None:
+def test_oversized_field_is_a_local_error(message: Travelling) -> None:
     with pytest.raises(LocalError):
         encode(message)
 

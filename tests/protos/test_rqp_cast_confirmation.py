@@ -105,7 +105,7 @@ def test_after_a_failure_the_key_rests_but_other_messages_need_not_wait_for_this
     assert sender.send(Outgoing(Quality.HIGH_QUALITY, ID + 1), 2.0) == [Ask(None)]
 
 
-def test_failure_before_the_last_octet_counts_and_binds_nobody() -> None:
+def test_failure_before_the_last_octet_counts_and_fixes_no_receiver() -> None:
     move = sending().ended(FAILURE, RECEIVER, 1.0)[1]
     assert move == MoveToEnd(Why.FAILURE, Kept(failures=1, not_before=2.0))
     kept = replace(BOUND, failures=19)

@@ -72,7 +72,7 @@ def test_without_a_known_receiver_all_are_asked(kind: MessageType) -> None:
 # --- SENDER_AWAITING_QUEUE_REQUEST
 
 
-def test_who_has_the_queue_is_a_candidate_and_the_time_runs_on() -> None:
+def test_available_receiver_is_a_candidate() -> None:
     sender = asking("a", "b", "c")
     assert sender.received("c", AVAILABLE, 0.5) == []
     assert sender.received("a", AVAILABLE, 1.0) == []

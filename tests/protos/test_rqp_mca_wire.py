@@ -292,7 +292,7 @@ def test_the_timeout_counts_from_the_first_octet_of_that_message(profile: Profil
     assert list(source.on_time(1e9)) == []
 
 
-def test_after_a_pause_of_ours_the_waiting_begins_anew() -> None:
+def test_restart_clock_restarts_the_time_limit() -> None:
     source = receiver(PATIENT)
     source.restart_clock(0.5)
     assert source.deadline() is None

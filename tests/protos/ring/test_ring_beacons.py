@@ -48,7 +48,7 @@ def test_nothing_may_follow_the_names(beacon: Beacon) -> None:
 
 
 @pytest.mark.parametrize("kind", [b"open", b"find", b"LOOP", b"USER", b"OPEM", b"\0\0\0\0", b"A\0\0\0"])
-def test_other_kinds_are_told(kind: bytes) -> None:
+def test_unknown_beacon_kinds_are_refused(kind: bytes) -> None:
     for beacon in BEACONS:
         assert reason_of(kind + encode_beacon(beacon)[4:]) == "beacon_unknown"
 
@@ -102,7 +102,7 @@ def test_a_leaders_name_is_any_octets_as_nobody_connects_to_it() -> None:
         assert parse_beacon(encode_beacon(Find(1, leader))) == Find(1, leader)
 
 
-def test_one_connects_to_the_part_before_the_colon_at_the_port_or_the_service() -> None:
+def test_host_and_port_of_an_open() -> None:
     """1.2, 3.1"""
     assert [host_of(each) for each in (b"10.0.0.1:8085", b"node.example.org", b"h:1:2")] == [
         b"10.0.0.1",
@@ -129,6 +129,6 @@ def test_one_connects_to_the_part_before_the_colon_at_the_port_or_the_service() 
         Find(1, b"l" * 256),
     ],
 )
-def test_what_nobody_would_understand_is_our_own_fault(beacon: Beacon) -> None:
+def test_encoding_an_invalid_beacon_is_a_local_error(beacon: Beacon) -> None:
     with pytest.raises(LocalError):
         encode_beacon(beacon)

@@ -15,43 +15,43 @@ def passes(ttls: list[int], gap: float = 0.1) -> list[int]:
     return [circling.count(Leader(NAME, ttl), number * gap) for number, ttl in enumerate(ttls)]
 
 
-def test_equal_steps_down_are_laps() -> None:
+def test_equal_ttl_steps_are_laps() -> None:
     assert passes([250, 242, 234, 226]) == [1, 2, 3, GONE_AT]
 
 
-def test_the_first_may_be_longer_as_ours_live_no_longer_than_254() -> None:
+def test_first_ttl_step_may_be_longer() -> None:
     assert passes([65000, 242, 234, 226, 218]) == [1, 2, 2, 3, GONE_AT]
 
 
 @pytest.mark.parametrize("ttls", [[250, 250, 250, 250], [250, 251, 252, 253], [250, 245, 250, 245, 250]])
-def test_what_is_sent_anew_is_not_circling(ttls: list[int]) -> None:
+def test_resent_loop_is_not_circulating(ttls: list[int]) -> None:
     assert max(passes(ttls)) <= 2
 
 
-def test_nor_is_what_several_nodes_send() -> None:
+def test_loops_of_several_nodes_are_not_circulating() -> None:
     assert max(passes([60, 57, 55, 50, 49])) <= 2
 
 
-def test_nor_what_comes_long_after() -> None:
+def test_late_loop_is_not_circulating() -> None:
     assert passes([250, 242, 234, 226], gap=11.0) == [1, 1, 1, 1]
 
 
-def test_what_was_taken_off_is_forgotten() -> None:
+def test_removed_loop_is_forgotten() -> None:
     assert passes([250, 242, 234, 226, 218]) == [1, 2, 3, GONE_AT, 1]
 
 
-def test_one_that_has_come_as_far_as_it_may_is_taken_off() -> None:
+def test_loop_with_ttl_1_is_taken_off() -> None:
     assert passes([1]) == [GONE_AT]
 
 
-def test_each_loop_for_itself() -> None:
+def test_loops_are_counted_separately() -> None:
     circling = CirculationDetector()
     for number, ttl in enumerate([250, 242, 234]):
         for loop in (Leader(NAME, ttl), Leader(OTHER, ttl), LinkBroken(NAME, ttl)):
             assert circling.count(loop, number / 10) == number + 1
 
 
-def test_of_a_thousand_it_is_remembered_and_of_more_the_oldest_begin_anew() -> None:
+def test_at_most_a_thousand_loops_are_remembered() -> None:
     """2.3: a predecessor that makes names up costs no more memory than that, nor time for each"""
     circling = CirculationDetector()
     for ttl in (250, 242):

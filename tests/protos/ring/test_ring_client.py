@@ -103,7 +103,7 @@ def test_a_bad_length_ends_a_run_and_spoils_nothing_before_or_after_it() -> None
 
 
 @pytest.mark.parametrize(("operation", "code"), CODES.items())
-def test_an_over_long_message_is_refused_and_never_held(operation: Operation, code: int) -> None:
+def test_oversized_message_is_refused_and_never_buffered(operation: Operation, code: int) -> None:
     source = ClientConnection(TIGHT)
     assert list(source.receive(request(code, 400), 0.0)) == []
     for _ in range(399):
@@ -115,7 +115,7 @@ def test_an_over_long_message_is_refused_and_never_held(operation: Operation, co
 
 @pytest.mark.parametrize(("operation", "code"), CODES.items())
 @pytest.mark.parametrize("size", [401, 1 << 31, 0xFFFFFFFF])
-def test_one_that_is_not_even_read_is_refused_at_once_and_closes(
+def test_message_beyond_the_discard_limit_closes(
     operation: Operation, code: int, size: int
 ) -> None:
     for chunks in (
@@ -130,7 +130,7 @@ def test_one_that_is_not_even_read_is_refused_at_once_and_closes(
 
 
 @pytest.mark.parametrize("code", [0, 2, 3])
-def test_a_message_that_only_a_push_has_is_thrown_away_as_it_comes(code: int) -> None:
+def test_unexpected_message_is_discarded(code: int) -> None:
     source = ClientConnection(TIGHT)
     [plain] = events_of(request(code, 0))
     assert list(source.receive(GOOD + request(code, 40) + b"m", 0.0)) == [PULL]
@@ -170,7 +170,7 @@ def test_a_name_of_254_is_the_longest() -> None:
 
 
 @pytest.mark.parametrize("code", [4, 5, 6, 255, 256, 1 << 24, 0xFFFFFFFF])
-def test_what_nobody_can_ask_for_is_refused_as_soon_as_it_is_there(code: int) -> None:
+def test_unknown_operation_is_refused_at_once(code: int) -> None:
     head = code.to_bytes(4, "big")
     for chunks in ([head], one_by_one(head), [head + b"x" * 600]):
         assert asked([GOOD, *chunks]) == ([PULL], "unknown_operation")

@@ -47,7 +47,7 @@ def asked(relay: Relay, payload: bytes) -> Questions:
 
 @pytest.mark.parametrize("payload", PASSED_ON)
 @pytest.mark.parametrize("max_laps", [1, 3])
-def test_it_passes_max_laps_times_before_anybody_asks(payload: bytes, max_laps: int):  # ring.md 5.7
+def test_payload_passes_max_laps_times_before_a_question(payload: bytes, max_laps: int):  # ring.md 5.7
     relay = Relay(ME, max_laps)
     for _ in range(max_laps):
         assert questions_for(relay, payload) == Questions()
@@ -55,7 +55,7 @@ def test_it_passes_max_laps_times_before_anybody_asks(payload: bytes, max_laps: 
 
 
 @pytest.mark.parametrize("payload", PASSED_ON)
-def test_it_is_taken_off_if_it_comes_round_behind_its_question(payload: bytes):  # ring.md 5.7
+def test_payload_after_its_returned_question_is_taken_off(payload: bytes):  # ring.md 5.7
     relay = Relay(ME, max_laps=1)
     questions = asked(relay, payload)
     assert relay.route(questions.before) == Drop(DropReason.NOBODY_CLAIMS)
@@ -65,7 +65,7 @@ def test_it_is_taken_off_if_it_comes_round_behind_its_question(payload: bytes): 
 
 
 @pytest.mark.parametrize("payload", PASSED_ON)
-def test_it_is_not_taken_off_if_it_was_not_between_the_questions(payload: bytes):  # ring.md 5.7
+def test_payload_outside_its_questions_is_kept(payload: bytes):  # ring.md 5.7
     """Somebody who claims nothing took it off, and sends it again later: a heartbeat of the originals."""
     relay = Relay(ME, max_laps=1)
     for _ in range(100):
@@ -75,7 +75,7 @@ def test_it_is_not_taken_off_if_it_was_not_between_the_questions(payload: bytes)
 
 
 @pytest.mark.parametrize("payload", PASSED_ON)
-def test_it_is_not_taken_off_while_nobody_has_said_anything(payload: bytes):  # ring.md 5.7
+def test_payload_is_kept_until_its_question_returns(payload: bytes):  # ring.md 5.7
     """A heartbeat whose sender is there, and took off the questions."""
     relay = Relay(ME, max_laps=3)
     asked_at = [number for number in range(1, 1000) if questions_for(relay, payload) != Questions()]
@@ -90,7 +90,7 @@ def test_other_payloads_between_the_questions_do_not_matter():  # ring.md 5.7
     assert relay.route(b"news") == Deliver(b"news")  # one copy for one answer
 
 
-def test_who_put_it_on_claims_it_until_it_is_back():  # ring.md 5.7
+def test_sender_claims_its_payload():  # ring.md 5.7
     asks, claims = Relay(ME, max_laps=1), Relay(OTHER)
     claims.put_on(b"news")
     claims.put_on(b"news")
@@ -124,7 +124,7 @@ def test_a_question_passes_each_other_node_once():  # ring.md 5.5, 5.7
     assert relay.route(question) == Drop(DropReason.SEEN)
 
 
-def test_who_hears_a_question_waits_with_its_own():  # ring.md 5.7
+def test_other_questions_delay_the_own():  # ring.md 5.7
     """Two who ask about one copy would take off two."""
     asks, hears = Relay(ME, max_laps=3), Relay(OTHER, max_laps=3)
     for _ in range(3):
@@ -135,7 +135,7 @@ def test_who_hears_a_question_waits_with_its_own():  # ring.md 5.7
     assert questions_for(hears, b"news") != Questions()
 
 
-def test_what_only_looks_like_a_question_is_a_reply():  # ring.md 5.7
+def test_frame_like_a_question_is_a_reply():  # ring.md 5.7
     relay = Relay(ME)
     relay.put_on(b"news")
     for number, message in enumerate([b"no such queue", b"sixteen letters!"], 1):
@@ -143,19 +143,19 @@ def test_what_only_looks_like_a_question_is_a_reply():  # ring.md 5.7
         assert relay.route(encode_frame(reply)) == PassOn(reply)
 
 
-def test_no_limit_means_that_nobody_asks():  # ring.md 5.5
+def test_max_laps_0_asks_no_questions():  # ring.md 5.5
     relay = Relay(ME, max_laps=0)
     for _ in range(100):
         assert questions_for(relay, b"news") == Questions()
 
 
-def test_questions_of_another_life_are_other_questions():  # ring.md 5.7
+def test_restarted_node_uses_new_question_ids():  # ring.md 5.7
     one, next_one = Relay(ME, seed=b"one life"), Relay(ME, seed=b"the next")
     first, second = asked(one, b"news"), asked(next_one, b"news")
     assert len({first.before, first.behind, second.before, second.behind}) == 4
 
 
-def test_what_passed_so_long_ago_that_it_is_forgotten_counts_anew():  # ring.md 5.7
+def test_forgotten_payload_counts_from_0():  # ring.md 5.7
     relay = Relay(ME, max_laps=1, remembered=10)
     for _ in range(5):
         for number in range(11):

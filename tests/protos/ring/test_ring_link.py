@@ -122,7 +122,7 @@ def test_an_unknown_subtype_is_unusable_whatever_follows() -> None:
     "message",
     [Unusable("bad_name"), User(b"x" * (MAX_USER + 1)), Leader(b""), LinkBroken(b""), Leader(b"n" * 256)],
 )
-def test_what_no_node_could_read_is_our_own_fault(message: Message) -> None:
+def test_encoding_an_invalid_message_is_a_local_error(message: Message) -> None:
     with pytest.raises(LocalError):
         encode_message(message)
 
@@ -155,7 +155,7 @@ def test_the_timeout_counts_from_the_first_octet_of_that_message() -> None:
     assert source.deadline() is None
 
 
-def test_after_a_pause_of_ours_the_waiting_begins_anew() -> None:
+def test_restart_clock_restarts_the_time_limit() -> None:
     source = link()
     source.restart_clock(5.0)
     assert source.deadline() is None
@@ -164,7 +164,7 @@ def test_after_a_pause_of_ours_the_waiting_begins_anew() -> None:
     assert (source.deadline(), list(source.on_time(1_000.0))) == (1_032.0, [])
 
 
-def test_idle_between_messages_is_not_the_parsers_matter() -> None:
+def test_parser_has_no_idle_time_limit() -> None:
     source = link()
     list(source.receive(encode_message(BreakLinkForced()), 0.0))
     assert (source.deadline(), list(source.on_time(1e9))) == (None, [])

@@ -3,7 +3,7 @@
 from protos.ring.lru import MAX_MARKED, ExpiringSet, LruMap
 
 
-def test_what_was_not_used_for_longest_is_forgotten_first():
+def test_least_recently_used_entry_is_evicted():
     recent: LruMap[int] = LruMap(3)
     for number in range(3):
         recent.put(b"%d" % number, number)
@@ -27,7 +27,7 @@ def test_a_false_value_is_a_value_too():
     assert recent.pop(b"one") is None
 
 
-def test_a_mark_lasts_its_time_and_begins_anew_when_it_is_set_again():  # ring.md 3.6, 4.6
+def test_expiring_set_member_expires_and_can_be_renewed():  # ring.md 3.6, 4.6
     marked = ExpiringSet(for_s=30.0)
     marked.mark(b"one", 0.0)
     marked.mark(b"two", 1.0)
@@ -37,7 +37,7 @@ def test_a_mark_lasts_its_time_and_begins_anew_when_it_is_set_again():  # ring.m
     assert not marked.has(b"one", 40.0)
 
 
-def test_who_sends_many_names_makes_the_oldest_lose_their_marks():  # ring.md 3.6, 4.6
+def test_expiring_set_evicts_its_oldest_member():  # ring.md 3.6, 4.6
     marked = ExpiringSet(for_s=30.0)
     for number in range(10 * MAX_MARKED):
         marked.mark(b"%d" % number, 0.0)

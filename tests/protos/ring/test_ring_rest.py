@@ -158,7 +158,7 @@ class TestAnyRing(AnyRing.TestCase):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_heartbeat_reaches_everybody_each_time(seed: int):  # ring.md 5.7
+def test_heartbeat_reaches_all_nodes_each_time(seed: int):  # ring.md 5.7
     """It is always the same, and there is always one on the ring, also between the two questions about it."""
     chance = random.Random(seed)
     ring = Ring([Ours(b"%d" % number, set(), max_laps=2) for number in range(4)])
@@ -173,7 +173,7 @@ def test_a_heartbeat_reaches_everybody_each_time(seed: int):  # ring.md 5.7
 
 
 @pytest.mark.parametrize("copies", [1, 2, 50])
-def test_what_a_dead_node_put_on_leaves_the_ring(copies: int):  # ring.md 5.5, 5.7
+def test_message_of_a_dead_node_leaves_the_ring(copies: int):  # ring.md 5.5, 5.7
     ring = Ring([Ours(b"%d" % number, set(), max_laps=3) for number in range(5)])
     for _ in range(copies):
         ring.members[2].put_on(b"last words")

@@ -94,7 +94,7 @@ def test_all_messages_of_a_link_may_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize("vector", vectors("link", error=True), ids=name)
-def test_what_is_no_message_ends_a_link_and_spoils_nothing_before_it(vector: dict) -> None:
+def test_invalid_message_ends_a_link_after_good_ones(vector: dict) -> None:
     good = ON_LINK[0]
     data = wire_of(good) + wire_of(vector)
     for chunks in ([data], one_by_one(data), [data + wire_of(good)]):
@@ -144,7 +144,7 @@ def test_a_frame_means_what_the_vector_says_and_is_encoded_to_it(vector: dict) -
 
 
 @pytest.mark.parametrize("vector", NO_FRAMES, ids=name)
-def test_what_is_no_frame_is_a_user_message_all_the_same(vector: dict) -> None:
+def test_invalid_frame_is_a_user_message(vector: dict) -> None:
     assert parse_frame(wire_of(vector)[6:]) is None
 
 
@@ -186,7 +186,7 @@ def test_a_request_that_is_refused_is_answered_in_words(vector: dict) -> None:
 
 
 @pytest.mark.parametrize("vector", vectors("client", error=True), ids=name)
-def test_what_nobody_can_ask_for_ends_it_and_spoils_nothing_before_it(vector: dict) -> None:
+def test_unknown_operation_ends_input_after_good_requests(vector: dict) -> None:
     """5.6"""
     good = ASKED[1]
     data = wire_of(good) + wire_of(vector)

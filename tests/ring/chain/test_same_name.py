@@ -16,7 +16,7 @@ from tests.ring.links.conftest import NewServer
 NAME = "127.0.0.1:twice"
 
 
-async def test_the_second_takes_no_part_while_the_first_lives(
+async def test_second_node_of_the_same_name_stays_away_until_the_first_ends(
     new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.7: each says so on the board, and it becomes the node when the first ends"""

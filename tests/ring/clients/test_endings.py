@@ -93,7 +93,7 @@ async def nothing_leased(edge: LiveClients) -> bool:
 
 
 @pytest.mark.parametrize("state", [pull_read, everything_at_once])
-async def test_nothing_is_left_to_the_collector(edge: LiveClients, client: Client, state: State) -> None:
+async def test_closed_session_leaves_no_reference_cycles(edge: LiveClients, client: Client, state: State) -> None:
     """Thousands of connections come and go: their sessions are freed at once, or memory waits for a collection"""
     await state(client)
     gc.collect()

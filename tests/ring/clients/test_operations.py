@@ -55,7 +55,7 @@ async def test_both_fields_come_back_octet_by_octet(client: Client) -> None:
         await client.read(int.from_bytes(answer[-4:], "big"))
 
 
-async def test_a_sender_need_not_say_who_he_is(client: Client) -> None:
+async def test_sender_name_may_be_empty(client: Client) -> None:
     """5.2: sender_name may be anything"""
     await client.create(b"q")
     await client.send(
@@ -81,7 +81,7 @@ async def test_a_message_that_comes_with_another_request_is_ignored(
     assert edge.budget.total == 0
 
 
-async def test_an_empty_queue_says_so(client: Client) -> None:
+async def test_pull_from_empty_queue_is_error_empty(client: Client) -> None:
     """5.2"""
     await client.create(b"q")
     await client.send(pull(b"q"))
@@ -89,7 +89,7 @@ async def test_an_empty_queue_says_so(client: Client) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 65_537, 1 << 20])
-async def test_a_message_comes_back_as_it_was(client: Client, size: int) -> None:
+async def test_message_is_returned_unchanged(client: Client, size: int) -> None:
     """5.2: up to max_message_bytes"""
     await client.create(b"q")
     body = bytes(range(256)) * (size // 256) + bytes(size % 256)
@@ -97,7 +97,7 @@ async def test_a_message_comes_back_as_it_was(client: Client, size: int) -> None
     assert await client.pull(b"q") == body
 
 
-async def test_every_name_that_the_field_holds(client: Client, edge: LiveClients) -> None:
+async def test_queue_names_of_any_octets_are_accepted(client: Client, edge: LiveClients) -> None:
     """5.1: 1 to 254 octets, any but NUL"""
     for name in (b"a", bytes(range(1, 255)), b"\xff" * 254, "Kühe".encode()):
         await client.create(name)
@@ -121,7 +121,7 @@ async def test_a_queue_that_exists_is_not_created_again(edge: LiveClients, clien
     assert edge.refusals() == {"queue_exists": 2}
 
 
-async def test_what_create_queue_makes_is_a_setting(make_edge: MakeEdge) -> None:
+async def test_settings_define_queues_made_by_create_queue(make_edge: MakeEdge) -> None:
     """5.8"""
     edge = await make_edge(clients={"create": {"domain": "shop", "max_length": 2, "ack_level": "memory"}})
     client = await edge.client()
@@ -144,7 +144,7 @@ async def test_create_queue_can_be_forbidden(make_edge: MakeEdge) -> None:
     assert edge.refusals() == {"create_forbidden": 1, "queue_unknown": 1}
 
 
-async def test_a_level_that_the_store_cannot_keep(make_edge: MakeEdge) -> None:
+async def test_create_queue_fails_if_the_ack_level_cannot_be_met(make_edge: MakeEdge) -> None:
     """5.8"""
     edge = await make_edge(clients={"create": {"ack_level": "replicated:3"}})
     client = await edge.client()
@@ -153,7 +153,7 @@ async def test_a_level_that_the_store_cannot_keep(make_edge: MakeEdge) -> None:
     assert edge.refusals() == {"ack_level_refused": 1}
 
 
-async def test_destroy_queue_is_for_those_that_create_queue_made(edge: LiveClients, client: Client) -> None:
+async def test_destroy_queue_removes_only_queues_made_by_create_queue(edge: LiveClients, client: Client) -> None:
     """5.8"""
     await edge.declare("theirs", owner="cli")
     with pytest.raises(Refused, match="not made by create_queue"):
@@ -181,7 +181,7 @@ async def test_a_queue_is_destroyed_with_its_messages(client: Client, other: Cli
 
 
 @pytest.mark.parametrize("request_of", [create, destroy, pull, lambda name: push(name, b"x")])
-async def test_queues_of_nodes_are_not_for_clients(
+async def test_names_of_node_queues_are_refused(
     edge: LiveClients, client: Client, request_of: object
 ) -> None:
     """5.8: whether there is one or not"""
@@ -196,7 +196,7 @@ async def test_queues_of_nodes_are_not_for_clients(
     assert (await edge.stats("ring/outgoing"))["ready"] == 0
 
 
-async def test_a_name_is_not_a_node_s_for_a_letter(client: Client) -> None:
+async def test_similar_names_are_not_reserved(client: Client) -> None:
     """5.8"""
     for name in (b"ring", b"rings/a", b"Ring/a", b"a/ring/b"):
         await client.create(name)
@@ -206,7 +206,7 @@ async def test_a_name_is_not_a_node_s_for_a_letter(client: Client) -> None:
 # --- what a queue's document says
 
 
-async def test_a_full_queue_refuses_what_is_beyond(edge: LiveClients, client: Client) -> None:
+async def test_full_queue_refuses_further_pushes(edge: LiveClients, client: Client) -> None:
     """5.8"""
     await edge.declare("full", max_length=3)
     await client.send(push(b"full", *(b"%d" % n for n in range(5))))
@@ -219,7 +219,7 @@ async def test_a_full_queue_refuses_what_is_beyond(edge: LiveClients, client: Cl
     await client.push(b"full", b"again")
 
 
-async def test_a_paused_queue_gives_and_takes_nothing(edge: LiveClients, client: Client) -> None:
+async def test_paused_queue_refuses_push_and_pull(edge: LiveClients, client: Client) -> None:
     """5.8: which is not the same as an empty one"""
     await edge.declare("paused")
     await client.push(b"paused", b"1")
@@ -239,7 +239,7 @@ def knows_paused(edge: LiveClients) -> bool | None:
     return None if queue is None else queue.spec.paused
 
 
-async def test_a_reserved_queue_takes_nothing(edge: LiveClients, client: Client) -> None:
+async def test_reserved_queue_refuses_pushes(edge: LiveClients, client: Client) -> None:
     """5.8"""
     queue = await edge.declare("q")
     domain = edge.tools.open_domain()
@@ -251,7 +251,7 @@ async def test_a_reserved_queue_takes_nothing(edge: LiveClients, client: Client)
     assert await client.drain(b"q") == [b"2"]
 
 
-async def test_a_message_that_is_too_large_where_the_queue_leads(edge: LiveClients, client: Client) -> None:
+async def test_message_too_large_for_the_remote_system_is_refused(edge: LiveClients, client: Client) -> None:
     """5.8"""
     remote = {"protocol": "rqp-mca", "queueId": 7, "peers": ["away"], "maxMessageBytes": 10}
     await edge.declare("away", remote=remote)
@@ -271,7 +271,7 @@ async def test_at_most_once_is_settled_before_it_is_sent(edge: LiveClients, clie
     assert (await edge.stats("once"))["ready"] == 1
 
 
-async def test_attributes_of_other_protocols_stay_behind(edge: LiveClients, client: Client) -> None:
+async def test_attributes_are_dropped_on_pull(edge: LiveClients, client: Client) -> None:
     """5.2: OK has the body, whatever else was said of the message"""
     queue = await edge.declare("mixed")
     bodies = [b"plain", b"with", b"", b"more"]
@@ -282,7 +282,7 @@ async def test_attributes_of_other_protocols_stay_behind(edge: LiveClients, clie
     assert await client.messages(b"mixed", 5) == [*bodies, None]
 
 
-async def test_where_a_message_came_from_is_kept(edge: LiveClients, client: Client) -> None:
+async def test_origin_of_a_message_is_kept(edge: LiveClients, client: Client) -> None:
     """5.2: the peer's address, not what it calls itself"""
     await client.create(b"q")
     await client.push(b"q", b"x")

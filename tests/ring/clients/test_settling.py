@@ -38,7 +38,7 @@ async def prepared(edge: LiveClients) -> tuple[Client, Client]:
     ("request_of", "name"),
     [(create, b"new"), (destroy, b"nobody"), (pull, b"q"), (pull, b"nobody"), (push, b"ring/x")],
 )
-async def test_the_next_request_settles_whatever_becomes_of_it(
+async def test_next_request_settles_even_if_it_fails(
     edge: LiveClients, request_of: object, name: bytes
 ) -> None:
     """5.2"""
@@ -83,7 +83,7 @@ async def test_an_unknown_operation_settles_nothing(edge: LiveClients) -> None:
     assert await witness.drain(b"q") == THREE
 
 
-async def test_many_at_once_are_settled_by_the_next(edge: LiveClients) -> None:
+async def test_next_request_settles_many_messages(edge: LiveClients) -> None:
     """5.2"""
     client, witness = await prepared(edge)
     assert await client.messages(b"q", 3) == THREE
@@ -93,7 +93,7 @@ async def test_many_at_once_are_settled_by_the_next(edge: LiveClients) -> None:
     assert await witness.drain(b"q") == []
 
 
-async def test_no_more_than_so_many_are_unsettled(make_edge: MakeEdge) -> None:
+async def test_max_unsettled_is_enforced(make_edge: MakeEdge) -> None:
     """5.8: max_unsettled"""
     edge = await make_edge(clients={"max_unsettled": 3})
     client = await edge.client()
@@ -112,7 +112,7 @@ async def test_no_more_than_so_many_are_unsettled(make_edge: MakeEdge) -> None:
 # --- the connection breaks
 
 
-async def test_a_reset_returns_it_to_its_place(edge: LiveClients) -> None:
+async def test_message_returns_to_its_place_after_a_reset(edge: LiveClients) -> None:
     """5.2"""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
@@ -121,7 +121,7 @@ async def test_a_reset_returns_it_to_its_place(edge: LiveClients) -> None:
     assert await witness.drain(b"q") == THREE
 
 
-async def test_a_program_that_ends_with_its_reply_unread(edge: LiveClients) -> None:
+async def test_unread_reply_at_process_exit_returns_the_message(edge: LiveClients) -> None:
     """tmq.md 6.1: its system answers with a reset, although it has acknowledged the octets"""
     client, witness = await prepared(edge)
     await client.send(pull(b"q"))
@@ -131,7 +131,7 @@ async def test_a_program_that_ends_with_its_reply_unread(edge: LiveClients) -> N
     assert await witness.drain(b"q") == THREE
 
 
-async def test_a_client_that_is_gone_before_its_message_came(edge: LiveClients) -> None:
+async def test_message_returns_if_the_client_left_before_it_came(edge: LiveClients) -> None:
     """tmq.md 6.2"""
     _, witness = await prepared(edge)
     for turns in range(20):
@@ -178,7 +178,7 @@ async def test_a_fin_settles_what_was_read(edge: LiveClients) -> None:
     assert (await edge.stats("q"))["returned"] == 0
 
 
-async def test_a_fin_that_cuts_a_request_short_settles_too(edge: LiveClients) -> None:
+async def test_fin_inside_a_request_settles(edge: LiveClients) -> None:
     """5.6, tmq.md 6.1"""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
@@ -249,7 +249,7 @@ async def test_a_drain(edge: LiveClients, inside: bytes) -> None:
     assert stats["ready"] + stats["acked"] == 3 + pushed
 
 
-async def test_who_breaks_too_often_loses_it_to_the_dead_letters(edge: LiveClients) -> None:
+async def test_message_becomes_dead_letter_after_max_deliveries(edge: LiveClients) -> None:
     """5.2: a message that kills its readers does not go round for ever"""
     await edge.declare("q", max_deliveries=3)
     witness = await edge.client()

@@ -44,7 +44,7 @@ async def test_a_peer_that_does_not_read_is_closed_and_gets_nothing(make_edge: M
     await until(lambda: all_back(edge, 40))
 
 
-async def test_what_was_sent_behind_large_answers_has_its_turn(make_edge: MakeEdge) -> None:
+async def test_requests_after_large_replies_are_served(make_edge: MakeEdge) -> None:
     """5.2: held up in the middle of what was sent ahead, and not for ever"""
     edge = await make_edge(listener=PATIENT)
     await filled(edge, 24)
@@ -105,7 +105,7 @@ async def send_all(client: Client, data: bytes) -> None:
     await asyncio.get_running_loop().sock_sendall(client.sock, data)
 
 
-async def test_large_messages_for_many_who_ask_at_once(edge: LiveClients) -> None:
+async def test_many_concurrent_pulls_of_large_messages(edge: LiveClients) -> None:
     """5.2: nobody is told that a queue is empty because the others' messages filled the answer"""
     await filled(edge, 20)
     crowd = [await edge.client() for _ in range(10)]

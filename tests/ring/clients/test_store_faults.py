@@ -65,7 +65,7 @@ async def test_away_and_back(edge: LiveClients, own_server: Server) -> None:
     assert edge.refusals()["store_unavailable"] == 5
 
 
-async def test_what_was_pulled_when_it_died_may_be_settled_afterwards(
+async def test_messages_pulled_before_a_store_crash_can_be_settled(
     edge: LiveClients, own_server: Server
 ) -> None:
     """5.2: the lease outlives the store's server"""
@@ -148,7 +148,7 @@ async def cutter(own_server: Server) -> AsyncIterator[Cutter]:
 
 
 @pytest.mark.parametrize("cut", Cut, ids=lambda cut: cut.name.lower())
-async def test_an_answer_that_is_lost_on_the_way(cutter: Cutter, make_edge: MakeEdge, cut: Cut) -> None:
+async def test_lost_store_reply_closes_the_connection(cutter: Cutter, make_edge: MakeEdge, cut: Cut) -> None:
     """5.8: asked again, until it is known; nothing twice, nothing lost"""
     edge = await make_edge(cutter.url, request_timeout_s=20.0, store={"reply_timeout_s": 0.3})
     client = await edge.client()
@@ -164,7 +164,7 @@ async def test_an_answer_that_is_lost_on_the_way(cutter: Cutter, make_edge: Make
     ]
 
 
-async def test_what_waits_is_bounded(own_server: Server, make_edge: MakeEdge) -> None:
+async def test_waiting_requests_are_bounded(own_server: Server, make_edge: MakeEdge) -> None:
     """tmq.md 7.3: beyond the bound no client is read any more, and all is answered once the store goes on"""
     edge = await make_edge(own_server.url, store={"max_pending_bytes": 2 * MIB})
     clients = [await edge.client() for _ in range(3)]
@@ -198,7 +198,7 @@ async def stands_still(traffic: Traffic) -> bool:
     return 0 < read == traffic.received
 
 
-async def test_while_it_drains_what_was_asked_is_answered(own_server: Server, make_edge: MakeEdge) -> None:
+async def test_draining_session_answers_pending_requests(own_server: Server, make_edge: MakeEdge) -> None:
     """5.2: also what the store is just being asked"""
     edge = await make_edge(own_server.url)
     client = await edge.client()

@@ -67,7 +67,7 @@ async def test_a_refused_request(
 
 
 @pytest.mark.parametrize("operation", [4, 5, 6, 0x100, 0x01000000, 0xFFFFFFFF])
-async def test_an_operation_that_nobody_can_ask_for(
+async def test_unknown_operation_closes_the_connection(
     edge: LiveClients, client: Client, operation: int
 ) -> None:
     """5.6: what came before it is carried out and answered; what comes behind it is not"""
@@ -92,7 +92,7 @@ async def free(edge: LiveClients) -> bool:
     return bool((await edge.stats("q"))["in_flight"] == 0)
 
 
-async def test_a_request_that_fin_cuts_short(edge: LiveClients) -> None:
+async def test_fin_inside_a_request_closes_unanswered(edge: LiveClients) -> None:
     """5.6: at every octet; those before it are answered"""
     whole, torn = push(b"q", b"whole"), push(b"q", b"torn")
     first = await edge.client()
@@ -115,7 +115,7 @@ async def test_a_request_that_fin_cuts_short(edge: LiveClients) -> None:
 @pytest.mark.parametrize(
     "begun", [b"\0", push(b"q", b"x")[:300], push(b"q", bytes(900))[:-1], push(b"q", bytes(2 * MIB))[:MIB]]
 )
-async def test_a_request_that_is_never_finished(make_edge: MakeEdge, begun: bytes) -> None:
+async def test_unfinished_request_times_out(make_edge: MakeEdge, begun: bytes) -> None:
     """5.6: also one that is being thrown away"""
     edge = await make_edge(request_timeout_s=0.3)
     client = await edge.client()
@@ -126,7 +126,7 @@ async def test_a_request_that_is_never_finished(make_edge: MakeEdge, begun: byte
     assert edge.refusals() == {"request_timeout": 1}
 
 
-async def test_who_asks_nothing_may_be_silent(make_edge: MakeEdge) -> None:
+async def test_idle_client_stays_connected(make_edge: MakeEdge) -> None:
     """5.6: the time is that of a request"""
     edge = await make_edge(request_timeout_s=0.2)
     client = await edge.client()
@@ -139,7 +139,7 @@ async def test_who_asks_nothing_may_be_silent(make_edge: MakeEdge) -> None:
 
 
 @pytest.mark.parametrize("size", [MIB + 1, 16 * MIB])
-async def test_a_message_that_is_thrown_away_is_never_held(
+async def test_discarded_message_is_never_buffered(
     edge: LiveClients, client: Client, size: int
 ) -> None:
     """5.6: answered once it has gone by"""
@@ -246,7 +246,7 @@ async def test_noise(brisk: LiveClients, chance: Random) -> None:
     assert brisk.refusals()["unknown_operation"] > 20
 
 
-async def test_torn_off_by_a_reset(brisk: LiveClients, chance: Random) -> None:
+async def test_reset_inside_a_request_is_harmless(brisk: LiveClients, chance: Random) -> None:
     """5.2: a reset in whatever state; nothing stays leased (checked by the fixture)"""
 
     async def tear() -> None:

@@ -79,7 +79,7 @@ async def test_what_a_transaction_puts_is_there_at_its_end(client: Client, tmq_e
     assert await client.pull(b"q") == b"1"
 
 
-async def test_each_removes_only_its_own(client: Client, tmq_edge: TmqEdge) -> None:
+async def test_each_protocol_removes_only_its_own_queues(client: Client, tmq_edge: TmqEdge) -> None:
     """ring.md 5.8, tmq.md 3"""
     other = await tmq_edge.client()
     await client.create(b"ours")
@@ -92,7 +92,7 @@ async def test_each_removes_only_its_own(client: Client, tmq_edge: TmqEdge) -> N
     assert await other.open(b"ours") == tmq.mqid_of(b"ours")
 
 
-async def test_a_message_that_a_broken_client_had_goes_to_the_other(
+async def test_message_of_a_broken_client_goes_to_the_other_protocol(
     edge: LiveClients, client: Client, tmq_edge: TmqEdge
 ) -> None:
     """ring.md 5.2, tmq.md 6.1: to its old place, whoever takes next"""
@@ -148,7 +148,7 @@ async def test_a_push_is_heard_by_subscribers(edge: LiveClients, client: Client,
     assert await subscriber.line() == b"MESSAGE 1 two\\nlines\n"
 
 
-async def test_a_name_that_is_no_text(edge: LiveClients, client: Client, tmq_edge: TmqEdge) -> None:
+async def test_queue_name_may_be_invalid_utf8(edge: LiveClients, client: Client, tmq_edge: TmqEdge) -> None:
     name = b"\xff\xfe-q"
     await client.create(name)
     await client.push(name, b"1")

@@ -21,7 +21,7 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not errors.OutcomeUnknown])
-def test_each_error_of_the_store_has_words(kind: type[StoreError]) -> None:
+def test_every_store_error_has_a_text(kind: type[StoreError]) -> None:
     said = words.error_text(kind())
     assert said == ROWS.get(kind.reason, said)
     if kind.reason not in ROWS:
@@ -42,14 +42,14 @@ def said_by_the_port() -> set[str]:
     return said | {reason for reason, _ in FORBIDDEN.values()}
 
 
-def test_each_reason_of_the_port_is_in_the_document() -> None:
+def test_every_refusal_reason_is_in_the_spec() -> None:
     said = said_by_the_port()
     assert {"reserved_name", "create_forbidden", "too_many_unsettled", "unserved"} <= said
     for reason in (*said, *REFUSALS):
         assert f"| `{reason}` |" in DOCUMENT
 
 
-def test_each_of_its_words_is_in_the_document() -> None:
+def test_every_error_text_is_in_the_spec() -> None:
     texts = [value for name, value in vars(words).items() if name.isupper() and isinstance(value, str)]
     assert len(texts) >= 7
     for text in texts:

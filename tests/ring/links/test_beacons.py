@@ -46,7 +46,7 @@ NO_BEACONS = [
 ]
 
 
-async def test_what_is_no_beacon(start: Start, port: int) -> None:
+async def test_invalid_datagrams_are_refused_and_counted(start: Start, port: int) -> None:
     """3.3: dropped, counted, and logged"""
     node = await start()
     counted: Counter[str] = Counter()
@@ -68,7 +68,7 @@ async def test_beacons_of_other_groups_are_ignored(start: Start, port: int) -> N
         assert tail.has_nobody
 
 
-async def test_its_own_beacons_come_back(start: Start, port: int) -> None:
+async def test_own_beacons_are_ignored(start: Start, port: int) -> None:
     """4.3: its own FIND is ignored; its own OPEN it may close a ring of itself by (3.6 c)"""
     node = await start(times={"self_s": 0.3})
     await until(lambda: is_ring([node]))
@@ -124,7 +124,7 @@ async def test_another_node_of_the_same_name_and_port(
     assert is_ring([node])
 
 
-async def test_its_own_beacons_are_never_taken_for_anothers(
+async def test_own_beacons_are_never_taken_for_a_duplicate_name(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.2: each comes back several times"""
@@ -140,7 +140,7 @@ async def test_its_own_beacons_are_never_taken_for_anothers(
     assert not node.log.events("ring_same_name")
 
 
-async def test_nor_those_that_waited_while_the_process_stood_still(
+async def test_own_beacons_read_after_a_stall_are_ignored(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.2: nor while it looks often"""
@@ -181,7 +181,7 @@ async def test_while_the_store_is_away_another_process_may_be_the_node(
     server.restart()
 
 
-async def test_open_says_who_is_there(start: Start, port: int) -> None:
+async def test_open_announces_the_node(start: Start, port: int) -> None:
     """3.1: at once, and again and again until somebody connects"""
     with Listening(port) as listening:
         node = await start()
@@ -211,7 +211,7 @@ async def test_older_originals_have_a_port_for_each_kind(start: Start, port: int
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
-async def test_nodes_that_are_told_of_each_other(start: Start, host: str) -> None:
+async def test_nodes_listed_as_targets_find_each_other(start: Start, host: str) -> None:
     """3.4: by address, by a name that is looked up, over IPv6; without any broadcast"""
     ports = [free_udp_port() for _ in range(3)]
     shown = f"[{host}]" if ":" in host else host
@@ -225,7 +225,7 @@ async def test_nodes_that_are_told_of_each_other(start: Start, host: str) -> Non
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-async def test_nodes_that_hear_on_all_addresses(start: Start, host: str) -> None:
+async def test_nodes_bound_to_all_addresses_find_each_other(start: Start, host: str) -> None:
     """1.1, 3.4: broadcasts, and what is sent to them alone"""
     nodes = [await start(beacon_host=host, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
@@ -234,7 +234,7 @@ async def test_nodes_that_hear_on_all_addresses(start: Start, host: str) -> None
     await refused(nodes[1], "beacon_unknown", int(count) + 1)
 
 
-async def test_a_port_of_its_own(start: Start) -> None:
+async def test_each_node_may_use_its_own_beacon_port(start: Start) -> None:
     """The settings' 0: for nodes that nobody is to find by chance"""
     node = await start(beacon_port=free_udp_port(), broadcast=["127.255.255.255"])
     one = LiveNode(node.url, 0)
@@ -247,7 +247,7 @@ async def test_a_port_of_its_own(start: Start) -> None:
         await one.close()
 
 
-async def test_only_allowed_addresses_are_heard(start: Start, port: int) -> None:
+async def test_beacons_from_other_networks_are_refused(start: Start, port: int) -> None:
     node = await start(allow=["127.0.0.0/8", "10.0.0.0/8"], beacon_host="::", advertise="localhost")
     tell(b"nonsense", port, "127.0.0.1")
     await refused(node, "beacon_unknown")
@@ -256,7 +256,7 @@ async def test_only_allowed_addresses_are_heard(start: Start, port: int) -> None
     assert node.station.node.members == {}
 
 
-async def test_a_flood_is_counted_and_not_logged(start: Start, port: int) -> None:
+async def test_beacon_floods_are_counted_and_logged_once(start: Start, port: int) -> None:
     """3.3: and others have their turn"""
     node = await start()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -283,7 +283,7 @@ async def test_beacons_that_cannot_be_sent(start: Start) -> None:
     assert node.number("beacons_sent_total", kind="open") >= 3
 
 
-async def test_a_target_whose_name_hangs_is_asked_for_once(
+async def test_one_lookup_runs_per_target(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.4: beacons come faster than its look-up ends; those meanwhile are not sent to it, and then all are again"""
@@ -310,7 +310,7 @@ async def test_a_target_whose_name_hangs_is_asked_for_once(
     assert asked >= 3
 
 
-async def test_a_leader_whose_name_leaves_no_room_for_ours(start: Start, port: int) -> None:
+async def test_long_leader_name_prevents_the_beacon(start: Start, port: int) -> None:
     """1.2, 4.1: it is not named there; OPENs go on"""
     node = await start(name="127.0.0.1:" + "x" * 220)
     before = await Wire.to(node.places["ring"])
@@ -323,7 +323,7 @@ async def test_a_leader_whose_name_leaves_no_room_for_ours(start: Start, port: i
     assert node.number("beacons_unsent_total") == 0
 
 
-async def test_a_port_that_somebody_else_has(start: Start) -> None:
+async def test_beacon_port_in_use_is_a_settings_error(start: Start) -> None:
     """What to do is said."""
     node = await start()
     for host in ("127.0.0.1", "127.255.255.255"):
@@ -347,7 +347,7 @@ async def test_an_address_that_is_not_of_this_machine(start: Start) -> None:
     await wrong.close()
 
 
-async def test_a_network_that_is_not_there_yet(start: Start) -> None:
+async def test_absent_broadcast_address_is_bound_with_a_warning(start: Start) -> None:
     """3: one that is down has no broadcast address; its node starts, says so, and works with others meanwhile"""
     broadcast = ["127.255.255.255", "10.98.76.255"]
     nodes = [await start(broadcast=broadcast, advertise="localhost") for _ in range(2)]
@@ -357,7 +357,7 @@ async def test_a_network_that_is_not_there_yet(start: Start) -> None:
     assert all("the broadcast address 10.98.76.255 now" in line.getMessage() for line in lines)
 
 
-async def test_a_flood_leaves_others_their_turns(start: Start, port: int) -> None:
+async def test_beacon_flood_does_not_starve_other_work(start: Start, port: int) -> None:
     """3: anybody can send floods of beacons; links and clients have the same loop"""
     node = await start(times={"self_s": 60.0})
     members = node.station.node.members

@@ -36,7 +36,7 @@ async def entry(node: LiveNode, **expected: Any) -> RingNode:
     return one
 
 
-async def test_a_ring_as_its_nodes_tell_it(start: Start) -> None:
+async def test_nodes_publish_their_status(start: Start) -> None:
     nodes = [await start() for _ in range(3)]
     await until(lambda: is_ring(nodes))
     names = {node.name.decode() for node in nodes}
@@ -82,7 +82,7 @@ async def test_a_ring_that_is_open_has_no_leader(start: Start) -> None:
     assert told["is_leader"] is False
 
 
-async def test_a_leader_who_is_not_heard_leads_nobody(start: Start, port: int) -> None:
+async def test_unheard_leader_does_not_count(start: Start, port: int) -> None:
     """4.6: for 130 s, here 2.5, and others' proposals of him are no sign of him"""
     node = await start(times={"self_s": 60.0, "no_leader_s": 60.0, **NO_VACANCY})
     before = await Wire.to(node.places["ring"])
@@ -103,7 +103,7 @@ async def test_a_leader_who_is_not_heard_leads_nobody(start: Start, port: int) -
         answering.cancel()
 
 
-async def test_names_without_end_push_out_no_leader(start: Start, port: int) -> None:
+async def test_many_names_do_not_evict_the_leader(start: Start, port: int) -> None:
     """4.6: who leads is remembered beside the names of others, of which only 1000 are"""
     node = await start(times={"self_s": 60.0, "own_ring_s": 60.0, "no_leader_s": 60.0, **NO_VACANCY, **LONG})
     before = await Wire.to(node.places["ring"])
@@ -129,7 +129,7 @@ async def keep_answering(after: Wire) -> None:
         after.say(b"A")
 
 
-async def test_members_are_those_heard_of_lately(start: Start, port: int, monkeypatch: Any) -> None:
+async def test_members_expire(start: Start, port: int, monkeypatch: Any) -> None:
     """docs/operations.md: for 650 s, as the metric counts them"""
     node = await start(times={"self_s": 60.0})
     for number in range(120):
@@ -161,7 +161,7 @@ async def test_the_last_break_and_why(start: Start, port: int) -> None:
         assert one.document["successor"] is None
 
 
-async def test_a_predecessor_that_does_not_say_who_it_is(start: Start) -> None:
+async def test_predecessor_name_is_unknown_for_originals(start: Start) -> None:
     """1.2: as originals; where it comes from is told"""
     node = await start(times={"self_s": 60.0})
     wire = await Wire.to(node.places["ring"])
@@ -181,7 +181,7 @@ async def test_the_address_is_where_others_connect_to(start: Start) -> None:
     assert (await entry(node)).document["address"] == f"localhost:{port}"
 
 
-async def test_names_that_are_no_text(start: Start) -> None:
+async def test_status_shows_names_that_are_invalid_utf8(start: Start) -> None:
     """1.2: names are octets"""
     node = await start(times={"self_s": 60.0})
     wire = await Wire.to(node.places["ring"])
@@ -191,7 +191,7 @@ async def test_names_that_are_no_text(start: Start) -> None:
     assert (await entry(node, leader="\udcff\udcfe")).document["leader"] == "\udcff\udcfe"
 
 
-async def test_it_is_written_again_and_again(start: Start, monkeypatch: Any) -> None:
+async def test_status_is_written_periodically(start: Start, monkeypatch: Any) -> None:
     """Readers take a node that has not written for 30 s for silent."""
     monkeypatch.setattr(board, "WRITE_S", 0.2)
     node = await start(times={"self_s": 60.0})
@@ -203,7 +203,7 @@ async def written_after(node: LiveNode, ms: int) -> bool:
     return (await entries(node))[node.name.decode()].written_ms > ms
 
 
-async def test_a_node_that_ends_takes_its_entry_away(start: Start) -> None:
+async def test_status_is_removed_at_the_end(start: Start) -> None:
     node, other = await start(), await start()
     await entry(node)
     await entry(other)
@@ -212,7 +212,7 @@ async def test_a_node_that_ends_takes_its_entry_away(start: Start) -> None:
     assert set(await entries(other)) == {other.name.decode()}
 
 
-async def test_a_store_that_is_away_keeps_no_end_waiting(start: Start, new_server: NewServer) -> None:
+async def test_unavailable_store_does_not_delay_the_shutdown(start: Start, new_server: NewServer) -> None:
     """4.7: what cannot be written is written later"""
     server = await new_server()
     node = await start(url=server.url)

@@ -29,11 +29,11 @@ SOURCES = [
         ("inbound", "words that nobody knows", OTHER),
     ],
 )
-def test_words_become_labels(side: str, why: str, reason: str) -> None:
+def test_break_reasons_map_to_labels(side: str, why: str, reason: str) -> None:
     assert reason_of(side, why) == reason
 
 
-def test_the_words_are_those_that_are_said() -> None:
+def test_every_mapped_break_reason_exists_in_the_code() -> None:
     """Words that were changed where they are said would be counted as others."""
     sources = "".join(
         path.read_text() for path in SOURCES if path.name not in ("break_labels.py", "node_metrics.py")
@@ -46,7 +46,7 @@ def test_the_words_are_those_that_are_said() -> None:
     assert ", and the predecessor is silent" in sources
 
 
-def test_the_operator_is_told_of_all_labels() -> None:
+def test_all_break_labels_are_documented() -> None:
     page = (ROOT / "docs/metrics.md").read_text()
     row = next(line for line in page.splitlines() if "`penstock_ring_breaks_total`" in line)
     in_the_spec = {

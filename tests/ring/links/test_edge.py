@@ -53,7 +53,7 @@ async def bodies(store: Store, found: Any) -> list[bytes]:
     ]
 
 
-async def test_what_is_put_into_an_outbox_comes_to_the_inboxes_of_other_stores(
+async def test_outbox_messages_reach_the_inboxes_of_other_stores(
     spawn: Spawn, new_server: NewServer
 ) -> None:
     """5.5: through three processes, of which each has its own store; also after one was killed"""

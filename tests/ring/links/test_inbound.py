@@ -56,7 +56,7 @@ async def test_each_message_is_answered_by_one_octet_in_order(node: LiveNode) ->
     await wire.hears(b"AAA")
 
 
-async def test_a_slow_store_stops_the_reading(node: LiveNode) -> None:
+async def test_slow_store_pauses_reading(node: LiveNode) -> None:
     """2.2: what waits in memory for the store is bounded, and all of it is answered in the end"""
     wire = await connect(node)
     node.carrier.is_held = True
@@ -71,7 +71,7 @@ async def test_a_slow_store_stops_the_reading(node: LiveNode) -> None:
     assert node.carrier.arrived == sent
 
 
-async def test_every_length_that_may_be(node: LiveNode) -> None:
+async def test_user_messages_of_every_length_are_accepted(node: LiveNode) -> None:
     """2.1"""
     wire = await connect(node)
     sizes = (0, 1, 16_383, 16_384)
@@ -92,7 +92,7 @@ async def test_every_length_that_may_be(node: LiveNode) -> None:
         (b"LOOP\xff\xff", "too_long"),
     ],
 )
-async def test_what_is_no_message_closes_the_link(node: LiveNode, octets: bytes, reason: str) -> None:
+async def test_invalid_message_closes_the_link(node: LiveNode, octets: bytes, reason: str) -> None:
     """2.5: as soon as it is read; the messages before it count, and the link is built again"""
     wire = await connect(node)
     wire.say(leader(HIGHEST), octets)
@@ -109,7 +109,7 @@ async def test_what_is_no_message_closes_the_link(node: LiveNode, octets: bytes,
     await again.hears(b"A")
 
 
-async def test_what_was_not_safe_when_the_link_broke_comes_again(node: LiveNode) -> None:
+async def test_unsafe_messages_are_not_acknowledged_when_the_link_breaks(node: LiveNode) -> None:
     """2.5, 2.2: no `A` for it, so its sender keeps it"""
     wire = await connect(node)
     node.carrier.is_held = True
@@ -132,7 +132,7 @@ async def test_what_was_not_safe_when_the_link_broke_comes_again(node: LiveNode)
         (loop(9, 2, b"x"), "loop_too_long"),
     ],
 )
-async def test_loops_that_nobody_can_act_upon(node: LiveNode, port: int, octets: bytes, reason: str) -> None:
+async def test_unusable_loops_are_answered_and_counted(node: LiveNode, port: int, octets: bytes, reason: str) -> None:
     """2.3: answered, counted, never forwarded"""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
@@ -155,7 +155,7 @@ async def answer_all(after: Wire, node: LiveNode) -> None:
     await until(lambda: node.successor)
 
 
-async def test_loops_with_no_life_left_are_not_forwarded(node: LiveNode, port: int) -> None:
+async def test_loops_with_ttl_0_are_not_forwarded(node: LiveNode, port: int) -> None:
     """2.3: answered and dropped with TTL 0; what would have 0 at the next one goes no further"""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
@@ -214,7 +214,7 @@ async def test_a_newer_connection_takes_the_place_of_a_silent_one(node: LiveNode
     await speaks.hears(b"A")
 
 
-async def test_a_silent_one_counts_after_a_while(start: Start) -> None:
+async def test_silent_predecessor_counts_after_newcomer_s(start: Start) -> None:
     """3.5"""
     node = await start(times={"newcomer_s": 0.2})
     await connect(node)
@@ -237,7 +237,7 @@ async def test_a_proxy_header_is_named_where_no_predecessor_is_wanted(node: Live
     assert node.station.predecessor
 
 
-async def test_a_predecessor_that_used_to_say_that_it_is_there_falls_silent(start: Start) -> None:
+async def test_predecessor_that_stops_sending_its_name_is_closed(start: Start) -> None:
     """2.6: 30 s, here 0.6"""
     node = await start(times={"silence_s": 0.6})
     wire = await connect(node)
@@ -249,7 +249,7 @@ async def test_a_predecessor_that_used_to_say_that_it_is_there_falls_silent(star
     assert last.why == "the predecessor is silent"
 
 
-async def test_a_predecessor_is_not_silent_while_the_node_stands_still(start: Start) -> None:
+async def test_stalled_node_does_not_close_its_predecessor(start: Start) -> None:
     """2.6: what came meanwhile is read before its silence is judged; whoever looks meanwhile, and each time"""
     node = await start(times={"silence_s": 0.5, "lost_s": 1000.0, "absent_s": 2000.0})
     with socket.create_connection(node.places["ring"]) as predecessor:
@@ -266,7 +266,7 @@ async def test_a_predecessor_is_not_silent_while_the_node_stands_still(start: St
             assert node.station.node.last_break is None
 
 
-async def test_an_original_may_be_silent_for_long(start: Start) -> None:
+async def test_originals_may_be_silent(start: Start) -> None:
     """2.6: it never says that it is there"""
     node = await start(times={"silence_s": 0.2, "idle_s": 0.1})
     wire = await connect(node)
@@ -276,7 +276,7 @@ async def test_an_original_may_be_silent_for_long(start: Start) -> None:
     assert node.station.predecessor
 
 
-async def test_a_message_that_never_ends(start: Start) -> None:
+async def test_unfinished_message_times_out(start: Start) -> None:
     """2.7"""
     node = await start(request_timeout_s=0.3)
     wire = await connect(node)
@@ -295,7 +295,7 @@ async def test_a_fin_inside_a_message(node: LiveNode) -> None:
     assert node.carrier.arrived == [b"whole"]
 
 
-async def test_a_fin_after_messages_that_are_not_safe_yet(node: LiveNode) -> None:
+async def test_messages_before_a_fin_are_answered_once_safe(node: LiveNode) -> None:
     """2.2: they are answered once they are; but nobody waits for it longer than for an `A` (4.5)"""
     wire = await connect(node)
     node.carrier.is_held = True
@@ -334,7 +334,7 @@ def socket_of(end: Connection) -> socket.socket:
     raise AssertionError(f"{end.conn} has no socket")
 
 
-async def test_tcp_keeps_both_sides_alive(node: LiveNode, port: int) -> None:
+async def test_tcp_keepalive_is_on_for_both_sides(node: LiveNode, port: int) -> None:
     """2.6: after 60 s idle, every 10 s, 8 times"""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)

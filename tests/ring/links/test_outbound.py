@@ -44,7 +44,7 @@ async def linked(node: LiveNode, tail: Tail, port: int) -> Wire:
     return after
 
 
-async def test_one_at_a_time_unless_told_otherwise(node: LiveNode, port: int) -> None:
+async def test_window_is_1_by_default(node: LiveNode, port: int) -> None:
     """2.2: an original reads the next one after its `A`"""
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -57,7 +57,7 @@ async def test_one_at_a_time_unless_told_otherwise(node: LiveNode, port: int) ->
         await until(lambda: node.carrier.acknowledged == [b"one", b"two"])
 
 
-async def test_as_many_at_a_time_as_the_window_has(start: Start, port: int) -> None:
+async def test_window_limits_unanswered_messages(start: Start, port: int) -> None:
     """2.2"""
     node = await start(window=64, times=QUIET)
     async with Tail() as tail:
@@ -80,7 +80,7 @@ async def test_as_many_at_a_time_as_the_window_has(start: Start, port: int) -> N
         assert node.carrier.returned == []
 
 
-async def test_what_is_unanswered_when_the_link_breaks_goes_on_the_next_one_in_order(
+async def test_unanswered_messages_are_resent_in_order_on_the_next_link(
     start: Start, port: int
 ) -> None:
     """2.2, 4.5: at least once"""
@@ -112,7 +112,7 @@ async def linked_meanwhile(node: LiveNode, tail: Tail, port: int) -> Wire:
     return after
 
 
-async def test_loops_go_first(node: LiveNode, port: int) -> None:
+async def test_loops_precede_users(node: LiveNode, port: int) -> None:
     """2.2: as soon as there is room"""
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -131,7 +131,7 @@ async def test_loops_go_first(node: LiveNode, port: int) -> None:
         assert link_broken(b"somebody", 8) in loops
 
 
-async def test_loops_that_were_unanswered_go_again_but_not_that_it_is_there(
+async def test_unanswered_loops_are_resent_except_ttl_0(
     node: LiveNode, port: int
 ) -> None:
     """2.2, 2.6: Leader(me) with TTL 0 was for that link only"""
@@ -148,7 +148,7 @@ async def test_loops_that_were_unanswered_go_again_but_not_that_it_is_there(
         assert await second.message() == link_broken(node.name, 255)
 
 
-async def test_never_an_answer(start: Start, port: int) -> None:
+async def test_missing_answer_breaks_the_link(start: Start, port: int) -> None:
     """4.5: the link is broken in time, and what it had returns"""
     node = await start(times={**QUIET, "ack_s": 0.5})
     async with Tail() as tail:
@@ -165,7 +165,7 @@ async def test_never_an_answer(start: Start, port: int) -> None:
         assert node.number("breaks_total", side="outbound", reason="ack_timeout") == 1
 
 
-async def test_who_accepts_and_says_nothing_gets_no_user_message(start: Start, port: int) -> None:
+async def test_silent_successor_gets_no_user(start: Start, port: int) -> None:
     """3.6: no successor before its first `A`; then it is passed over, and another one is heard. There is room for it"""
     node = await start(window=8, times={"ack_s": 0.5, "open_s": 60.0, "vain_s": 150.0})
     node.carrier.put(b"one")
@@ -185,7 +185,7 @@ async def test_who_accepts_and_says_nothing_gets_no_user_message(start: Start, p
 
 
 @pytest.mark.parametrize(("answer", "reason"), [(b"AX", "not_an_ack"), (b"AA", "ack_for_nothing")])
-async def test_answers_that_are_none(node: LiveNode, port: int, answer: bytes, reason: str) -> None:
+async def test_invalid_answers_break_the_link(node: LiveNode, port: int, answer: bytes, reason: str) -> None:
     """2.5: what was acknowledged before counts"""
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -198,7 +198,7 @@ async def test_answers_that_are_none(node: LiveNode, port: int, answer: bytes, r
         assert node.refusals()[reason] == 1
 
 
-async def test_an_answer_too_many_is_not_that_of_the_next_message(node: LiveNode, port: int) -> None:
+async def test_excess_answer_does_not_count_for_the_next_message(node: LiveNode, port: int) -> None:
     """2.5: what waits is sent only once all answers are counted, and so is kept"""
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -211,7 +211,7 @@ async def test_an_answer_too_many_is_not_that_of_the_next_message(node: LiveNode
         assert list(node.carrier.waiting) == [b"two"]
 
 
-async def test_a_node_that_ends_says_no_link_broken(node: LiveNode, port: int) -> None:
+async def test_stopping_node_sends_no_link_broken(node: LiveNode, port: int) -> None:
     """2.3: nobody would be there to stop it; what is under way is answered, then comes the FIN"""
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -230,7 +230,7 @@ async def test_a_node_that_ends_says_no_link_broken(node: LiveNode, port: int) -
         assert node.carrier.acknowledged == [b"one"]
 
 
-async def test_it_says_that_it_is_there(start: Start, port: int) -> None:
+async def test_idle_link_sends_leader_with_ttl_0(start: Start, port: int) -> None:
     """2.6: 10 s after it sent something last, here 0.1"""
     node = await start(times={"idle_s": 0.1})
     async with Tail() as tail:
@@ -241,7 +241,7 @@ async def test_it_says_that_it_is_there(start: Start, port: int) -> None:
             after.say(b"A")
 
 
-async def test_nobody_there(node: LiveNode, port: int) -> None:
+async def test_unreachable_successor_is_ignored_for_a_while(node: LiveNode, port: int) -> None:
     """3.6: the head goes on listening, and hears others"""
     async with Tail() as gone:
         pass
@@ -260,7 +260,7 @@ async def test_the_host_of_a_name_is_before_the_colon(node: LiveNode, port: int,
 
 
 @pytest.mark.parametrize("node_name", [b"no-such-host.invalid:1", b"a" * 70 + b".invalid:1"])
-async def test_a_name_that_nobody_can_look_up(node: LiveNode, port: int, node_name: bytes) -> None:
+async def test_unresolvable_successor_name_fails(node: LiveNode, port: int, node_name: bytes) -> None:
     """1.2"""
     async with Tail() as tail:
         tail.name = node_name
@@ -269,7 +269,7 @@ async def test_a_name_that_nobody_can_look_up(node: LiveNode, port: int, node_na
         assert tail.has_nobody
 
 
-async def test_only_allowed_addresses_are_dialled(start: Start, port: int) -> None:
+async def test_addresses_outside_allow_are_not_dialled(start: Start, port: int) -> None:
     """Whoever sends beacons could else have a node connect to anything."""
     node = await start(allow=["127.0.0.1", "10.0.0.0/8"])
     async with Tail() as tail:
@@ -280,7 +280,7 @@ async def test_only_allowed_addresses_are_dialled(start: Start, port: int) -> No
         assert await tail.called_by_node(GROUP, port)
 
 
-async def test_each_of_a_hosts_addresses_has_its_turn(
+async def test_all_addresses_of_a_host_are_tried(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it"""
@@ -299,7 +299,7 @@ async def test_each_of_a_hosts_addresses_has_its_turn(
     assert node.number("dials_total", result="failed") == 0
 
 
-async def test_a_connection_that_comes_after_it_was_given_up(
+async def test_late_connection_of_a_cancelled_attempt_is_closed(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """3.6, 4.7: it is closed at once and is nobody's; the next one is another matter"""
@@ -327,7 +327,7 @@ async def test_a_connection_that_comes_after_it_was_given_up(
         await linked(node, tail, port)
 
 
-async def test_another_leader_is_heard(start: Start, port: int) -> None:
+async def test_find_of_another_leader_opens_the_ring(start: Start, port: int) -> None:
     """4.3: the outbound side is broken off; what was unanswered returns first"""
     node = await start(times=QUIET)
     async with Tail() as tail:

@@ -26,7 +26,7 @@ def spawn(server: Server, port: int, tmp_path: Path) -> Iterator[Spawn]:
         program.end()
 
 
-def test_processes_close_a_ring_and_close_it_again_over_those_that_end(spawn: Spawn) -> None:
+def test_processes_form_a_ring_and_reform_it_after_exits(spawn: Spawn) -> None:
     """3, 4: over one that is told to end, and over the leader and another one that are killed at once.
 
     How soon is for `python -m benchmarks --only around`; docs/operations.md has the pages.

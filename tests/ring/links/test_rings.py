@@ -73,7 +73,7 @@ async def test_two_rings_merge(start: Start) -> None:
     await until(lambda: is_ring([*one, *more]))
 
 
-async def test_a_ring_that_was_parted_closes_again(start: Start) -> None:
+async def test_partitioned_ring_closes_again(start: Start) -> None:
     """4.3, 4.8: no node hears those of the other part; then all hear all"""
     ports = [free_udp_port() for _ in range(2)]
     parts = [[await start(beacon_port=port) for _ in range(2)] for port in ports]
@@ -90,7 +90,7 @@ def hears(node: LiveNode, port: int) -> None:
     node.station.beacons.sender.follow([f"127.255.255.255:{port}"])
 
 
-async def test_a_store_that_stands_still(start: Start, new_server: NewServer) -> None:
+async def test_stopped_store_makes_the_node_leave(start: Start, new_server: NewServer) -> None:
     """4.7: SIGSTOP; the node closes both links, is silent on the network, and returns when its store does"""
     server = await new_server()
     nodes = [await start(), await start(), await start(url=server.url)]
@@ -111,7 +111,7 @@ async def test_a_store_that_stands_still(start: Start, new_server: NewServer) ->
     await until(lambda: is_ring(nodes))
 
 
-async def test_a_store_that_is_back_at_once_breaks_no_link(start: Start, new_server: NewServer) -> None:
+async def test_short_store_outage_breaks_no_link(start: Start, new_server: NewServer) -> None:
     """4.7: as requests wait for it, so do links"""
     server = await new_server()
     nodes = [await start(), await start(url=server.url)]
@@ -126,7 +126,7 @@ async def test_a_store_that_is_back_at_once_breaks_no_link(start: Start, new_ser
     assert is_ring(nodes)
 
 
-async def test_a_node_that_ends_in_order(start: Start) -> None:
+async def test_stopping_node_closes_its_links_in_order(start: Start) -> None:
     """2.2: what is under way is answered before both neighbours hear the FIN"""
     nodes = [await start(window=8) for _ in range(3)]
     await until(lambda: is_ring(nodes))
@@ -147,7 +147,7 @@ async def test_a_node_that_ends_in_order(start: Start) -> None:
     await until(lambda: is_ring([each for each in nodes if each is not node]))
 
 
-async def test_a_node_that_ends_does_not_come_back(start: Start) -> None:
+async def test_stopping_node_does_not_rejoin(start: Start) -> None:
     """4.7: though its store can be used, and is looked at until the process has ended"""
     node = await start()
     await node.member.station.stop_taking()

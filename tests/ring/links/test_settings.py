@@ -15,7 +15,7 @@ from services.ring.node.identity import identify
 from services.ring.node.settings import MAX_OWN_NAME, NodeSettings, parse_target
 
 
-def test_the_times_are_those_of_the_spec_unless_somebody_says_otherwise() -> None:
+def test_default_times_are_those_of_the_spec() -> None:
     """2, 3, 4"""
     assert NodeSettings().times.times() == Times()
     assert NodeSettings.model_validate({"times": {"open_s": 2}}).times.times() == Times(open_s=2.0)
@@ -36,7 +36,7 @@ def test_the_times_are_those_of_the_spec_unless_somebody_says_otherwise() -> Non
         ({"absent_s": 300}, "absent_s must be greater than lost_s, which is 300"),
     ],
 )
-def test_times_leave_room_for_each_other(said: dict[str, float], why: str) -> None:
+def test_times_that_contradict_each_other_are_refused(said: dict[str, float], why: str) -> None:
     """1.4"""
     with pytest.raises(ValidationError, match=why):
         NodeSettings.model_validate({"times": said})
@@ -57,7 +57,7 @@ def test_times_leave_room_for_each_other(said: dict[str, float], why: str) -> No
         ({"name": "node1", "advertise": "node1"}, "10.0.0.1", "node1"),
     ],
 )
-def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> None:
+def test_default_node_name_is_host_and_port(said: dict[str, Any], listener: str, name: str) -> None:
     """1.2"""
     identity = identify(NodeSettings.model_validate(said), ListenerSettings(host=listener, port=8085))
     assert identity.name == name.encode()
@@ -74,13 +74,13 @@ def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> No
         ("::1", "cannot hold the IPv6"),
     ],
 )
-def test_a_node_that_nobody_could_find(host: str, why: str) -> None:
+def test_unreachable_listener_address_is_a_settings_error(host: str, why: str) -> None:
     with pytest.raises(SettingsError, match=rf"edges.ring.node.advertise: missing, as .*{why}"):
         identify(NodeSettings(), ListenerSettings(host=host, port=8085))
 
 
 @pytest.mark.parametrize("port", [0, 8085])
-def test_the_name_that_comes_of_it_may_be_too_long(port: int) -> None:
+def test_derived_name_over_the_limit_is_a_settings_error(port: int) -> None:
     """1.2: the longest one fits into an OPEN twice, and into what goes around the ring"""
     listener = ListenerSettings(port=port)
     too_long = NodeSettings(advertise="a" * (MAX_OWN_NAME - (3 if port == 0 else 4)))
@@ -127,7 +127,7 @@ NARROW: list[dict[str, Any]] = [
         ({"name": "127.0.0.7:x"}, "name"),
     ],
 )
-def test_a_node_that_others_would_look_for_on_their_own_machines(
+def test_loopback_name_with_wide_beacons_is_a_settings_error(
     mine: dict[str, Any], setting: str, wide: str, said: dict[str, Any]
 ) -> None:
     """1.3: its ring would never close, and nobody would know why"""
@@ -146,7 +146,7 @@ def test_a_node_that_others_would_look_for_on_their_own_machines(
         ({"advertise": "localhost"}, "0.0.0.0"),
     ],
 )
-def test_a_node_that_others_reach(
+def test_reachable_names_are_accepted(
     mine: dict[str, Any], listener: str, _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """1.3: what a name means nobody can tell beforehand"""
@@ -155,7 +155,7 @@ def test_a_node_that_others_reach(
 
 
 @pytest.mark.parametrize("said", NARROW)
-def test_nodes_of_one_machine_are_reached_at_its_loopback(
+def test_loopback_is_allowed_within_one_machine(
     said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """1.3"""
@@ -164,7 +164,7 @@ def test_nodes_of_one_machine_are_reached_at_its_loopback(
 
 
 @pytest.mark.parametrize(("_", "said"), WIDE.values(), ids=list(WIDE))
-def test_a_node_that_nobody_reaches_unless_something_relays(
+def test_loopback_listener_with_wide_name_is_logged(
     _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """1.3"""
@@ -176,7 +176,7 @@ def test_a_node_that_nobody_reaches_unless_something_relays(
     )
 
 
-def test_any_free_port_is_known_before_anybody_listens() -> None:
+def test_port_0_is_resolved_before_listening() -> None:
     one = identify(NodeSettings(), ListenerSettings(port=0))
     other = identify(NodeSettings(), ListenerSettings(port=0))
     assert one.listener.port != other.listener.port
@@ -235,6 +235,6 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"allow": ["10.0.0.7/8"]}, "must be a network"),
     ],
 )
-def test_what_cannot_be(said: dict[str, Any], why: str) -> None:
+def test_invalid_settings_are_refused(said: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         NodeSettings.model_validate(said)

@@ -28,13 +28,13 @@ def at(host: str, *targets: str, **settings: Any) -> dict[str, Any]:
     }
 
 
-async def test_two_of_which_one_has_heard_of_the_other_are_a_ring(start: Start) -> None:
+async def test_one_sided_target_lists_make_a_ring(start: Start) -> None:
     one = await start(**at(ONE))
     other = await start(**at(TWO, ONE))
     await until(lambda: is_ring([one, other]))
 
 
-async def test_two_rings_of_which_one_has_heard_of_the_other_become_one(start: Start) -> None:
+async def test_one_sided_target_lists_merge_rings(start: Start) -> None:
     """Else the other would be broken open by each FIND, and never hear an OPEN of the one that it shall merge with."""
     here = [await start(**at(host, ONE, TWO)) for host in (ONE, TWO)]
     await until(lambda: is_ring(here))
@@ -58,7 +58,7 @@ def recent_senders(node: LiveNode) -> list[str]:
     return [target.host for target in node.station.beacons.sender.recent_senders.all(node.station.now())]
 
 
-async def test_only_those_of_whom_beacons_may_come_are_answered(start: Start) -> None:
+async def test_replies_go_only_to_allowed_networks(start: Start) -> None:
     node = await start(**at(ONE, allow=["127.0.0.2/31"], times={"self_s": 600.0}))
     port = node.station.beacons.sender.port
     with beacons_at(FOUR, port) as refused, beacons_at(TWO, port) as allowed:
@@ -72,7 +72,7 @@ async def test_only_those_of_whom_beacons_may_come_are_answered(start: Start) ->
         assert recent_senders(node) == [TWO]  # where it came from, not whom it names
 
 
-async def test_who_is_in_the_list_or_hears_broadcasts_is_told_once(start: Start) -> None:
+async def test_listed_addresses_get_each_beacon_once(start: Start) -> None:
     node = await start(**at(ONE, TWO, "localhost", times={"self_s": 600.0}))
     await until(lambda: len(node.station.beacons.sender.found) == 1)
     assert node.station.beacons.sender.met(TWO) == ()
@@ -81,7 +81,7 @@ async def test_who_is_in_the_list_or_hears_broadcasts_is_told_once(start: Start)
     assert node.station.beacons.sender.met(THREE) == ()
 
 
-def test_where_broadcasts_reach_nobody_is_told_again() -> None:
+def test_addresses_reached_by_broadcast_get_no_unicast() -> None:
     everywhere = RecentSenders(["127.255.255.255", "10.0.0.255"], 10.0)
     assert not everywhere.heard("127.0.0.2", 0.0)
     assert not everywhere.heard("10.0.0.7", 0.0)
@@ -90,7 +90,7 @@ def test_where_broadcasts_reach_nobody_is_told_again() -> None:
     assert local.heard("10.0.0.7", 0.0)
 
 
-def test_they_are_forgotten_and_few() -> None:
+def test_recent_senders_expire_and_are_limited() -> None:
     recent_senders = RecentSenders([], 10.0)
     assert recent_senders.heard("10.0.0.7", 0.0)
     assert not recent_senders.heard("10.0.0.7", 5.0)

@@ -40,7 +40,7 @@ def leaders(nodes: list[LiveNode], originals: list[Original]) -> list[bytes]:
     [(2, ["1"]), (2, ["~"]), (1, ["1", "~"]), (1, ["0"]), (3, ["0", "2"]), (2, ["0", "2", "~"])],
     ids=lambda value: str(value),
 )
-async def test_a_ring_of_both(start: Start, port: int, ours: int, suffixes: list[str]) -> None:
+async def test_originals_and_our_nodes_form_a_ring(start: Start, port: int, ours: int, suffixes: list[str]) -> None:
     """3.6, 4.2: also where theirs have the lowest name, or the highest; USERs go round, LOOPs with their TTL"""
     async with AsyncExitStack() as stack:
         nodes = [await start() for _ in range(ours)]
@@ -57,7 +57,7 @@ async def test_a_ring_of_both(start: Start, port: int, ours: int, suffixes: list
             assert set(node.carrier.arrived) >= set(sent)
 
 
-async def test_an_original_goes_and_another_comes(start: Start, port: int) -> None:
+async def test_original_is_replaced_by_another(start: Start, port: int) -> None:
     """4.4, 4.5"""
     nodes = [await start() for _ in range(2)]
     async with Original(GROUP, port, "1") as original:

@@ -86,7 +86,7 @@ def test_an_end_comes_behind_what_was_sent(network: Network) -> None:
     assert head.told == []
 
 
-def test_a_partition_stalls_and_then_it_flows_in_order(network: Network) -> None:
+def test_partition_delays_but_keeps_order(network: Network) -> None:
     _, tail, link = connected(network)
     link.send(b"on its way")
     network.partition({b"tail": 1})
@@ -147,7 +147,7 @@ def test_dials_are_refused_at_once_or_in_vain_for_30_s(network: Network) -> None
     assert len(head.told) == 3
 
 
-def test_some_beacons_are_lost_but_never_ones_own(network: Network) -> None:
+def test_own_beacons_are_never_lost(network: Network) -> None:
     one, other, far = (Recorder(network, name) for name in (b"one", b"other", b"far"))
     network.partition({b"far": 1})
     for _ in range(1000):

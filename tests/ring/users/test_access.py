@@ -37,7 +37,7 @@ def refused(node: Member) -> float | None:
 @pytest.mark.parametrize(
     "access", [{"edges": ["tmq"]}, {"peers": ["0.0.0.0/0", "::/0"]}, {"certificates": ["shop"]}]
 )
-async def test_a_request_for_a_queue_of_others(node: Member, ring: Successor, access: dict[str, Any]) -> None:
+async def test_remote_request_without_access_is_refused(node: Member, ring: Successor, access: dict[str, Any]) -> None:
     """ERROR, and it is not passed on. Nobody knows who asks: so whoever names clients lets none of them."""
     await node.declare("orders", access=access)
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == DENIED
@@ -49,13 +49,13 @@ async def test_a_request_for_a_queue_of_others(node: Member, ring: Successor, ac
     assert (await node.stats("orders"))["added"] == 0
 
 
-async def test_a_request_of_an_edge_that_is_let_in(node: Member, ring: Successor) -> None:
+async def test_remote_request_with_access_is_served(node: Member, ring: Successor) -> None:
     await node.declare("orders", access={"edges": ["ring"]})
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK
     assert answer(await ring.asks(Operation.PULL, b"orders", 2)) == ("OK", b"x")
 
 
-async def test_an_inbox_that_lets_the_ring(node: Member, ring: Successor) -> None:
+async def test_inbox_with_access_for_the_ring_is_filled(node: Member, ring: Successor) -> None:
     await node.declare("in", bindings={"ring": {"inbox": 1}}, access={"edges": ["ring", "tmq"]})
     await until(lambda: node.users.bindings.inbox)
     safe: list[bool] = []
@@ -64,7 +64,7 @@ async def test_an_inbox_that_lets_the_ring(node: Member, ring: Successor) -> Non
     assert await node.bodies("in") == [b"hello"]
 
 
-async def test_what_an_inbox_does_not_let_in_is_a_dead_letter(node: Member, ring: Successor) -> None:
+async def test_message_refused_by_the_inbox_access_is_a_dead_letter(node: Member, ring: Successor) -> None:
     """No document can say so; were it there, nothing would be lost."""
     await node.declare("in", bindings={"ring": {"inbox": 1}})
     await until(lambda: node.users.bindings.inbox)
@@ -79,7 +79,7 @@ async def test_what_an_inbox_does_not_let_in_is_a_dead_letter(node: Member, ring
     assert node.count(UserOutcome.BURIED) == 1
 
 
-async def test_an_outbox_sends_whatever_may_be_put_in(start: Start, server: Server) -> None:
+async def test_outbox_sends_messages_of_any_client(start: Start, server: Server) -> None:
     """Its document says where it goes: that is no client's taking out."""
     node = await start(server, b"sender", group=9)
     ring = []

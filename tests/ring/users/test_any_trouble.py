@@ -110,7 +110,7 @@ class World:
 
 @pytest.mark.parametrize("time", range(TIMES))
 @pytest.mark.timeout(280)
-async def test_nothing_is_lost_or_done_twice(
+async def test_no_fault_loses_or_repeats_requests(
     start: Start, new_server: NewServer, chance: random.Random, time: int
 ) -> None:
     world = World(start, [await new_server() for _ in range(STORES)], chance)

@@ -44,7 +44,7 @@ async def test_without_a_link_the_client_waits_until_the_timeout(start: Start, s
     assert len(node.users.remote_requests) == 0
 
 
-async def test_what_nobody_waits_for_is_not_kept(start: Start, server: Server) -> None:
+async def test_timed_out_requests_are_dropped(start: Start, server: Server) -> None:
     """docs/ring.md, Limits: 32 MiB of requests wait at most, and a ring may be away for as long as it likes"""
     node = await start(server, b"a", timeout_s=0.2)
     for turn in range(2):
@@ -55,7 +55,7 @@ async def test_what_nobody_waits_for_is_not_kept(start: Start, server: Server) -
         assert kept == [], f"turn {turn}"
 
 
-async def test_a_link_that_comes_in_time_takes_it(
+async def test_link_in_time_takes_waiting_requests(
     start: Start, server: Server, new_server: NewServer
 ) -> None:
     one, other = await start(server, b"a"), await start(await new_server(), b"b")
@@ -91,7 +91,7 @@ async def test_of_two_replies_the_first_counts(start: Start, server: Server) -> 
     assert (node.count(UserOutcome.ANSWERED), node.count(UserOutcome.LATE)) == (1, 1)
 
 
-async def test_errors_come_as_they_are(start: Start, server: Server) -> None:
+async def test_error_replies_are_passed_unchanged(start: Start, server: Server) -> None:
     """5.1: UTF-8 for people; who sends something else is shown as well as can be."""
     node = await start(server, b"a")
     for message, wanted in (
@@ -114,13 +114,13 @@ async def test_ids_are_never_used_twice(start: Start, server: Server) -> None:
     await asyncio.gather(*asked)
 
 
-async def test_what_fits_no_frame_is_refused_at_once(start: Start, server: Server) -> None:
+async def test_oversized_request_is_refused_at_once(start: Start, server: Server) -> None:
     node = await start(server, b"a")
     refused = await node.push(b"q", bytes(MAX_RING_MESSAGE + 1))
     assert refused == NotDone("message is too large for the ring: at most 15865 octets")
 
 
-async def test_a_fault_of_ours_keeps_no_client_waiting(
+async def test_internal_error_answers_the_client(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """5.8: as a name that fits no frame, which settings do not let through (1.2)"""
@@ -135,7 +135,7 @@ async def test_a_fault_of_ours_keeps_no_client_waiting(
     assert len([line for line in caplog.records if line.exc_info]) == 3
 
 
-async def test_there_is_an_end_to_what_waits(
+async def test_waiting_remote_requests_are_limited(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = await start(server, b"a", timeout_s=0.3)
@@ -149,7 +149,7 @@ async def test_there_is_an_end_to_what_waits(
     assert answers == [NotDone("timeout")] * 2 + [NotDone("too many requests wait for the ring")]
 
 
-async def test_who_still_waits_at_the_end_is_told(start: Start, server: Server) -> None:
+async def test_waiting_requests_fail_at_the_end(start: Start, server: Server) -> None:
     node = await start(server, b"a")
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
     await asyncio.sleep(0)
@@ -157,7 +157,7 @@ async def test_who_still_waits_at_the_end_is_told(start: Start, server: Server) 
     assert await asked == NotDone("unknown: this node is stopping, and no reply has come")
 
 
-async def test_a_request_that_was_not_answered_goes_again_while_it_is_awaited(
+async def test_unanswered_request_is_resent_while_its_client_waits(
     start: Start, server: Server
 ) -> None:
     """2.2, 5.3."""
@@ -173,7 +173,7 @@ async def test_a_request_that_was_not_answered_goes_again_while_it_is_awaited(
     assert node.users.user_source.take(10) == []
 
 
-async def test_who_has_heard_of_nobody_does_not_wait_long(
+async def test_lone_node_fails_requests_early(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """5.3."""
@@ -186,7 +186,7 @@ async def test_who_has_heard_of_nobody_does_not_wait_long(
     assert node.count(UserOutcome.TIMED_OUT) == 0
 
 
-async def test_unless_somebody_comes_meanwhile(
+async def test_lone_node_waits_if_another_node_appears(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """5.3."""
@@ -200,7 +200,7 @@ async def test_unless_somebody_comes_meanwhile(
     assert await asked == NotDone("timeout")
 
 
-async def test_what_was_sent_again_and_comes_back_may_have_been_done(start: Start, server: Server) -> None:
+async def test_resent_request_that_returns_unserved_has_unknown_outcome(start: Start, server: Server) -> None:
     """5.3: whoever carried it out may have died before it could say so; what was sent once was not done."""
     node = await start(server, b"a")
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
@@ -216,7 +216,7 @@ async def test_what_was_sent_again_and_comes_back_may_have_been_done(start: Star
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_a_request_that_is_passed_on_again_says_so(
+async def test_resent_request_is_marked(
     start: Start, server: Server, restarts: bool
 ) -> None:
     """5.3: after a break, and by the next life of a node that had perhaps sent it; the store has it as it came"""

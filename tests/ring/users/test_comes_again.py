@@ -15,7 +15,7 @@ from tests.servers import Server
 PUSH = encode_frame(Frame(Operation.PUSH, b"client", b"orders", b"x", b"1" * 16))
 
 
-async def test_it_waits_for_the_first_though_its_queue_was_made_meanwhile(
+async def test_repeat_waits_for_the_first_copy_even_if_the_queue_now_exists(
     start: Start, server: Server
 ) -> None:
     """4.5, 5.4: the store refused what goes on until the predecessor's patience ended"""
@@ -32,7 +32,7 @@ async def test_it_waits_for_the_first_though_its_queue_was_made_meanwhile(
     assert await node.bodies("orders") == []
 
 
-async def test_what_waited_is_looked_at_anew(server: Server) -> None:
+async def test_waiting_request_is_routed_again(server: Server) -> None:
     """5.4, 5.5: it stood behind something that waited for the inbox to be known when the first one went on"""
     node = Member(server.url, b"node")
     node.store.start_serving()

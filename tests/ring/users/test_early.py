@@ -29,7 +29,7 @@ async def quiet(node: Member) -> None:
     await until(lambda: node.users.outgoing.is_early)
 
 
-async def test_it_leaves_before_it_is_safe(start: Start, new_server: NewServer) -> None:
+async def test_message_leaves_before_it_is_stored(start: Start, new_server: NewServer) -> None:
     server = await new_server()
     node = await start(server, b"a")
     hand = Hand(node)
@@ -43,7 +43,7 @@ async def test_it_leaves_before_it_is_safe(start: Start, new_server: NewServer) 
     assert (await node.stats(node.users.queue_name))["in_flight"] == 2
 
 
-async def test_what_was_answered_before_it_was_stored_is_settled(start: Start, new_server: NewServer) -> None:
+async def test_message_answered_before_it_was_stored_is_settled(start: Start, new_server: NewServer) -> None:
     server = await new_server()
     node = await start(server, b"a")
     hand = Hand(node)
@@ -65,7 +65,7 @@ async def test_what_was_answered_before_it_was_stored_is_settled(start: Start, n
     await until(is_settled)
 
 
-async def test_what_left_and_was_never_stored_goes_again(start: Start, new_server: NewServer) -> None:
+async def test_message_that_was_never_stored_is_sent_again(start: Start, new_server: NewServer) -> None:
     """The store died over it: at least once, and the predecessor was not answered."""
     server = await new_server()
     node = await start(server, b"a")
@@ -83,7 +83,7 @@ async def test_what_left_and_was_never_stored_goes_again(start: Start, new_serve
     await until(lambda: hand.safe == [b"1", b"2"])
 
 
-async def test_a_frame_that_comes_again_meanwhile_goes_on_once(start: Start, new_server: NewServer) -> None:
+async def test_repeated_frame_is_forwarded_once(start: Start, new_server: NewServer) -> None:
     """Its second pass may be faster than the disk (5.5), and so may the predecessor be that sends it again."""
     server = await new_server()
     node = await start(server, b"a")
@@ -102,7 +102,7 @@ async def test_a_frame_that_comes_again_meanwhile_goes_on_once(start: Start, new
     await until(lambda: node.count("seen") > 0)
 
 
-async def test_what_somebody_took_out_of_the_queue_confuses_nobody(start: Start, server: Server) -> None:
+async def test_message_taken_by_another_client_is_not_resent(start: Start, server: Server) -> None:
     """4.5: anybody who may use the store may do that. What comes later is not sent twice for it, and what is gone is
     not sent again, nor taken for a message that says the same and comes later."""
     node = await start(server, b"a")
@@ -183,7 +183,7 @@ def place(parcel: OutgoingMessage) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("others", [0, 1, 300])
-async def test_what_is_begun_and_what_is_passed_on_leave_in_the_order_of_the_queue(
+async def test_begun_and_forwarded_messages_leave_in_queue_order(
     start: Start, new_server: NewServer, others: int
 ) -> None:
     """4.5: the store carries out what a call holds by kinds, and no kind may go around another. Others may put
@@ -216,7 +216,7 @@ async def test_what_is_begun_and_what_is_passed_on_leave_in_the_order_of_the_que
     await hand.nothing_is_left()
 
 
-async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
+async def test_messages_that_come_during_a_poll_leave_in_order(
     start: Start, new_server: NewServer
 ) -> None:
     """4.5: the first waits, as the look may find older ones; the second comes when that is over, and is not faster."""
@@ -247,7 +247,7 @@ async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
     await hand.nothing_is_left()
 
 
-async def test_what_nobody_could_say_was_moved_goes_once_all_the_same(
+async def test_move_with_unknown_outcome_is_done_once(
     start: Start, new_server: NewServer
 ) -> None:
     """4.5: the outbox asks again. What had left is in the queue by then, or later, behind what came meanwhile."""

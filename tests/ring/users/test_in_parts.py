@@ -25,7 +25,7 @@ async def bind_inbox(node: Member) -> None:
     await until(lambda: node.users.bindings.inbox)
 
 
-async def test_what_went_on_and_not_into_the_inbox_is_not_safe(
+async def test_forwarded_message_without_inbox_delivery_is_not_safe(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.2: the inbox has given up when it goes on; it comes again, and then it is in the inbox, too"""
@@ -78,7 +78,7 @@ async def faulty(new_server: NewServer) -> AsyncIterator[tuple[Member, Log]]:
 
 
 @pytest.mark.parametrize("begun", [0, 1])
-async def test_a_fault_ends_it_once_whatever_has_begun(
+async def test_internal_error_ends_a_job_once(
     faulty: tuple[Member, Log], begun: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.2: no part is waited for that never began; and one that is still under way ends nothing any more"""
@@ -96,7 +96,7 @@ async def test_a_fault_ends_it_once_whatever_has_begun(
     assert len(node.users.user_sink) == 0
 
 
-async def test_what_had_a_fault_goes_on_when_it_comes_again(
+async def test_failed_message_is_handled_when_repeated(
     faulty: tuple[Member, Log], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.2: the predecessor sends it on the next link; no earlier one is waited for (4.5)"""

@@ -18,7 +18,7 @@ from tests.ring.users.test_requests import stores
 from tests.servers import Server
 
 
-async def test_others_equal_payloads_reach_the_inbox_also_if_the_mark_was_lost(
+async def test_equal_payloads_reach_the_inbox_after_a_lost_mark(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """5.5: a node that had it in its store never comes back, and the sender puts nothing on any more"""
@@ -44,7 +44,7 @@ async def test_others_equal_payloads_reach_the_inbox_also_if_the_mark_was_lost(
     assert first.count(UserOutcome.TAKEN_OFF) == 0
 
 
-async def test_one_that_the_own_store_refused_is_put_again(
+async def test_mark_refused_by_the_store_is_sent_again(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """5.5: nothing waits there for the successor, and nobody asks the node for anything meanwhile"""
@@ -63,7 +63,7 @@ async def test_one_that_the_own_store_refused_is_put_again(
     await until(lambda: not first.users.marks.are_wanted)
 
 
-async def test_while_there_is_no_link_one_waits_and_not_many(
+async def test_one_mark_waits_without_a_link(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """5.5: also when it was sent and came back to the store, as nobody answered it"""
@@ -93,7 +93,7 @@ async def test_while_there_is_no_link_one_waits_and_not_many(
     assert first.count("mark") == 2  # what was put on while the first one waited has one of its own
 
 
-async def test_one_that_somebody_took_out_of_the_store_is_followed_by_another(
+async def test_mark_taken_by_another_client_is_replaced(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """5.5: an operator has deleted the queue, or another process of the node's name has sent it"""

@@ -34,7 +34,7 @@ async def sender_and_inbox(start: Start, new_server: NewServer) -> tuple[Member,
     return first, inbox
 
 
-async def test_equal_payloads_of_others_reach_the_inbox(start: Start, new_server: NewServer) -> None:
+async def test_equal_payloads_of_other_nodes_reach_the_inbox(start: Start, new_server: NewServer) -> None:
     """5.5: the inbox is behind the one sender and before the other"""
     first, inbox, second = nodes = await stores(start, new_server, 3)
     await first.declare("out", bindings=OUTBOX)
@@ -72,7 +72,7 @@ async def test_without_an_inbox_each_takes_off_its_own(start: Start, new_server:
     assert nodes[0].count("mark") == number
 
 
-async def test_what_was_put_on_behind_a_mark_gets_one_of_its_own(start: Start, new_server: NewServer) -> None:
+async def test_messages_after_a_mark_get_another_mark(start: Start, new_server: NewServer) -> None:
     """5.5: as soon as that has come back, also if nothing more is put on"""
     first, inbox = await sender_and_inbox(start, new_server)
     there, back = Link(first, inbox), Link(inbox, first, is_up=False)
@@ -99,7 +99,7 @@ async def test_there_are_at_most_ten_marks_a_second(start: Start, new_server: Ne
     assert asyncio.get_running_loop().time() - since > 5 * 0.1 - 0.01  # what the loop's clock may be early
 
 
-async def test_what_comes_later_than_its_mark_goes_round_max_laps_times_more(
+async def test_message_later_than_its_mark_circulates_max_laps_times(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """5.5, 5.7: a node was away with it while the mark went round; then it is nobody's until a question tells"""

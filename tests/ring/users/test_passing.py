@@ -24,7 +24,7 @@ async def members(start: Start, server: Server, number: int, **how: object) -> l
     return [await start(server, b"node:%d" % n, **how) for n in range(number)]
 
 
-async def test_what_is_put_into_the_outbox_goes_round_once_and_in_order(start: Start, server: Server) -> None:
+async def test_outbox_messages_go_around_once_in_order(start: Start, server: Server) -> None:
     """5.5: who put it on the ring takes it off. All nodes share one store: one of them serves its outbox."""
     nodes = await members(start, server, 5)
     ring = Ring(nodes, window=7)
@@ -69,7 +69,7 @@ async def test_an_empty_message_goes_round_like_any_other(start: Start, new_serv
     assert [node.count(UserOutcome.UNSAFE) for node in nodes] == [0, 0, 0]
 
 
-async def test_inboxes_get_what_goes_round(start: Start, new_server: NewServer) -> None:
+async def test_every_inbox_gets_each_message_with_forward_user(start: Start, new_server: NewServer) -> None:
     """5.5: forward_user: every store's application sees it, but not where it was put on."""
     nodes = [await start(await new_server(), b"node:%d" % n, forward_user=True) for n in range(3)]
     for node in nodes:
@@ -152,7 +152,7 @@ async def test_a_node_that_has_just_started_knows_its_inbox_before_anything_pass
     await again.close()
 
 
-async def test_a_message_that_fits_no_user_is_a_dead_letter_of_the_outbox(
+async def test_oversized_outbox_message_is_a_dead_letter(
     start: Start, server: Server
 ) -> None:
     """2.1: what we begin has less than 2^14 octets."""
@@ -171,7 +171,7 @@ async def test_a_message_that_fits_no_user_is_a_dead_letter_of_the_outbox(
     ] * 3
 
 
-async def test_what_a_dead_node_put_on_leaves_the_ring(start: Start, server: Server) -> None:
+async def test_message_of_a_dead_node_leaves_the_ring(start: Start, server: Server) -> None:
     """5.7: after max_laps passes it is asked about, and taken off as nobody claims it."""
     nodes = await members(start, server, 4, max_laps=3)
     await nodes[0].declare("out", bindings=OUTBOX)
@@ -251,7 +251,7 @@ async def test_broken_links_lose_nothing_and_keep_the_order(start: Start, server
     assert firsts == numbered(500)
 
 
-async def test_safe_is_told_in_order(start: Start, server: Server) -> None:
+async def test_messages_are_answered_in_order(start: Start, server: Server) -> None:
     """2.2: also where some need the store, and some nothing."""
     node = await start(server, b"a")
     await node.declare("here")

@@ -44,7 +44,7 @@ class Eager:
         self.taken += payloads(self._user_source.take(10))
 
 
-async def test_what_is_passed_on(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_forwarded_message_refused_after_leaving_is_sent_again(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     node = await start(server, b"node")
     hand, told, successor = Hand(node), refusals(node, monkeypatch), Eager(node)
     await quiet(node)
@@ -62,7 +62,7 @@ async def test_what_is_passed_on(start: Start, server: Server, monkeypatch: pyte
     assert successor.taken == [b"1", b"2", b"1", b"2", b"3"]
 
 
-async def test_what_is_begun(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_begun_message_refused_after_leaving_is_sent_again(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """5.5: the outbox's step is refused, and its messages stay there."""
     node = await start(server, b"node")
     told, successor = refusals(node, monkeypatch), Eager(node)
@@ -78,7 +78,7 @@ async def test_what_is_begun(start: Start, server: Server, monkeypatch: pytest.M
     assert successor.taken == [b"1", b"1"]
 
 
-async def test_a_copy_that_joined_is_no_safer_than_the_first(
+async def test_joined_copy_is_as_safe_as_the_first(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.5: neither is answered, and both come again."""

@@ -36,7 +36,7 @@ async def takes_nothing(node: Member) -> bool:
     return not await takes(node)
 
 
-async def test_what_comes_behind_a_refused_push_waits_for_it(start: Start, new_server: NewServer) -> None:
+async def test_requests_wait_behind_a_refused_push(start: Start, new_server: NewServer) -> None:
     """5.4: the predecessor sends ahead; the store is full, and takes messages again before the first is tried again"""
     server = await new_server()
     node = await start(server, b"node")
@@ -63,7 +63,7 @@ async def test_what_comes_behind_a_refused_push_waits_for_it(start: Start, new_s
     assert [answer(frame) for frame in ring.got] == [OK] * 5
 
 
-async def test_a_push_is_not_refused_without_end(
+async def test_refused_push_is_given_up(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.5: the predecessor has broken the link over it by then, and sends it again; so does what it held up"""
@@ -90,7 +90,7 @@ async def test_a_push_is_not_refused_without_end(
     assert await node.bodies("orders") == [b"1", b"2", b"3"]
 
 
-async def test_a_fault_of_ours_is_that_of_one_message(
+async def test_internal_error_affects_one_message(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.2: it is not answered, nor is what comes behind it; the next link goes on"""

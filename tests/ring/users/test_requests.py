@@ -101,7 +101,7 @@ async def test_the_first_node_that_has_the_queue_serves_it(start: Start, new_ser
     await settled.settle_down()
 
 
-async def test_what_nobody_serves_comes_back(start: Start, new_server: NewServer) -> None:
+async def test_unserved_request_comes_back(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 3)
     ring = Ring(nodes)
     refused = NotDone("no node serves this queue")
@@ -112,7 +112,7 @@ async def test_what_nobody_serves_comes_back(start: Start, new_server: NewServer
     await ring.settle_down()
 
 
-async def test_a_pull_brings_a_message_and_the_client_settles_it(start: Start, new_server: NewServer) -> None:
+async def test_pulled_message_is_settled_by_the_client(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 3)
     await nodes[2].declare("orders")
     await nodes[2].put("orders", b"a", b"", b"c")
@@ -131,7 +131,7 @@ async def test_a_pull_brings_a_message_and_the_client_settles_it(start: Start, n
     assert len(nodes[2].users.leases) == 0
 
 
-async def test_what_is_not_settled_goes_back_after_the_visibility_timeout(
+async def test_unsettled_message_returns_after_the_visibility_timeout(
     start: Start, new_server: NewServer
 ) -> None:
     """5.4: as a delivery that failed, so that no message goes round for ever."""
@@ -192,7 +192,7 @@ async def test_destroy_removes_only_what_create_queue_made(start: Start, new_ser
     ]
 
 
-async def test_what_waits_for_successors_is_nobodys_queue(start: Start, new_server: NewServer) -> None:
+async def test_outgoing_queues_are_not_served(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 2)
     Ring(nodes)
     name = nodes[1].users.queue_name.encode()
@@ -213,7 +213,7 @@ async def test_a_repeated_push_is_answered_again_and_counts_once(node: Member, r
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK, "whatever became of the queue"
 
 
-async def test_another_life_of_the_node_answers_it_too(start: Start, node: Member, server: Server) -> None:
+async def test_restarted_node_answers_a_repeated_push(start: Start, node: Member, server: Server) -> None:
     await node.declare("orders")
     assert answer(await Successor(node).asks(Operation.PUSH, b"orders", 1, b"x")) == OK
     await node.close()
@@ -257,7 +257,7 @@ async def test_another_process_of_the_store_settles(start: Start, server: Server
     assert (await one.stats("orders"))["acked"] == 1
 
 
-async def test_a_settlement_that_nobody_knows_goes_on(node: Member, ring: Successor) -> None:
+async def test_unknown_settlement_is_forwarded(node: Member, ring: Successor) -> None:
     await node.declare("orders")
     await ring.settles(b"orders", 7)
     await ring.settles(b"elsewhere", 8)
@@ -297,7 +297,7 @@ async def test_a_message_too_large_for_the_ring_is_not_lost_where_each_is_given_
     assert (await node.stats("others"))["acked"] == 1
 
 
-async def test_the_largest_goes_both_ways(start: Start, new_server: NewServer) -> None:
+async def test_largest_message_is_pushed_and_pulled(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 2)
     await nodes[1].declare("orders")
     Ring(nodes)
@@ -308,7 +308,7 @@ async def test_the_largest_goes_both_ways(start: Start, new_server: NewServer) -
     assert brought.body == body
 
 
-async def test_without_an_id_it_is_done_as_often_as_it_comes(node: Member, ring: Successor) -> None:
+async def test_push_without_id_is_applied_each_time(node: Member, ring: Successor) -> None:
     """5.3: as the originals ask."""
     await node.declare("orders")
     push = Frame(Operation.PUSH, b"original", b"orders", b"x", NO_ID)
@@ -325,7 +325,7 @@ async def test_without_an_id_it_is_done_as_often_as_it_comes(node: Member, ring:
     await until(is_settled)
 
 
-async def test_a_create_that_comes_round_makes_nothing(node: Member, ring: Successor) -> None:
+async def test_create_queue_from_the_ring_is_refused(node: Member, ring: Successor) -> None:
     """5.3: who asks makes it in its own store; the ring only says whether there is one."""
     await node.declare("orders")
     assert answer(await ring.asks(Operation.CREATE_QUEUE, b"orders", 1)) == (
@@ -356,7 +356,7 @@ async def test_a_queue_made_while_the_node_runs_is_served_and_one_that_goes_is_n
     assert (await ring.asks(Operation.PUSH, b"orders", 3)).operation is Operation.PUSH
 
 
-async def test_nothing_that_ends_an_original_is_begun(start: Start, new_server: NewServer) -> None:
+async def test_max_payload_limits_what_is_begun(start: Start, new_server: NewServer) -> None:
     """2.1: 8188 octets at most, as an original's System V queue takes no more"""
     nodes = await stores(start, new_server, 2, max_payload=8188)
     fits, large = bytes(8188 - HEAD_BYTES), bytes(8189 - HEAD_BYTES)

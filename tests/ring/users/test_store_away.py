@@ -40,7 +40,7 @@ async def test_nothing_is_safe_while_the_store_is_away(start: Start, new_server:
     await until(lambda: node.users.readiness.unready() is None)
 
 
-async def test_what_was_not_stored_in_time_is_forgotten_for_it_comes_again(
+async def test_message_not_stored_in_time_is_dropped_unanswered(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2.2: the predecessor has broken the link by then. What comes after it is not held up."""
@@ -57,7 +57,7 @@ async def test_what_was_not_stored_in_time_is_forgotten_for_it_comes_again(
     await until(lambda: hand.safe == [b"comes later"])
 
 
-async def test_a_fault_while_storing_is_told_and_costs_only_what_it_befell(
+async def test_internal_error_while_storing_affects_one_run(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     """2.2: what is not safe is not answered; who asked is told, as all behind it waits for that."""
@@ -72,7 +72,7 @@ async def test_a_fault_while_storing_is_told_and_costs_only_what_it_befell(
     await node.close()
 
 
-async def test_what_was_refused_goes_in_before_what_came_behind_it(
+async def test_refused_messages_are_stored_before_later_ones(
     start: Start, new_server: NewServer
 ) -> None:
     """5.7: a ring keeps messages in order, also where the queue was away when the refusal came."""
@@ -93,7 +93,7 @@ async def test_what_was_refused_goes_in_before_what_came_behind_it(
     assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(3)
 
 
-async def test_a_store_that_is_full_is_trouble_until_it_is_not(start: Start, new_server: NewServer) -> None:
+async def test_full_store_makes_the_node_unready(start: Start, new_server: NewServer) -> None:
     """docs/store.md, Bounds."""
     server = await new_server()
     node = await start(server, b"a")
@@ -106,7 +106,7 @@ async def test_a_store_that_is_full_is_trouble_until_it_is_not(start: Start, new
     assert node.users.readiness.unready() is None
 
 
-async def test_that_the_trouble_is_over_is_noticed_without_any_message(
+async def test_recovery_is_noticed_without_messages(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.7: the links are closed meanwhile, so nothing comes."""
@@ -120,7 +120,7 @@ async def test_that_the_trouble_is_over_is_noticed_without_any_message(
     await until(lambda: node.users.readiness.unready() is None)
 
 
-async def test_a_session_that_was_given_up_costs_no_message(start: Start, server: Server) -> None:
+async def test_lost_store_session_loses_no_message(start: Start, server: Server) -> None:
     """docs/store.md, Sessions and leases: a process that stood still for too long finds its leases gone."""
     node = await start(server, b"a")
     hand = Hand(node)
@@ -139,7 +139,7 @@ async def test_a_session_that_was_given_up_costs_no_message(start: Start, server
     assert (stats["ready"], stats["in_flight"]) == (0, 7)
 
 
-async def test_messages_on_their_way_survive_the_store_going_away(
+async def test_messages_survive_a_store_outage(
     start: Start, server: Server, new_server: NewServer
 ) -> None:
     """A ring of two stores, one of which is killed and comes back, twice."""
@@ -180,7 +180,7 @@ async def test_a_second_node_of_the_same_name_sends_nothing_while_the_first_live
     await second.close()
 
 
-async def test_who_lost_the_queue_lets_go_of_what_it_had(start: Start, server: Server) -> None:
+async def test_former_owner_drops_its_leases(start: Start, server: Server) -> None:
     """A process that stood still for longer than its lease: the other one begins with all that is not settled."""
     node = await start(server, b"a")
     hand = Hand(node)
@@ -210,7 +210,7 @@ async def ready(node: Member) -> AsyncIterator[bytes]:
         yield body
 
 
-async def test_a_queue_that_somebody_deleted_is_made_again(start: Start, server: Server) -> None:
+async def test_deleted_outgoing_queue_is_recreated(start: Start, server: Server) -> None:
     node = await start(server, b"a")
     await lose_queue(node.store, node.users.queue_name)
     hand = Hand(node)
@@ -220,7 +220,7 @@ async def test_a_queue_that_somebody_deleted_is_made_again(start: Start, server:
     assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(3)
 
 
-async def test_what_somebody_else_put_in_goes_too_and_what_fits_no_message_does_not(
+async def test_messages_of_other_writers_are_sent_and_oversized_ones_buried(
     start: Start, server: Server
 ) -> None:
     """2.1: the link would be closed over it, again and again."""
@@ -232,7 +232,7 @@ async def test_what_somebody_else_put_in_goes_too_and_what_fits_no_message_does_
     assert (len(letter.body), letter.reason) == (16385, "too_large_for_ring")
 
 
-async def test_a_paused_outgoing_queue_is_trouble(start: Start, server: Server) -> None:
+async def test_paused_outgoing_queue_makes_the_node_unready(start: Start, server: Server) -> None:
     """An operator may do that: nothing is safe, and nothing is lost."""
     node = await start(server, b"a")
     spec = QueueSpec(max_deliveries=0, paused=True)

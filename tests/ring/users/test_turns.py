@@ -14,7 +14,7 @@ from tests.ring.users.test_requests import stores
 
 
 @pytest.mark.parametrize("window", [1, 3])
-async def test_a_busy_node_passes_others_requests_on(
+async def test_busy_node_forwards_requests_of_others(
     start: Start, new_server: NewServer, window: int
 ) -> None:
     """4.5: also with the window of 1 that originals have"""

@@ -36,7 +36,7 @@ def shown(in_flight: InFlight, *messages: Message) -> list[Message]:
 
 
 @given(st.lists(st.tuples(MESSAGES, st.booleans())), st.data())
-def test_each_is_sent_as_often_as_it_is_in_the_queue(
+def test_equal_messages_are_sent_as_often_as_stored(
     puts: list[tuple[Message, bool]], data: st.DataObject
 ) -> None:
     """Some leave early, some are others'; and the queue shows them in whatever order."""
@@ -50,7 +50,7 @@ def test_each_is_sent_as_often_as_it_is_in_the_queue(
 
 
 @given(st.lists(MESSAGES), st.lists(MESSAGES), st.data())
-def test_none_is_settled_for_another(
+def test_equal_messages_are_settled_one_by_one(
     early: list[Message], others: list[Message], data: st.DataObject
 ) -> None:
     """Each parcel is found once, by a message that says the same; of equal ones the oldest first."""
@@ -69,7 +69,7 @@ def test_none_is_settled_for_another(
         assert [p for p in found if message(p) == each] == [p for p in left if message(p) == each]
 
 
-def test_who_looks_for_more_and_finds_none_knows_which_are_gone() -> None:
+def test_empty_poll_drops_messages_taken_elsewhere() -> None:
     """Those that were stored by then: what is still being put in comes later, and what was shown is there."""
     in_flight = InFlight()
     taken, found, _ = left = parcels((b"a", True), (b"b", True), (b"c", True))
@@ -83,7 +83,7 @@ def test_who_looks_for_more_and_finds_none_knows_which_are_gone() -> None:
     assert shown(in_flight, (b"a", True), (b"c", True)) == [(b"a", True)]
 
 
-def test_after_a_refusal_all_that_is_shown_is_sent() -> None:
+def test_refused_write_resends_all_stored_messages() -> None:
     in_flight = InFlight()
     left = parcels((b"a", False), (b"b", False))
     in_flight.leave(left)

@@ -30,7 +30,7 @@ async def standing(node: Member) -> tuple[int, int, int]:
     return stats["ready"], stats["in_flight"], stats["acked"]
 
 
-async def test_it_is_settled_as_soon_as_its_reply_is_safe(start: Start, server: Server) -> None:
+async def test_pull_without_id_is_settled_once_its_reply_is_stored(start: Start, server: Server) -> None:
     """5.4: and not before, or the message would be lost with this node"""
     node = await start(server, b"node")
     await node.declare("orders")
@@ -51,7 +51,7 @@ async def test_it_is_settled_as_soon_as_its_reply_is_safe(start: Start, server: 
     await until(is_settled)
 
 
-async def test_it_goes_back_if_its_reply_cannot_be_made_safe(
+async def test_pull_without_id_returns_if_its_reply_is_not_stored(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """5.4: nobody settles it, and no process that lives loses a lease; it is no delivery that failed"""
@@ -72,7 +72,7 @@ async def test_it_goes_back_if_its_reply_cannot_be_made_safe(
     assert await node.dead("orders") == []
 
 
-async def test_where_each_is_given_once_it_is_settled_once(start: Start, server: Server) -> None:
+async def test_pull_without_id_from_an_at_most_once_queue(start: Start, server: Server) -> None:
     """docs/ring.md, What to count on: it is gone before it is sent; a lost lease would be somebody's trouble"""
     node = await start(server, b"node")
     await node.declare("orders", delivery="at-most-once")
