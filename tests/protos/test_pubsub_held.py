@@ -26,7 +26,7 @@ LONG_NAME = (b"s" * 64, b"0" * 64)
 
 
 def held_of(text: bytes) -> Held:
-    """What one line says is held."""
+    """Return what one line says is held."""
     (event,) = link_events_of(b"HAVE 1 s 0 " + text + b"\n")
     assert isinstance(event, Have)
     return event.held

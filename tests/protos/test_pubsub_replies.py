@@ -139,7 +139,7 @@ def test_2_an_end_of_line_inside_a_line_is_our_own_mistake(text: bytes) -> None:
 
 
 def escaped_byte(code: int) -> bytes:
-    """What 5.3 says, byte by byte."""
+    """Return the escape of one byte, as 5.3 says."""
     if code in (10, 13, 92):
         return {10: rb"\n", 13: rb"\r", 92: rb"\\"}[code]
     return b"\\x%02x" % code if code < 32 or code >= 128 else bytes([code])

@@ -52,7 +52,7 @@ BOTH = pytest.mark.parametrize("message", [CERTAIN, UNCERTAIN], ids=["certain", 
 
 
 def back(message: Outgoing, why: Why) -> MoveToEnd | PutBack:
-    """What becomes of a message that counts as not answered."""
+    """Return the action for a message that counts as not answered."""
     return MoveToEnd(why, message.kept) if message.is_certain else PutBack(why)
 
 

@@ -38,7 +38,7 @@ def test_a_t_msg_is_all_there_is() -> None:
 
 
 def read(reader: GarbageReader, chunks: list[bytes]) -> tuple[list[GarbageMsg], tuple[str, int] | None]:
-    """What comes out, and the reason and offset of the FileDamaged at its end."""
+    """Return the messages, and the reason and offset of the FileDamaged at their end."""
     found: list[GarbageMsg] = []
     try:
         for chunk in chunks:

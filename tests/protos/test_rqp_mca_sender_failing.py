@@ -140,7 +140,7 @@ def test_good_receiver_is_reached_among_failing_ones(bad: list[str], data: st.Da
 
 
 def take_turn(sender: Sender, peer: str, how: str) -> list[Action]:
-    """It was asked to reserve the queue."""
+    """Let the peer be asked to reserve the queue."""
     if how == "refuses":
         return sender.lost(peer, 0.0)
     actions = sender.received(peer, YOURS, 0.0)

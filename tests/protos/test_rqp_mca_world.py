@@ -175,7 +175,7 @@ class World(RuleBasedStateMachine):
                 self.answer_once(data)
 
     def answer_once(self, data: st.DataObject) -> None:
-        """A peer does what it was asked; of messages that are out it confirms some."""
+        """Let a peer do what it was asked; of messages that are out it confirms some."""
         peer = data.draw(st.sampled_from(sorted(self.links)))
         link = self.links[peer]
         confirm: Confirm

@@ -162,7 +162,7 @@ class Ring:
         member.unanswered = 0
 
     def break_link(self, place: int) -> None:
-        """What is unanswered is sent again (2.2)."""
+        """Break a link: unanswered messages are sent again (2.2)."""
         self.members[place].unanswered = 0
 
     def kill(self, place: int) -> Member:

@@ -38,7 +38,7 @@ Row = tuple[Enum, Enum]
 
 
 def steps() -> Iterator[tuple[Node, Callable[[Node], Any]]]:
-    """What happens to a node for each move of each table."""
+    """Return the events that cause each move of each table."""
     yield new(), lambda node: node.store_back(0.0)
     for make in (started, tried, followed, leading):
         yield make(), lambda node: node.store_away("refuses", 0.0)

@@ -149,7 +149,7 @@ def test_circulating_proposal_is_taken_off_and_not_proposed_again() -> None:  # 
 
 
 def test_circulating_name_unheard_for_10_minutes_is_forgotten() -> None:
-    """4.6: no other one is, and one that was heard of since is remembered"""
+    """4.6: no other one is, and one that was heard of since is remembered."""
     for heard_at, is_remembered in ((0.0, False), (10.0, True)):
         node = vacant(LOW, HIGH)
         node.members[HIGH] = heard_at
@@ -217,7 +217,7 @@ def lost_from(node: Node) -> tuple[float, list[Action]]:
 
 
 def test_silent_predecessor_is_closed_with_the_opened_ring() -> None:
-    """4.6: it counts after 5 s (3.5), and would hold the tail for ever"""
+    """4.6: it counts after 5 s (3.5), and would hold the tail for ever."""
     node = tried()
     node.on_time(5.0)
     assert node.tail.state is TailState.LINKED
@@ -229,7 +229,7 @@ def test_silent_predecessor_is_closed_with_the_opened_ring() -> None:
 
 
 def test_silent_predecessor_is_closed_without_a_successor() -> None:
-    """4.6: as the others' ring is closed; they are called, and it is open for them"""
+    """4.6: as the others' ring is closed; they are called, and it is open for them."""
     node = tried()
     node.on_time(5.0)
     assert SILENT in lost_from(node)[1]

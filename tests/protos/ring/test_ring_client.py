@@ -43,12 +43,12 @@ def client() -> ClientConnection:
 
 
 def request(operation: int, size: int, echo: bytes = ORDERS) -> bytes:
-    """A request that announces `size` octets of message, without them."""
+    """Return a request that announces `size` octets of message, without them."""
     return operation.to_bytes(4, "big") + echo + size.to_bytes(4, "big")
 
 
 def events_of(wire: bytes) -> list[object]:
-    """The events of one chunk on a fresh connection, runs as they are."""
+    """Return the events of one chunk on a fresh connection, with runs as they are."""
     return list(ClientConnection(TIGHT).receive(wire, 0.0))
 
 
@@ -115,9 +115,7 @@ def test_oversized_message_is_refused_and_never_buffered(operation: Operation, c
 
 @pytest.mark.parametrize(("operation", "code"), CODES.items())
 @pytest.mark.parametrize("size", [401, 1 << 31, 0xFFFFFFFF])
-def test_message_beyond_the_discard_limit_closes(
-    operation: Operation, code: int, size: int
-) -> None:
+def test_message_beyond_the_discard_limit_closes(operation: Operation, code: int, size: int) -> None:
     for chunks in (
         [request(code, size)],
         one_by_one(request(code, size)),
@@ -185,7 +183,7 @@ def test_unknown_operation_is_refused_at_once(code: int) -> None:
 
 
 def test_replies_repeat_the_fields_as_they_came() -> None:
-    """5.2"""
+    """5.2."""
     odd = bytes(range(255)) * 2
     assert encode_replies(odd, 3) == encode_reply(Operation.OK, odd) * 3
     records = [encode_record(body) for body in (b"a", b"", b"ccc")]

@@ -1,4 +1,4 @@
-"""What passes again and again: is it sent again and again, or does nobody take it off? (ring.md 5.7)"""
+"""What passes again and again: is it sent again and again, or does nobody take it off? (ring.md 5.7)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def questions_for(relay: Relay, payload: bytes) -> Questions:
 
 
 def asked(relay: Relay, payload: bytes) -> Questions:
-    """The first questions about it."""
+    """Return the first questions about the payload."""
     for _ in range(100):
         questions = questions_for(relay, payload)
         if questions != Questions():

@@ -25,7 +25,7 @@ LATE = (encode_message(User(b"late")), b"LOOP", b"\xff", b"")  # good and bad: n
 
 
 def loop(subtype: int, rest: bytes) -> bytes:
-    """A LOOP with TTL 9, whatever is in it."""
+    """Encode a LOOP with TTL 9 without any check."""
     payload = b"\0\x09" + bytes([subtype]) + rest
     return b"LOOP" + len(payload).to_bytes(2, "big") + payload
 
@@ -55,7 +55,7 @@ def test_a_longer_one_is_refused_before_any_of_it_is_held(kind: bytes, size: int
 
 
 def test_the_longest_loop_is_held_and_found_unusable() -> None:
-    """2.1, 2.3"""
+    """2.1, 2.3."""
     wire = b"LOOP\x40\0" + b"\0\7\0\xff" + b"n" * 16380
     assert linked([wire, wire]) == ([Unusable("bad_name", 7)] * 2, None)
     assert linked(one_by_one(wire)) == ([Unusable("bad_name", 7)], None)

@@ -74,7 +74,7 @@ async def test_push_on_client_port_is_dequeued_by_tmq(systems: Systems, tmq: Tmq
 
 
 async def test_tmq_enqueue_is_pulled_on_client_port(systems: Systems, tmq: TmqEdge) -> None:
-    """Each is settled around the ring: nothing is left, and nothing comes again"""
+    """Each is settled around the ring: nothing is left, and nothing comes again."""
     writer = await tmq.client()
     mqid = await writer.queue(b"orders")
     await writer.put(mqid, *BODIES)
@@ -90,7 +90,7 @@ async def test_tmq_enqueue_is_pulled_on_client_port(systems: Systems, tmq: TmqEd
 
 
 async def test_tmq_transaction_is_visible_after_its_commit(systems: Systems, tmq: TmqEdge) -> None:
-    """tmq.md 5"""
+    """tmq.md 5."""
     writer, reader = await tmq.client(), await systems.here.client()
     mqid = await writer.queue(b"orders")
     assert await writer.ts()
@@ -112,7 +112,7 @@ async def test_push_reaches_pubsub_subscribers(systems: Systems, text: TextEdge)
 
 
 async def test_there_and_back(systems: Systems, tmq: TmqEdge) -> None:
-    """A question by the ring, an answer by TMQ: neither program knows the other's protocol"""
+    """A question by the ring, an answer by TMQ: neither program knows the other's protocol."""
     server, client = await tmq.client(), await systems.here.client()
     questions, answers = await server.queue(b"questions"), await server.queue(b"answers")
 

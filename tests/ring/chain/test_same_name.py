@@ -19,7 +19,7 @@ NAME = "127.0.0.1:twice"
 async def test_second_node_of_the_same_name_stays_away_until_the_first_ends(
     new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.7: each says so on the board, and it becomes the node when the first ends"""
+    """4.7: each says so on the board, and it becomes the node when the first ends."""
     monkeypatch.setattr(ownership, "DUPLICATE_S", 0.5)
     server = await new_server()
     async with AsyncExitStack() as stack:
@@ -52,7 +52,7 @@ async def board(node: LiveRing) -> dict[str, dict[str, Any]]:
 
 
 async def titles(node: LiveRing) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """What the one says, and the other."""
+    """Return the status of both nodes."""
     told = {name: document for name, document in (await board(node)).items() if name.startswith(NAME)}
     second = [document for name, document in told.items() if "(process " in name]
     return (told[NAME], second[0]) if len(told) == 2 and second else None

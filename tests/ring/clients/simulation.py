@@ -53,11 +53,11 @@ class Simulation(ChanceWorld):
             return self.rng.choice([errors.QueueUnknown(), errors.StoreUnavailable()])
         return self.known.setdefault(name, Queue(name, f"q{name}", "main", "x", QueueSpec(ack_level="fsync")))
 
-    def ask(self, work: Any, done: Any) -> None:
+    def run(self, work: Any, done: Any) -> None:
         if not isinstance(work, Queue | StoreError):  # to create or destroy one
             work.close()
             work = self.rng.choice([True, False, errors.QueueExists()])
-        super().ask(work, done)
+        super().run(work, done)
 
     def requests(self) -> bytes:
         name, sender = self.rng.choice(NAMES), self.rng.choice([b"me", b"you"])

@@ -16,7 +16,9 @@ WORDS = "queue is not for this client: its operator says who may use it"
 
 
 @pytest.mark.parametrize("access", [ELSEWHERE, {"edges": ["tmq"]}, {"certificates": ["shop"]}])
-async def test_queue_without_access_is_refused(edge: LiveClients, client: Client, access: dict[str, Any]) -> None:
+async def test_queue_without_access_is_refused(
+    edge: LiveClients, client: Client, access: dict[str, Any]
+) -> None:
     """ERROR with its words, for push and pull; counted, and told in the log."""
     queue = await edge.declare("orders", access=access)
     with pytest.raises(Refused, match=WORDS):

@@ -24,7 +24,7 @@ def test_no_request_waits_once_the_store_has_answered_all(seed: int, steps: int)
 
 
 def echoes(written: bytes) -> list[bytes]:
-    """The two fields of each reply, in order."""
+    """Return the two fields of each reply, in order."""
     found, at = [], 0
     while at < len(written):
         found.append(written[at + 4 : at + 514])

@@ -43,7 +43,7 @@ async def test_pipelined_requests_behave_like_sequential_ones(client: Client) ->
 
 
 async def test_requests_sent_octet_by_octet_are_served(edge: LiveClients, client: Client) -> None:
-    """The same as at once"""
+    """The same as at once."""
     await edge.deliver(CLIENTS, client, *(bytes([octet]) for octet in WIRE))
     assert await client.replies(b"q", len(TALK)) == ANSWERS
 
@@ -57,7 +57,7 @@ async def test_requests_cut_anywhere_are_served(edge: LiveClients, client: Clien
 
 
 async def test_long_runs_are_answered_one_by_one(client: Client) -> None:
-    """5.2: more than are handled together"""
+    """5.2: more than are handled together."""
     await client.create(b"q")
     bodies = [b"%d" % n for n in range(2_500)]
     await client.send(push(b"q", *bodies))
@@ -66,7 +66,7 @@ async def test_long_runs_are_answered_one_by_one(client: Client) -> None:
 
 
 async def test_different_fields_end_a_run_but_keep_the_order(client: Client) -> None:
-    """5.2: of one sender and queue"""
+    """5.2: of one sender and queue."""
     await client.create(b"q")
     await client.send(*(push(b"q", b"%d" % n, sender=b"till %d" % (n % 3)) for n in range(300)))
     for n in range(300):
@@ -75,7 +75,7 @@ async def test_different_fields_end_a_run_but_keep_the_order(client: Client) -> 
 
 
 async def test_many_queues_at_once_keep_the_order_of_each(client: Client) -> None:
-    """5.2: 64 runs may wait for the store at a time; here are more"""
+    """5.2: 64 runs may wait for the store at a time; here are more."""
     names = [b"q%d" % n for n in range(3)]
     for name in names:
         await client.create(name)
@@ -87,7 +87,7 @@ async def test_many_queues_at_once_keep_the_order_of_each(client: Client) -> Non
 
 
 async def test_a_push_is_done_before_the_destroy_behind_it(edge: LiveClients, client: Client) -> None:
-    """5.2: also when the way to the store is full of others' messages"""
+    """5.2: also when the way to the store is full of others' messages."""
     await client.create(b"busy")
     await client.create(b"q")
     busy = [await edge.client() for _ in range(6)]
@@ -102,7 +102,7 @@ async def test_a_push_is_done_before_the_destroy_behind_it(edge: LiveClients, cl
 
 
 async def test_queue_recreated_by_another_client_is_used(edge: LiveClients, client: Client) -> None:
-    """5.2: the edge has not heard yet that the queue it knows is gone; nothing passes anything on that account"""
+    """5.2: the edge has not heard yet that the queue it knows is gone; nothing passes anything on that account."""
     bodies = [b"%d" % n for n in range(40)]
     await edge.declare("q")
     await client.push(b"q", b"old")
@@ -125,7 +125,7 @@ async def test_queue_recreated_by_another_client_is_used(edge: LiveClients, clie
 
 
 async def test_queue_removed_by_another_client_is_unknown(edge: LiveClients, client: Client) -> None:
-    """5.8: not heard of yet, and found out"""
+    """5.8: not heard of yet, and found out."""
     old = await edge.declare("q")
     await client.push(b"q", b"old")
     with edge.untold():
@@ -135,7 +135,7 @@ async def test_queue_removed_by_another_client_is_unknown(edge: LiveClients, cli
 
 
 async def test_changed_queue_settings_are_followed(edge: LiveClients, client: Client) -> None:
-    """5.8"""
+    """5.8."""
     await edge.declare("q")
     await client.push(b"q", b"1")
     await edge.tools.catalogue.declare("q", QueueSpec(max_length=1), "test", replace=True)

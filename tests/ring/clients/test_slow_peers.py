@@ -15,7 +15,7 @@ PATIENT = {"write_buffer_bytes": 64 << 10, "write_timeout_s": 20}
 
 
 async def filled(edge: LiveClients, messages: int) -> Client:
-    """A client that has put so many of 1 MiB into q."""
+    """Return a client that has put this many messages of 1 MiB into q."""
     client = await edge.client()
     await client.create(b"q")
     for number in range(messages):
@@ -24,7 +24,7 @@ async def filled(edge: LiveClients, messages: int) -> Client:
 
 
 def blocked(edge: LiveClients) -> int:
-    """Connections whose output waits for the peer."""
+    """Return the number of connections whose output waits for the peer."""
     return sum(connection.is_blocked() for connection in edge.connections())
 
 
@@ -33,7 +33,7 @@ async def all_back(edge: LiveClients, count: int) -> bool:
 
 
 async def test_a_peer_that_does_not_read_is_closed_and_gets_nothing(make_edge: MakeEdge) -> None:
-    """tmq.md 7.3: what it was to be given goes back, and it never holds more than one take beyond its buffer"""
+    """tmq.md 7.3: what it was to be given goes back, and it never holds more than one take beyond its buffer."""
     edge = await make_edge(listener=IMPATIENT)
     await filled(edge, 40)
     deaf = await edge.client(receive_buffer=4096)
@@ -45,7 +45,7 @@ async def test_a_peer_that_does_not_read_is_closed_and_gets_nothing(make_edge: M
 
 
 async def test_requests_after_large_replies_are_served(make_edge: MakeEdge) -> None:
-    """5.2: held up in the middle of what was sent ahead, and not for ever"""
+    """5.2: held up in the middle of what was sent ahead, and not for ever."""
     edge = await make_edge(listener=PATIENT)
     await filled(edge, 24)
     client = await edge.client(receive_buffer=4096)
@@ -65,7 +65,7 @@ async def test_requests_after_large_replies_are_served(make_edge: MakeEdge) -> N
 
 
 async def test_others_are_served_meanwhile(make_edge: MakeEdge) -> None:
-    """tmq.md 7.3"""
+    """tmq.md 7.3."""
     edge = await make_edge(listener=PATIENT)
     other = await filled(edge, 24)
     clients = [await edge.client(receive_buffer=4096) for _ in range(2)]
@@ -84,7 +84,7 @@ RUNS = 80  # of a thousand pushes: more than the kernel's buffers and what may b
 
 
 async def test_pushes_of_a_peer_that_reads_no_answer_are_not_read_for_ever(make_edge: MakeEdge) -> None:
-    """tmq.md 7.3: an OK has 518 octets, so they fill up; and when it reads again, all is answered"""
+    """tmq.md 7.3: an OK has 518 octets, so they fill up; and when it reads again, all is answered."""
     edge = await make_edge(listener=PATIENT)
     client = await edge.client(receive_buffer=4096)
     await client.create(b"q")
@@ -106,7 +106,7 @@ async def send_all(client: Client, data: bytes) -> None:
 
 
 async def test_many_concurrent_pulls_of_large_messages(edge: LiveClients) -> None:
-    """5.2: nobody is told that a queue is empty because the others' messages filled the answer"""
+    """5.2: nobody is told that a queue is empty because the others' messages filled the answer."""
     await filled(edge, 20)
     crowd = [await edge.client() for _ in range(10)]
     for one in crowd:

@@ -22,7 +22,7 @@ AT_ONCE = 16  # conversations side by side
 
 
 def request(operation: int, queue: bytes, size: int) -> bytes:
-    """The head of one whose queue_id field is as given, with `size` octets of message announced."""
+    """Return a request's head with this queue_id field, announcing `size` octets of message."""
     return operation.to_bytes(4, "big") + b"me".ljust(255, b"\0") + queue + size.to_bytes(4, "big")
 
 
@@ -43,7 +43,7 @@ def request(operation: int, queue: bytes, size: int) -> bytes:
 async def test_a_refused_request(
     make_edge: MakeEdge, operation: int, reason: str, field: bytes, size: int
 ) -> None:
-    """5.6: answered, counted, logged once a connection; those before it and, unless it closes, behind it are done"""
+    """5.6: answered, counted, logged once a connection; those before it and, unless it closes, behind it are done."""
     edge = await make_edge(clients={"max_message_bytes": 100})
     client = await edge.client()
     await client.create(b"q")
@@ -70,7 +70,7 @@ async def test_a_refused_request(
 async def test_unknown_operation_closes_the_connection(
     edge: LiveClients, client: Client, operation: int
 ) -> None:
-    """5.6: what came before it is carried out and answered; what comes behind it is not"""
+    """5.6: what came before it is carried out and answered; what comes behind it is not."""
     await client.create(b"q")
     unknown = operation.to_bytes(4, "big")
     await client.send(
@@ -93,7 +93,7 @@ async def free(edge: LiveClients) -> bool:
 
 
 async def test_fin_inside_a_request_closes_unanswered(edge: LiveClients) -> None:
-    """5.6: at every octet; those before it are answered"""
+    """5.6: at every octet; those before it are answered."""
     whole, torn = push(b"q", b"whole"), push(b"q", b"torn")
     first = await edge.client()
     await first.create(b"q")
@@ -116,7 +116,7 @@ async def test_fin_inside_a_request_closes_unanswered(edge: LiveClients) -> None
     "begun", [b"\0", push(b"q", b"x")[:300], push(b"q", bytes(900))[:-1], push(b"q", bytes(2 * MIB))[:MIB]]
 )
 async def test_unfinished_request_times_out(make_edge: MakeEdge, begun: bytes) -> None:
-    """5.6: also one that is being thrown away"""
+    """5.6: also one that is being thrown away."""
     edge = await make_edge(request_timeout_s=0.3)
     client = await edge.client()
     await client.create(b"q")
@@ -127,7 +127,7 @@ async def test_unfinished_request_times_out(make_edge: MakeEdge, begun: bytes) -
 
 
 async def test_idle_client_stays_connected(make_edge: MakeEdge) -> None:
-    """5.6: the time is that of a request"""
+    """5.6: the time is that of a request."""
     edge = await make_edge(request_timeout_s=0.2)
     client = await edge.client()
     await client.create(b"q")
@@ -139,10 +139,8 @@ async def test_idle_client_stays_connected(make_edge: MakeEdge) -> None:
 
 
 @pytest.mark.parametrize("size", [MIB + 1, 16 * MIB])
-async def test_discarded_message_is_never_buffered(
-    edge: LiveClients, client: Client, size: int
-) -> None:
-    """5.6: answered once it has gone by"""
+async def test_discarded_message_is_never_buffered(edge: LiveClients, client: Client, size: int) -> None:
+    """5.6: answered once it has gone by."""
     await client.create(b"q")
     await client.send(request(1, b"q".ljust(255, b"\0"), size))
     left = size - 1
@@ -161,7 +159,7 @@ async def test_discarded_message_is_never_buffered(
 
 @pytest.mark.parametrize("size", [16 * MIB + 1, 0x80000000, 0xFFFFFFFF])
 async def test_a_length_beyond_all_bounds_is_answered_at_once(edge: LiveClients, size: int) -> None:
-    """5.6: without waiting for anything of it"""
+    """5.6: without waiting for anything of it."""
     client = await edge.client()
     await client.send(request(1, b"q".ljust(255, b"\0"), size))
     assert (await client.read(518 + 20))[-20:] == b"message is too large"
@@ -169,7 +167,7 @@ async def test_a_length_beyond_all_bounds_is_answered_at_once(edge: LiveClients,
 
 
 async def test_unfinished_messages_together_are_bounded(make_edge: MakeEdge) -> None:
-    """5.2: who holds most has to go, the others are unharmed"""
+    """5.2: who holds most has to go, the others are unharmed."""
     edge = await make_edge(budget=3 * MIB)
     clients = [await edge.client() for _ in range(6)]
     await clients[5].create(b"q")
@@ -189,7 +187,7 @@ async def test_unfinished_messages_together_are_bounded(make_edge: MakeEdge) -> 
 
 
 async def test_no_message_is_ever_in_the_log(edge: LiveClients, client: Client) -> None:
-    """5.6: reasons and peers, never what was sent"""
+    """5.6: reasons and peers, never what was sent."""
     secret = b"s3cr3t-payload"
     await client.create(b"q")
     await client.push(b"q", secret)
@@ -205,7 +203,7 @@ async def test_no_message_is_ever_in_the_log(edge: LiveClients, client: Client) 
 
 @pytest.fixture
 async def brisk(make_edge: MakeEdge) -> AsyncIterator[LiveClients]:
-    """An edge that waits little for FINs; when the test is over, a well-behaved client must still be served."""
+    """Start an edge that waits little for FINs; at the end a well-behaved client must still be served."""
     edge = await make_edge(clients={"eof_grace_s": 0.02})
     yield edge
     client = await edge.client()
@@ -216,7 +214,7 @@ async def brisk(make_edge: MakeEdge) -> AsyncIterator[LiveClients]:
 
 
 def talk(chance: Random) -> list[bytes]:
-    """Requests that are well-formed by themselves, in no order at all."""
+    """Draw valid requests in any order."""
     names = [b"a", b"b", b"ring/x", b"\xff" * 254]
     makers = [
         create,
@@ -228,7 +226,7 @@ def talk(chance: Random) -> list[bytes]:
 
 
 async def test_any_octet_changed(brisk: LiveClients, chance: Random) -> None:
-    """5.6: whatever it makes of the conversation, with FIN behind it the connection ends"""
+    """5.6: whatever it makes of the conversation, with FIN behind it the connection ends."""
     talks = []
     for _ in range(60):
         data = bytearray(b"".join(talk(chance)))
@@ -240,14 +238,14 @@ async def test_any_octet_changed(brisk: LiveClients, chance: Random) -> None:
 
 
 async def test_noise(brisk: LiveClients, chance: Random) -> None:
-    """5.6: most of it is no operation at all"""
+    """5.6: most of it is no operation at all."""
     noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(60)]
     await all_of(ends_after_fin(brisk, data) for data in noise)
     assert brisk.refusals()["unknown_operation"] > 20
 
 
 async def test_reset_inside_a_request_is_harmless(brisk: LiveClients, chance: Random) -> None:
-    """5.2: a reset in whatever state; nothing stays leased (checked by the fixture)"""
+    """5.2: a reset in whatever state; nothing stays leased (checked by the fixture)."""
 
     async def tear() -> None:
         client = await brisk.client()
@@ -271,7 +269,7 @@ async def ends_after_fin(edge: LiveClients, data: bytes) -> None:
 
 
 async def all_of(talks: Iterable[Coroutine[None, None, None]]) -> None:
-    """Some at a time."""
+    """Send some at a time."""
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def take_turn(one: Coroutine[None, None, None]) -> None:

@@ -27,7 +27,7 @@ BODIES = [b"", b"x", bytes(range(256)), b"\0" * 70_000, "ü".encode()]
 
 @pytest.fixture
 async def tmq_edge(server: Server, edge: LiveClients) -> AsyncIterator[TmqEdge]:
-    """A TMQ edge on the same store."""
+    """Start a TMQ edge on the same store."""
     other = await TmqEdge(server.url).start()
     yield other
     await other.close()
@@ -36,7 +36,7 @@ async def tmq_edge(server: Server, edge: LiveClients) -> AsyncIterator[TmqEdge]:
 
 @pytest.fixture
 async def text(server: Server, edge: LiveClients) -> AsyncIterator[TextEdge]:
-    """A text edge on the same store."""
+    """Start a text edge on the same store."""
     other = TextEdge(server.url)
     await other.open()
     yield other
@@ -80,7 +80,7 @@ async def test_what_a_transaction_puts_is_there_at_its_end(client: Client, tmq_e
 
 
 async def test_each_protocol_removes_only_its_own_queues(client: Client, tmq_edge: TmqEdge) -> None:
-    """ring.md 5.8, tmq.md 3"""
+    """ring.md 5.8, tmq.md 3."""
     other = await tmq_edge.client()
     await client.create(b"ours")
     await other.create(b"theirs")
@@ -95,7 +95,7 @@ async def test_each_protocol_removes_only_its_own_queues(client: Client, tmq_edg
 async def test_message_of_a_broken_client_goes_to_the_other_protocol(
     edge: LiveClients, client: Client, tmq_edge: TmqEdge
 ) -> None:
-    """ring.md 5.2, tmq.md 6.1: to its old place, whoever takes next"""
+    """ring.md 5.2, tmq.md 6.1: to its old place, whoever takes next."""
     other = await tmq_edge.client()
     mqid = await other.queue(b"q")
     await client.push(b"q", b"1", b"2", b"3")
@@ -112,7 +112,7 @@ async def all_but_one_ready(edge: LiveClients) -> bool:
 
 
 async def test_the_command_line(edge: LiveClients, client: Client, penstock: Command) -> None:
-    """Attributes have no place in a frame; the body is octet for octet"""
+    """Attributes have no place in a frame; the body is octet for octet."""
     await client.create(b"q")
     penstock("put", "q", "from the command line", "--attr", "colour=red")
     assert await client.pull(b"q") == b"from the command line"
@@ -133,7 +133,7 @@ async def test_a_send_is_pulled_without_its_tag(edge: LiveClients, client: Clien
 
 
 async def sent_until_there(edge: LiveClients, publisher: TextClient) -> bool:
-    """The text edge has heard of the binding once a copy is in the queue."""
+    """Return whether a copy is in the queue: then the text edge knows the binding."""
     await publisher.publish(b"order.new", b"three barrels")
     return bool((await edge.stats("orders"))["ready"])
 

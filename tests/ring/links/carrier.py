@@ -49,7 +49,7 @@ class Carrier:
         self._ready()
 
     def release(self) -> None:
-        """The store is fast again."""
+        """Make the store fast again."""
         self.is_held = False
         while self._unsafe:
             self._unsafe.popleft()()

@@ -53,10 +53,8 @@ async def bodies(store: Store, found: Any) -> list[bytes]:
     ]
 
 
-async def test_outbox_messages_reach_the_inboxes_of_other_stores(
-    spawn: Spawn, new_server: NewServer
-) -> None:
-    """5.5: through three processes, of which each has its own store; also after one was killed"""
+async def test_outbox_messages_reach_the_inboxes_of_other_stores(spawn: Spawn, new_server: NewServer) -> None:
+    """5.5: through three processes, of which each has its own store; also after one was killed."""
     servers = [await new_server() for _ in range(3)]
     stores = [Store(server.url, "test") for server in servers]
     try:
@@ -90,7 +88,7 @@ async def test_outbox_messages_reach_the_inboxes_of_other_stores(
 
 
 async def test_without_a_node(spawn: Spawn, new_server: NewServer) -> None:
-    """`ring: off`: nobody listens, nothing is told"""
+    """`ring: off`: nobody listens, nothing is told."""
     server = await new_server()
     program = spawn(server, "listeners.ring=off")
     await until(lambda: program.events("started"))

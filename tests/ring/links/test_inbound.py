@@ -44,7 +44,7 @@ async def connect(node: LiveNode) -> Wire:
 
 
 async def test_each_message_is_answered_by_one_octet_in_order(node: LiveNode) -> None:
-    """2.2: USERs once they are safe, LOOPs once they are acted upon; nothing overtakes"""
+    """2.2: USERs once they are safe, LOOPs once they are acted upon; nothing overtakes."""
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(leader(HIGHEST), user(b"one"), leader(HIGHEST), user(b"two"))
@@ -57,7 +57,7 @@ async def test_each_message_is_answered_by_one_octet_in_order(node: LiveNode) ->
 
 
 async def test_slow_store_pauses_reading(node: LiveNode) -> None:
-    """2.2: what waits in memory for the store is bounded, and all of it is answered in the end"""
+    """2.2: what waits in memory for the store is bounded, and all of it is answered in the end."""
     wire = await connect(node)
     node.carrier.is_held = True
     sent = [b"%05d" % n + bytes(16_000) for n in range(2000)]
@@ -72,7 +72,7 @@ async def test_slow_store_pauses_reading(node: LiveNode) -> None:
 
 
 async def test_user_messages_of_every_length_are_accepted(node: LiveNode) -> None:
-    """2.1"""
+    """2.1."""
     wire = await connect(node)
     sizes = (0, 1, 16_383, 16_384)
     for size in sizes:
@@ -93,7 +93,7 @@ async def test_user_messages_of_every_length_are_accepted(node: LiveNode) -> Non
     ],
 )
 async def test_invalid_message_closes_the_link(node: LiveNode, octets: bytes, reason: str) -> None:
-    """2.5: as soon as it is read; the messages before it count, and the link is built again"""
+    """2.5: as soon as it is read; the messages before it count, and the link is built again."""
     wire = await connect(node)
     wire.say(leader(HIGHEST), octets)
     assert await wire.rest() == b"A"
@@ -110,7 +110,7 @@ async def test_invalid_message_closes_the_link(node: LiveNode, octets: bytes, re
 
 
 async def test_unsafe_messages_are_not_acknowledged_when_the_link_breaks(node: LiveNode) -> None:
-    """2.5, 2.2: no `A` for it, so its sender keeps it"""
+    """2.5, 2.2: no `A` for it, so its sender keeps it."""
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(user(b"one"), b"what?")
@@ -132,8 +132,10 @@ async def test_unsafe_messages_are_not_acknowledged_when_the_link_breaks(node: L
         (loop(9, 2, b"x"), "loop_too_long"),
     ],
 )
-async def test_unusable_loops_are_answered_and_counted(node: LiveNode, port: int, octets: bytes, reason: str) -> None:
-    """2.3: answered, counted, never forwarded"""
+async def test_unusable_loops_are_answered_and_counted(
+    node: LiveNode, port: int, octets: bytes, reason: str
+) -> None:
+    """2.3: answered, counted, never forwarded."""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await answer_all(after, node)
@@ -149,14 +151,14 @@ async def test_unusable_loops_are_answered_and_counted(node: LiveNode, port: int
 
 
 async def answer_all(after: Wire, node: LiveNode) -> None:
-    """What a node says to a new successor."""
+    """Return what a node sends to a new successor."""
     assert await after.message() == leader(node.name, 0)  # 2.6
     after.say(b"A")
     await until(lambda: node.successor)
 
 
 async def test_loops_with_ttl_0_are_not_forwarded(node: LiveNode, port: int) -> None:
-    """2.3: answered and dropped with TTL 0; what would have 0 at the next one goes no further"""
+    """2.3: answered and dropped with TTL 0; what would have 0 at the next one goes no further."""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await answer_all(after, node)
@@ -175,7 +177,7 @@ async def test_loops_with_ttl_0_are_not_forwarded(node: LiveNode, port: int) -> 
 
 
 async def test_break_link_forced(node: LiveNode) -> None:
-    """2.3: answered, then closed; the tail is open again, and says so"""
+    """2.3: answered, then closed; the tail is open again, and says so."""
     wire = await connect(node)
     wire.say(user(b"x"))
     await wire.hears(b"A")
@@ -189,7 +191,7 @@ async def test_break_link_forced(node: LiveNode) -> None:
 
 
 async def test_a_health_probe_is_no_predecessor(node: LiveNode, port: int) -> None:
-    """3.5: OPEN goes on, and nothing was broken"""
+    """3.5: OPEN goes on, and nothing was broken."""
     with Listening(port) as listening:
         for _ in range(20):
             wire = await connect(node)
@@ -202,7 +204,7 @@ async def test_a_health_probe_is_no_predecessor(node: LiveNode, port: int) -> No
 
 
 async def test_a_newer_connection_takes_the_place_of_a_silent_one(node: LiveNode) -> None:
-    """3.5"""
+    """3.5."""
     silent = await connect(node)
     speaks = await connect(node)
     assert await silent.rest() == b""
@@ -215,7 +217,7 @@ async def test_a_newer_connection_takes_the_place_of_a_silent_one(node: LiveNode
 
 
 async def test_silent_predecessor_counts_after_newcomer_s(start: Start) -> None:
-    """3.5"""
+    """3.5."""
     node = await start(times={"newcomer_s": 0.2})
     await connect(node)
     await until(lambda: node.station.predecessor)
@@ -238,7 +240,7 @@ async def test_a_proxy_header_is_named_where_no_predecessor_is_wanted(node: Live
 
 
 async def test_predecessor_that_stops_sending_its_name_is_closed(start: Start) -> None:
-    """2.6: 30 s, here 0.6"""
+    """2.6: 30 s, here 0.6."""
     node = await start(times={"silence_s": 0.6})
     wire = await connect(node)
     wire.say(leader(b"127.0.0.1:1", 0))
@@ -250,7 +252,7 @@ async def test_predecessor_that_stops_sending_its_name_is_closed(start: Start) -
 
 
 async def test_stalled_node_does_not_close_its_predecessor(start: Start) -> None:
-    """2.6: what came meanwhile is read before its silence is judged; whoever looks meanwhile, and each time"""
+    """2.6: what came meanwhile is read before its silence is judged; whoever looks meanwhile, and each time."""
     node = await start(times={"silence_s": 0.5, "lost_s": 1000.0, "absent_s": 2000.0})
     with socket.create_connection(node.places["ring"]) as predecessor:
         predecessor.sendall(leader(b"127.0.0.1:1", 0))
@@ -267,7 +269,7 @@ async def test_stalled_node_does_not_close_its_predecessor(start: Start) -> None
 
 
 async def test_originals_may_be_silent(start: Start) -> None:
-    """2.6: it never says that it is there"""
+    """2.6: it never says that it is there."""
     node = await start(times={"silence_s": 0.2, "idle_s": 0.1})
     wire = await connect(node)
     wire.say(leader(HIGHEST))
@@ -277,7 +279,7 @@ async def test_originals_may_be_silent(start: Start) -> None:
 
 
 async def test_unfinished_message_times_out(start: Start) -> None:
-    """2.7"""
+    """2.7."""
     node = await start(request_timeout_s=0.3)
     wire = await connect(node)
     wire.say(user(b"x" * 100)[:50])
@@ -286,7 +288,7 @@ async def test_unfinished_message_times_out(start: Start) -> None:
 
 
 async def test_a_fin_inside_a_message(node: LiveNode) -> None:
-    """2.7: what came before counts"""
+    """2.7: what came before counts."""
     wire = await connect(node)
     wire.say(user(b"whole"), user(b"x" * 100)[:50])
     wire.finish()
@@ -296,7 +298,7 @@ async def test_a_fin_inside_a_message(node: LiveNode) -> None:
 
 
 async def test_messages_before_a_fin_are_answered_once_safe(node: LiveNode) -> None:
-    """2.2: they are answered once they are; but nobody waits for it longer than for an `A` (4.5)"""
+    """2.2: they are answered once they are; but nobody waits for it longer than for an `A` (4.5)."""
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(user(b"x"))
@@ -313,7 +315,7 @@ async def test_messages_before_a_fin_are_answered_once_safe(node: LiveNode) -> N
 
 
 async def test_a_reset(node: LiveNode) -> None:
-    """4.4, 4.5: the tail is open again at once"""
+    """4.4, 4.5: the tail is open again at once."""
     wire = await connect(node)
     wire.say(user(b"x"))
     await wire.hears(b"A")
@@ -335,7 +337,7 @@ def socket_of(end: Connection) -> socket.socket:
 
 
 async def test_tcp_keepalive_is_on_for_both_sides(node: LiveNode, port: int) -> None:
-    """2.6: after 60 s idle, every 10 s, 8 times"""
+    """2.6: after 60 s idle, every 10 s, 8 times."""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await answer_all(after, node)

@@ -25,7 +25,7 @@ QUIET = {"idle_s": NEVER, "silence_s": 2 * NEVER}
 
 @pytest.fixture
 async def node(start: Start) -> LiveNode:
-    """It says that it is there only once, so that nothing else stands between the messages."""
+    """Start a node that sends its name only once, so that nothing else stands between the messages."""
     return await start(times=QUIET)
 
 
@@ -45,7 +45,7 @@ async def linked(node: LiveNode, tail: Tail, port: int) -> Wire:
 
 
 async def test_window_is_1_by_default(node: LiveNode, port: int) -> None:
-    """2.2: an original reads the next one after its `A`"""
+    """2.2: an original reads the next one after its `A`."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one", b"two")
@@ -58,7 +58,7 @@ async def test_window_is_1_by_default(node: LiveNode, port: int) -> None:
 
 
 async def test_window_limits_unanswered_messages(start: Start, port: int) -> None:
-    """2.2"""
+    """2.2."""
     node = await start(window=64, times=QUIET)
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -80,10 +80,8 @@ async def test_window_limits_unanswered_messages(start: Start, port: int) -> Non
         assert node.carrier.returned == []
 
 
-async def test_unanswered_messages_are_resent_in_order_on_the_next_link(
-    start: Start, port: int
-) -> None:
-    """2.2, 4.5: at least once"""
+async def test_unanswered_messages_are_resent_in_order_on_the_next_link(start: Start, port: int) -> None:
+    """2.2, 4.5: at least once."""
     node = await start(window=8, times={**QUIET, "own_ring_s": 0.1})
     sent = [b"%d" % n for n in range(20)]
     async with Tail() as tail, Tail(suffix=b"2") as other:
@@ -105,7 +103,7 @@ async def test_unanswered_messages_are_resent_in_order_on_the_next_link(
 
 
 async def linked_meanwhile(node: LiveNode, tail: Tail, port: int) -> Wire:
-    """The same with messages waiting: its first `A` lets them go, LOOPs before them."""
+    """Link the node while messages wait: its first `A` releases them, LOOPs first."""
     after = await tail.called_by_node(GROUP, port)
     assert await after.message() == leader(node.name, 0)
     after.say(b"A")
@@ -113,7 +111,7 @@ async def linked_meanwhile(node: LiveNode, tail: Tail, port: int) -> Wire:
 
 
 async def test_loops_precede_users(node: LiveNode, port: int) -> None:
-    """2.2: as soon as there is room"""
+    """2.2: as soon as there is room."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one", b"two")
@@ -131,10 +129,8 @@ async def test_loops_precede_users(node: LiveNode, port: int) -> None:
         assert link_broken(b"somebody", 8) in loops
 
 
-async def test_unanswered_loops_are_resent_except_ttl_0(
-    node: LiveNode, port: int
-) -> None:
-    """2.2, 2.6: Leader(me) with TTL 0 was for that link only"""
+async def test_unanswered_loops_are_resent_except_ttl_0(node: LiveNode, port: int) -> None:
+    """2.2, 2.6: Leader(me) with TTL 0 was for that link only."""
     async with Tail() as tail, Tail(suffix=b"2") as other:
         first = await tail.called_by_node(GROUP, port)
         assert await first.message() == leader(node.name, 0)
@@ -149,7 +145,7 @@ async def test_unanswered_loops_are_resent_except_ttl_0(
 
 
 async def test_missing_answer_breaks_the_link(start: Start, port: int) -> None:
-    """4.5: the link is broken in time, and what it had returns"""
+    """4.5: the link is broken in time, and what it had returns."""
     node = await start(times={**QUIET, "ack_s": 0.5})
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -186,7 +182,7 @@ async def test_silent_successor_gets_no_user(start: Start, port: int) -> None:
 
 @pytest.mark.parametrize(("answer", "reason"), [(b"AX", "not_an_ack"), (b"AA", "ack_for_nothing")])
 async def test_invalid_answers_break_the_link(node: LiveNode, port: int, answer: bytes, reason: str) -> None:
-    """2.5: what was acknowledged before counts"""
+    """2.5: what was acknowledged before counts."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one")
@@ -199,7 +195,7 @@ async def test_invalid_answers_break_the_link(node: LiveNode, port: int, answer:
 
 
 async def test_excess_answer_does_not_count_for_the_next_message(node: LiveNode, port: int) -> None:
-    """2.5: what waits is sent only once all answers are counted, and so is kept"""
+    """2.5: what waits is sent only once all answers are counted, and so is kept."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one", b"two")
@@ -212,7 +208,7 @@ async def test_excess_answer_does_not_count_for_the_next_message(node: LiveNode,
 
 
 async def test_stopping_node_sends_no_link_broken(node: LiveNode, port: int) -> None:
-    """2.3: nobody would be there to stop it; what is under way is answered, then comes the FIN"""
+    """2.3: nobody would be there to stop it; what is under way is answered, then comes the FIN."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         before = await Wire.to(node.places["ring"])
@@ -231,7 +227,7 @@ async def test_stopping_node_sends_no_link_broken(node: LiveNode, port: int) -> 
 
 
 async def test_idle_link_sends_leader_with_ttl_0(start: Start, port: int) -> None:
-    """2.6: 10 s after it sent something last, here 0.1"""
+    """2.6: 10 s after it sent something last, here 0.1."""
     node = await start(times={"idle_s": 0.1})
     async with Tail() as tail:
         after = await linked_meanwhile(node, tail, port)
@@ -242,7 +238,7 @@ async def test_idle_link_sends_leader_with_ttl_0(start: Start, port: int) -> Non
 
 
 async def test_unreachable_successor_is_ignored_for_a_while(node: LiveNode, port: int) -> None:
-    """3.6: the head goes on listening, and hears others"""
+    """3.6: the head goes on listening, and hears others."""
     async with Tail() as gone:
         pass
     gone.announce(GROUP, port)
@@ -254,14 +250,14 @@ async def test_unreachable_successor_is_ignored_for_a_while(node: LiveNode, port
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_the_host_of_a_name_is_before_the_colon(node: LiveNode, port: int, host: str) -> None:
-    """1.2: an address, or a name that is looked up; whatever else stands in the name"""
+    """1.2: an address, or a name that is looked up; whatever else stands in the name."""
     async with Tail(host, b"4711:and:more") as tail:
         await linked(node, tail, port)
 
 
 @pytest.mark.parametrize("node_name", [b"no-such-host.invalid:1", b"a" * 70 + b".invalid:1"])
 async def test_unresolvable_successor_name_fails(node: LiveNode, port: int, node_name: bytes) -> None:
-    """1.2"""
+    """1.2."""
     async with Tail() as tail:
         tail.name = node_name
         tail.announce(GROUP, port)
@@ -283,7 +279,7 @@ async def test_addresses_outside_allow_are_not_dialled(start: Start, port: int) 
 async def test_all_addresses_of_a_host_are_tried(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it"""
+    """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it."""
 
     async def several(*_: Any) -> list[Place]:
         """Nobody can count on having such a name here."""
@@ -302,7 +298,7 @@ async def test_all_addresses_of_a_host_are_tried(
 async def test_late_connection_of_a_cancelled_attempt_is_closed(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.6, 4.7: it is closed at once and is nobody's; the next one is another matter"""
+    """3.6, 4.7: it is closed at once and is nobody's; the next one is another matter."""
     node = await start(times={"self_s": 60.0})
     connect, is_asked, may = Dialler.connect, asyncio.Event(), asyncio.Event()
 
@@ -328,7 +324,7 @@ async def test_late_connection_of_a_cancelled_attempt_is_closed(
 
 
 async def test_find_of_another_leader_opens_the_ring(start: Start, port: int) -> None:
-    """4.3: the outbound side is broken off; what was unanswered returns first"""
+    """4.3: the outbound side is broken off; what was unanswered returns first."""
     node = await start(times=QUIET)
     async with Tail() as tail:
         after = await linked(node, tail, port)

@@ -57,7 +57,7 @@ def test_processes_form_a_ring_and_reform_it_after_exits(spawn: Spawn) -> None:
 
 
 def leaders(programs: list[NodeProgram]) -> list[float]:
-    """The metric of each, the leader's first."""
+    """Return the metric of each node, the leader's first."""
     name = 'penstock_ring_leader{edge="ring"} '
     pages = [program.page("/metrics").decode() for program in programs]
     return sorted((float(page.split(name)[1].split()[0]) for page in pages), reverse=True)

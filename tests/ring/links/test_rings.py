@@ -16,7 +16,7 @@ from tests.silent import on_silent_machine
 
 
 async def test_three_nodes_on_one_machine_hear_each_other_and_close_a_ring(start: Start) -> None:
-    """3.5, 3.6, 4.2: by broadcast on one port; USER messages go all the way round, in order"""
+    """3.5, 3.6, 4.2: by broadcast on one port; USER messages go all the way round, in order."""
     nodes = [await start() for _ in range(3)]
     await until(lambda: is_ring(nodes))
     assert len({node.station.beacons.sender.port for node in nodes}) == 1
@@ -31,7 +31,7 @@ async def test_three_nodes_on_one_machine_hear_each_other_and_close_a_ring(start
 
 
 async def test_a_node_alone_closes_a_ring_with_itself_and_opens_it_for_another(start: Start) -> None:
-    """3.6 (c), 4.3: its FIND finds the other's ring"""
+    """3.6 (c), 4.3: its FIND finds the other's ring."""
     one = await start(times={"self_s": 0.5})
     await until(lambda: is_ring([one]))
     one.carrier.put(b"to myself")
@@ -41,7 +41,7 @@ async def test_a_node_alone_closes_a_ring_with_itself_and_opens_it_for_another(s
 
 
 async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
-    """2.2, 4.5: each is delivered to all that are left, at least once"""
+    """2.2, 4.5: each is delivered to all that are left, at least once."""
     nodes = [await start(window=16) for _ in range(4)]
     await until(lambda: is_ring(nodes))
     sent = [b"%d" % n for n in range(2000)]
@@ -58,12 +58,12 @@ async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
 
 
 def missing(sent: list[bytes], gone: LiveNode) -> set[bytes]:
-    """What it had not taken over, for in memory it keeps nothing."""
+    """Return messages that the stopped node had not taken over; it keeps none in memory."""
     return set(sent) - set(gone.carrier.arrived)
 
 
 async def test_two_rings_merge(start: Start) -> None:
-    """4.3: the FIND of one leader is heard by the other one"""
+    """4.3: the FIND of one leader is heard by the other one."""
     one = [await start() for _ in range(3)]
     await until(lambda: is_ring(one))
     other = [await start(group=8) for _ in range(2)]
@@ -74,7 +74,7 @@ async def test_two_rings_merge(start: Start) -> None:
 
 
 async def test_partitioned_ring_closes_again(start: Start) -> None:
-    """4.3, 4.8: no node hears those of the other part; then all hear all"""
+    """4.3, 4.8: no node hears those of the other part; then all hear all."""
     ports = [free_udp_port() for _ in range(2)]
     parts = [[await start(beacon_port=port) for _ in range(2)] for port in ports]
     for part in parts:
@@ -91,7 +91,7 @@ def hears(node: LiveNode, port: int) -> None:
 
 
 async def test_stopped_store_makes_the_node_leave(start: Start, new_server: NewServer) -> None:
-    """4.7: SIGSTOP; the node closes both links, is silent on the network, and returns when its store does"""
+    """4.7: SIGSTOP; the node closes both links, is silent on the network, and returns when its store does."""
     server = await new_server()
     nodes = [await start(), await start(), await start(url=server.url)]
     node = nodes[2]
@@ -112,7 +112,7 @@ async def test_stopped_store_makes_the_node_leave(start: Start, new_server: NewS
 
 
 async def test_short_store_outage_breaks_no_link(start: Start, new_server: NewServer) -> None:
-    """4.7: as requests wait for it, so do links"""
+    """4.7: as requests wait for it, so do links."""
     server = await new_server()
     nodes = [await start(), await start(url=server.url)]
     await until(lambda: is_ring(nodes))
@@ -127,7 +127,7 @@ async def test_short_store_outage_breaks_no_link(start: Start, new_server: NewSe
 
 
 async def test_stopping_node_closes_its_links_in_order(start: Start) -> None:
-    """2.2: what is under way is answered before both neighbours hear the FIN"""
+    """2.2: what is under way is answered before both neighbours hear the FIN."""
     nodes = [await start(window=8) for _ in range(3)]
     await until(lambda: is_ring(nodes))
     node = nodes[0]
@@ -148,7 +148,7 @@ async def test_stopping_node_closes_its_links_in_order(start: Start) -> None:
 
 
 async def test_stopping_node_does_not_rejoin(start: Start) -> None:
-    """4.7: though its store can be used, and is looked at until the process has ended"""
+    """4.7: though its store can be used, and is looked at until the process has ended."""
     node = await start()
     await node.member.station.stop_taking()
     assert node.station.node.is_away
@@ -177,12 +177,12 @@ async def two_over_ipv6(folder: Path) -> None:
 
 
 def test_links_over_ipv6(tmp_path: Path) -> None:
-    """1.2: a node's name has room for a name that means such an address"""
+    """1.2: a node's name has room for a name that means such an address."""
     on_silent_machine(lambda _: two_over_ipv6(tmp_path), tmp_path)
 
 
 async def test_links_over_tls(start: Start, tmp_path: Path) -> None:
-    """Mutual: who has no certificate of the authority is no predecessor; the originals speak no TLS"""
+    """Mutual: who has no certificate of the authority is no predecessor; the originals speak no TLS."""
     authority = Authority.create(tmp_path)
     said = {
         "listeners": {"ring": {"port": 0, "tls": authority.mutual()}},

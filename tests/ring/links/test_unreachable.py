@@ -38,7 +38,7 @@ def test_node_without_predecessor_for_300_s_is_logged_once(caplog: pytest.LogCap
 
 
 def test_warning_survives_opening_a_ring_without_leader(caplog: pytest.LogCaptureFixture) -> None:
-    """4.6: after 300 s of vacancy"""
+    """4.6: after 300 s of vacancy."""
     node = linked(started())
     unreachable = Unreachable(node, ALONE_S)
     look_until(unreachable, 0, 200)

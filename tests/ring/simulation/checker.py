@@ -47,7 +47,7 @@ def wrong_ring(lives: list[Life]) -> str:
 
 
 def successor(life: Life) -> Life | None:
-    """The node at the other end, if that takes it for its predecessor."""
+    """Return the node at the other end, if that takes this one for its predecessor."""
     link = life.successor
     if link is None or not (link.head_is_open and link.tail_is_open) or link.tail is None:
         return None
@@ -93,7 +93,7 @@ def wrong_pushes(world: World) -> Iterator[str]:
 
 
 def lost_users(world: World) -> Iterator[str]:
-    """What an application handed over is in an inbox, or still in a store (ours alone; ring.md 2.2, 5.5)."""
+    """Yield accepted messages that are in no inbox and in no store (ours only; ring.md 2.2, 5.5)."""
     delivered = {payload for disk in world.disks.values() for payload in disk.inbox}
     kept = {outgoing.payload for disk in world.disks.values() for outgoing in disk.outgoing}
     for number, disk in world.disks.items():

@@ -73,7 +73,7 @@ class Original:
         self._announce(self._opened)
 
     def _alone(self, opened: int) -> None:
-        """It leads no more; and says so every 300 s."""
+        """Stop leading; and say so every 300 s."""
         if self.is_alive and opened == self._opened and self.inbound is None:
             self._depose()
             self._put(LinkBroken(self.name, ORIGINAL_TTL))

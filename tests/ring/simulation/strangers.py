@@ -24,7 +24,7 @@ class Mute:
         self._world.network.dial(self, self._node, PORT)  # type: ignore[arg-type]  it hears no beacons
 
     def dialled(self, link: Link) -> None:
-        """It has come through."""
+        """Note that the connection is open."""
 
     def not_dialled(self, link: Link) -> None:
         self._try_again()

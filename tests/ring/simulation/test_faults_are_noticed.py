@@ -29,7 +29,7 @@ def beginning(likely: int, number: int) -> list[int]:
 
 
 def first_wrong(seeds: Iterator[int] | range | list[int], says: str, **options: Any) -> str:
-    """What is wrong with the first seed that has such a thing wrong; '' if none has."""
+    """Return the first seed's violation of this kind; '' if no seed has one."""
     for seed in seeds:
         for wrong in run(plan_of(seed), **options).wrong:
             if says in wrong:
@@ -73,7 +73,7 @@ def test_rings_with_originals_need_the_rules_of_4_6(times: Times) -> None:
 
 
 def test_names_of_dead_nodes_depose_leaders(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.3
-    monkeypatch.setattr(CirculationDetector, "passes", lambda self, loop, now: 1)
+    monkeypatch.setattr(CirculationDetector, "count", lambda self, loop, now: 1)
     assert first_wrong(MIXED, "not settled")
 
 
@@ -84,7 +84,7 @@ def test_forwarding_a_lesser_proposal_makes_two_leaders(
 
     def lenient(self: Election, message: Any, now: float) -> None:
         if message.name < self._me:
-            self._orders.pass_on(message)
+            self._action_queue.forward(message)
         else:
             real(self, message, now)
 

@@ -35,7 +35,7 @@ def test_one_ring_one_leader_nothing_lost(first: int) -> None:
 
 
 def test_the_least_wait_for_an_answer_is_enough() -> None:
-    """1.4: trips of 0.2 s, the network's longest, break no link"""
+    """1.4: trips of 0.2 s, the network's longest, break no link."""
     verdicts = [run(plan_of(seed), times=Times(ack_s=LEAST_ACK_S)) for seed in range(10)]
     assert not [f"seed {each.seed}: {'; '.join(each.wrong)}" for each in verdicts if each.wrong]
 

@@ -15,7 +15,7 @@ AGAIN_AND_AGAIN_S = 3000.0  # as each time it may be faster than those who are w
 @pytest.mark.parametrize("again", [False, True], ids=["once", "again and again"])
 @pytest.mark.parametrize("seed", range(5))
 def test_silent_connections_do_not_keep_the_ring_open(seed: int, again: bool) -> None:
-    """4.6: it counts after 5 s (3.5), and would hold the node's tail for ever"""
+    """4.6: it counts after 5 s (3.5), and would hold the node's tail for ever."""
     plan = quiet_plan(seed, size=3 + seed % 5)
     plan.starts = [0.0, *(20.0 + start for start in plan.starts[1:])]
     world = World(plan)

@@ -45,7 +45,7 @@ class Member:
         request_timeout_s: float = 5.0,
         **how: Any,
     ) -> None:
-        """recorder: it is traced."""
+        """Create a member. recorder: where it is traced."""
         self.name = name
         self.settings = RingSettings.model_validate(
             {"store": QUICK_STORE, "request_timeout_s": request_timeout_s}
@@ -64,7 +64,7 @@ class Member:
         return self.service.store
 
     async def start(self) -> Member:
-        """Returns once it may send."""
+        """Return once it may send."""
         self.store.start_serving()
         self.users.start()
         await until(lambda: self.users.ownership.queue is not None)
@@ -119,7 +119,7 @@ class Member:
             assert await asker.publish(queue, encoded[first : first + 500], "test") == []
 
     async def bodies(self, name: str) -> list[bytes]:
-        """What stands in the queue and is not leased."""
+        """Return the bodies in the queue that are not leased."""
         queue = await self.store.catalogue.find(name)
         found = await self.store.open_domain(queue.domain).peek(queue, 10_000, 64 << 20)
         return [records.decode(record).body for d in found for record in d.records()]
@@ -164,7 +164,7 @@ class Hand:
 
 
 def is_mark(payload: bytes) -> bool:
-    """What a node puts behind its own messages (ring.md 5.5)."""
+    """Return whether a payload is a mark (ring.md 5.5)."""
     frame = parse_frame(payload)
     return frame is not None and frame.queue == b"ring/mark"
 
@@ -197,7 +197,7 @@ class Link:
             self._loop.call_soon(self._deliver)
 
     def cut(self, lost: int = 0) -> None:
-        """Breaks; the last `lost` messages had not arrived. What was not answered goes back, the last first."""
+        """Break: the last `lost` messages had not arrived. Unanswered ones go back, the last first."""
         self.is_up = False
         self.life += 1
         for _ in range(min(lost, len(self._on_its_way))):

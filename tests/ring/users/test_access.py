@@ -37,7 +37,9 @@ def refused(node: Member) -> float | None:
 @pytest.mark.parametrize(
     "access", [{"edges": ["tmq"]}, {"peers": ["0.0.0.0/0", "::/0"]}, {"certificates": ["shop"]}]
 )
-async def test_remote_request_without_access_is_refused(node: Member, ring: Successor, access: dict[str, Any]) -> None:
+async def test_remote_request_without_access_is_refused(
+    node: Member, ring: Successor, access: dict[str, Any]
+) -> None:
     """ERROR, and it is not passed on. Nobody knows who asks: so whoever names clients lets none of them."""
     await node.declare("orders", access=access)
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == DENIED

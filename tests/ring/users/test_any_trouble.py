@@ -94,7 +94,7 @@ class World:
         back.mend(self.members[place])
 
     async def looks(self, put: list[bytes]) -> str:
-        """What is missing where, for whoever has to find out why."""
+        """Return a description of what is missing where."""
         lines = []
         for member in self.members:
             missing = sorted(set(put) - set(await member.bodies("in")))

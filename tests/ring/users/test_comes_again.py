@@ -18,12 +18,12 @@ PUSH = encode_frame(Frame(Operation.PUSH, b"client", b"orders", b"x", b"1" * 16)
 async def test_repeat_waits_for_the_first_copy_even_if_the_queue_now_exists(
     start: Start, server: Server
 ) -> None:
-    """4.5, 5.4: the store refused what goes on until the predecessor's patience ended"""
+    """4.5, 5.4: the store refused what goes on until the predecessor's patience ended."""
     node = await start(server, b"node")
     hand = Hand(node)
     await keep_replies(node)
     hand.sends(PUSH)
-    await until(lambda: node.users.readiness.unready() == "writer: the queue is paused")
+    await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
     await node.declare("orders")
     hand.sends(PUSH)
     await keep_replies(node, False)
@@ -33,7 +33,7 @@ async def test_repeat_waits_for_the_first_copy_even_if_the_queue_now_exists(
 
 
 async def test_waiting_request_is_routed_again(server: Server) -> None:
-    """5.4, 5.5: it stood behind something that waited for the inbox to be known when the first one went on"""
+    """5.4, 5.5: it stood behind something that waited for the inbox to be known when the first one went on."""
     node = Member(server.url, b"node")
     node.store.start_serving()
     hand = Hand(node)

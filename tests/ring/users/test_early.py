@@ -103,8 +103,10 @@ async def test_repeated_frame_is_forwarded_once(start: Start, new_server: NewSer
 
 
 async def test_message_taken_by_another_client_is_not_resent(start: Start, server: Server) -> None:
-    """4.5: anybody who may use the store may do that. What comes later is not sent twice for it, and what is gone is
-    not sent again, nor taken for a message that says the same and comes later."""
+    """4.5: any client of the store may do that.
+
+    Later messages are not sent twice because of it, and the missing one is not sent again, nor taken for a later equal one.
+    """
     node = await start(server, b"a")
     hand = Hand(node)
     await quiet(node)
@@ -144,7 +146,7 @@ class Mover(Hand):
         return told
 
     async def gather(self, server: Server) -> None:
-        """The store stands still, with a call that has `first`: what comes now goes into the next one."""
+        """Stop the store during a call that has `first`: later messages go into the next one."""
         await quiet(self.node)
         server.stop()
         self.sends(b"first")
@@ -186,8 +188,10 @@ def place(parcel: OutgoingMessage) -> tuple[int, ...]:
 async def test_begun_and_forwarded_messages_leave_in_queue_order(
     start: Start, new_server: NewServer, others: int
 ) -> None:
-    """4.5: the store carries out what a call holds by kinds, and no kind may go around another. Others may put
-    something in between, which changes nothing."""
+    """4.5: the store carries out the operations of a call by kinds, and none may overtake another.
+
+    Entries of other writers in between change nothing.
+    """
     server = await new_server()
     node = await start(server, b"a")
     hand = Mover(node)
@@ -216,9 +220,7 @@ async def test_begun_and_forwarded_messages_leave_in_queue_order(
     await hand.nothing_is_left()
 
 
-async def test_messages_that_come_during_a_poll_leave_in_order(
-    start: Start, new_server: NewServer
-) -> None:
+async def test_messages_that_come_during_a_poll_leave_in_order(start: Start, new_server: NewServer) -> None:
     """4.5: the first waits, as the look may find older ones; the second comes when that is over, and is not faster."""
     server = await new_server()
     node = await start(server, b"a")
@@ -247,9 +249,7 @@ async def test_messages_that_come_during_a_poll_leave_in_order(
     await hand.nothing_is_left()
 
 
-async def test_move_with_unknown_outcome_is_done_once(
-    start: Start, new_server: NewServer
-) -> None:
+async def test_move_with_unknown_outcome_is_done_once(start: Start, new_server: NewServer) -> None:
     """4.5: the outbox asks again. What had left is in the queue by then, or later, behind what came meanwhile."""
     server = await new_server()
     node = await start(server, b"a", request_timeout_s=0.7)

@@ -28,7 +28,7 @@ async def bind_inbox(node: Member) -> None:
 async def test_forwarded_message_without_inbox_delivery_is_not_safe(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: the inbox has given up when it goes on; it comes again, and then it is in the inbox, too"""
+    """2.2: the inbox has given up when it goes on; it comes again, and then it is in the inbox, too."""
     server = await new_server()
     node = await start(server, b"node", forward_user=True)
     await bind_inbox(node)
@@ -53,7 +53,7 @@ async def test_forwarded_message_without_inbox_delivery_is_not_safe(
 
 
 def stumbling(work: Callable[..., None]) -> Callable[..., None]:
-    """The same, but for a fault in the first that has `broken` in it."""
+    """Return the same function with an internal error in the first message that has `broken` in it."""
     broken = [1]
 
     def stumble(part: object, what: object, *more: Any) -> None:
@@ -66,7 +66,7 @@ def stumbling(work: Callable[..., None]) -> Callable[..., None]:
 
 @pytest.fixture
 async def faulty(new_server: NewServer) -> AsyncIterator[tuple[Member, Log]]:
-    """A node with an inbox that may stumble."""
+    """Start a node with an inbox that may fail."""
     node = Member((await new_server()).url, b"node", forward_user=True)
     log = Log()
     logging.getLogger().addHandler(log)
@@ -81,7 +81,7 @@ async def faulty(new_server: NewServer) -> AsyncIterator[tuple[Member, Log]]:
 async def test_internal_error_ends_a_job_once(
     faulty: tuple[Member, Log], begun: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: no part is waited for that never began; and one that is still under way ends nothing any more"""
+    """2.2: no part is waited for that never began; and one that is still under way ends nothing any more."""
     node, log = faulty
     part, verb = ((inbox.Inbox, "deliver"), (writer.QueueWriter, "put"))[begun]
     monkeypatch.setattr(part, verb, stumbling(getattr(part, verb)))
@@ -99,7 +99,7 @@ async def test_internal_error_ends_a_job_once(
 async def test_failed_message_is_handled_when_repeated(
     faulty: tuple[Member, Log], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: the predecessor sends it on the next link; no earlier one is waited for (4.5)"""
+    """2.2: the predecessor sends it on the next link; no earlier one is waited for (4.5)."""
     node, log = faulty
     monkeypatch.setattr(writer.QueueWriter, "put", stumbling(writer.QueueWriter.put))
     reply = encode_frame(Frame(Operation.OK, b"other", b"orders", b"broken", b"1" * 16))

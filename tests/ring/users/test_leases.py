@@ -15,7 +15,7 @@ from tests.ring.users.test_requests import Successor, answer
 async def test_lease_lost_in_a_failover_still_returns_the_message(
     start: Start, new_server: NewServer, tmp_path: Path
 ) -> None:
-    """5.4: a failover loses the last writes, and the pull that is sent again leases anew: then that lease counts"""
+    """5.4: a failover loses the last writes, and the pull that is sent again leases anew: then that lease counts."""
     server = await new_server()
     node = await start(server, b"node")
     ring = Successor(node)
@@ -41,7 +41,7 @@ async def test_lease_lost_in_a_failover_still_returns_the_message(
 
 
 async def test_settlement_stops_the_lease_timer(start: Start, new_server: NewServer) -> None:
-    """5.4: nothing goes back that was settled"""
+    """5.4: nothing goes back that was settled."""
     node = await start(await new_server(), b"node")
     ring = Successor(node)
     await node.declare("orders", visibilityTimeout="1s")

@@ -21,7 +21,7 @@ from tests.servers import Server
 async def test_equal_payloads_reach_the_inbox_after_a_lost_mark(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: a node that had it in its store never comes back, and the sender puts nothing on any more"""
+    """5.5: a node that had it in its store never comes back, and the sender puts nothing on any more."""
     monkeypatch.setattr(marks, "LOST_S", 1.0)
     first, inbox, dies, second = await stores(start, new_server, 4)
     await first.declare("out", bindings=OUTBOX)
@@ -47,7 +47,7 @@ async def test_equal_payloads_reach_the_inbox_after_a_lost_mark(
 async def test_mark_refused_by_the_store_is_sent_again(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: nothing waits there for the successor, and nobody asks the node for anything meanwhile"""
+    """5.5: nothing waits there for the successor, and nobody asks the node for anything meanwhile."""
     monkeypatch.setattr(marks, "LOST_S", 0.5)
     monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     own, goal = await new_server(), await new_server()
@@ -66,7 +66,7 @@ async def test_mark_refused_by_the_store_is_sent_again(
 async def test_one_mark_waits_without_a_link(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: also when it was sent and came back to the store, as nobody answered it"""
+    """5.5: also when it was sent and came back to the store, as nobody answered it."""
     monkeypatch.setattr(marks, "LOST_S", 0.02)
     goal = await new_server()
     there, back = await a_full_window(start, await new_server(), goal)
@@ -96,7 +96,7 @@ async def test_one_mark_waits_without_a_link(
 async def test_mark_taken_by_another_client_is_replaced(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: an operator has deleted the queue, or another process of the node's name has sent it"""
+    """5.5: an operator has deleted the queue, or another process of the node's name has sent it."""
     monkeypatch.setattr(marks, "LOST_S", 0.5)
     goal = await new_server()
     there, back = await a_full_window(start, await new_server(), goal)
@@ -125,13 +125,13 @@ async def a_full_window(start: Start, own: Server, goal: Server) -> tuple[Link, 
 
 
 async def all_wait(first: Member) -> bool:
-    """The messages and the mark, in its store."""
+    """Return whether both messages and the mark are in its store."""
     stats = await first.stats(first.users.queue_name)
     return bool(stats["ready"] + stats["in_flight"] == 3)
 
 
 async def goes_on(there: Link, back: Link, goal: Server) -> None:
-    """What was sent while the store stood still was not safe, and is sent again (4.5)."""
+    """Continue the stopped store: what was not safe meanwhile is sent again (4.5)."""
     goal.cont()
     there.cut()
     node = there.goal

@@ -35,7 +35,7 @@ async def sender_and_inbox(start: Start, new_server: NewServer) -> tuple[Member,
 
 
 async def test_equal_payloads_of_other_nodes_reach_the_inbox(start: Start, new_server: NewServer) -> None:
-    """5.5: the inbox is behind the one sender and before the other"""
+    """5.5: the inbox is behind the one sender and before the other."""
     first, inbox, second = nodes = await stores(start, new_server, 3)
     await first.declare("out", bindings=OUTBOX)
     await second.declare("out", bindings=OUTBOX)
@@ -55,7 +55,7 @@ async def test_equal_payloads_of_other_nodes_reach_the_inbox(start: Start, new_s
 
 
 async def test_without_an_inbox_each_takes_off_its_own(start: Start, new_server: NewServer) -> None:
-    """5.5: there all of it comes back, before the mark"""
+    """5.5: there all of it comes back, before the mark."""
     nodes = await stores(start, new_server, 3)
     await nodes[0].declare("out", bindings=OUTBOX)
     await until(lambda: nodes[0].users.bindings.outbox)
@@ -73,7 +73,7 @@ async def test_without_an_inbox_each_takes_off_its_own(start: Start, new_server:
 
 
 async def test_messages_after_a_mark_get_another_mark(start: Start, new_server: NewServer) -> None:
-    """5.5: as soon as that has come back, also if nothing more is put on"""
+    """5.5: as soon as that has come back, also if nothing more is put on."""
     first, inbox = await sender_and_inbox(start, new_server)
     there, back = Link(first, inbox), Link(inbox, first, is_up=False)
     there.pump()
@@ -89,7 +89,7 @@ async def test_messages_after_a_mark_get_another_mark(start: Start, new_server: 
 
 
 async def test_there_are_at_most_ten_marks_a_second(start: Start, new_server: NewServer) -> None:
-    """5.5: each is a write in every store of the ring"""
+    """5.5: each is a write in every store of the ring."""
     first, inbox = await sender_and_inbox(start, new_server)
     Ring([first, inbox])
     since = asyncio.get_running_loop().time()
@@ -102,7 +102,7 @@ async def test_there_are_at_most_ten_marks_a_second(start: Start, new_server: Ne
 async def test_message_later_than_its_mark_circulates_max_laps_times(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5, 5.7: a node was away with it while the mark went round; then it is nobody's until a question tells"""
+    """5.5, 5.7: a node was away with it while the mark went round; then it is nobody's until a question tells."""
     monkeypatch.setattr(marks, "LOST_S", 1.0)  # should the first one go to the node that is away, too
     first, slow, inbox = nodes = await stores(start, new_server, 3, forward_user=True, max_laps=3)
     await first.declare("out", bindings=OUTBOX)

@@ -152,9 +152,7 @@ async def test_a_node_that_has_just_started_knows_its_inbox_before_anything_pass
     await again.close()
 
 
-async def test_oversized_outbox_message_is_a_dead_letter(
-    start: Start, server: Server
-) -> None:
+async def test_oversized_outbox_message_is_a_dead_letter(start: Start, server: Server) -> None:
     """2.1: what we begin has less than 2^14 octets."""
     nodes = await members(start, server, 2)
     ring = Ring(nodes)

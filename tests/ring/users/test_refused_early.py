@@ -44,7 +44,9 @@ class Eager:
         self.taken += payloads(self._user_source.take(10))
 
 
-async def test_forwarded_message_refused_after_leaving_is_sent_again(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_forwarded_message_refused_after_leaving_is_sent_again(
+    start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = await start(server, b"node")
     hand, told, successor = Hand(node), refusals(node, monkeypatch), Eager(node)
     await quiet(node)
@@ -62,7 +64,9 @@ async def test_forwarded_message_refused_after_leaving_is_sent_again(start: Star
     assert successor.taken == [b"1", b"2", b"1", b"2", b"3"]
 
 
-async def test_begun_message_refused_after_leaving_is_sent_again(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_begun_message_refused_after_leaving_is_sent_again(
+    start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """5.5: the outbox's step is refused, and its messages stay there."""
     node = await start(server, b"node")
     told, successor = refusals(node, monkeypatch), Eager(node)

@@ -37,7 +37,7 @@ async def takes_nothing(node: Member) -> bool:
 
 
 async def test_requests_wait_behind_a_refused_push(start: Start, new_server: NewServer) -> None:
-    """5.4: the predecessor sends ahead; the store is full, and takes messages again before the first is tried again"""
+    """5.4: the predecessor sends ahead; the store is full, and takes messages again before the first is tried again."""
     server = await new_server()
     node = await start(server, b"node")
     await node.declare("orders")
@@ -66,7 +66,7 @@ async def test_requests_wait_behind_a_refused_push(start: Start, new_server: New
 async def test_refused_push_is_given_up(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.5: the predecessor has broken the link over it by then, and sends it again; so does what it held up"""
+    """4.5: the predecessor has broken the link over it by then, and sends it again; so does what it held up."""
     server = await new_server()
     node = await start(server, b"node")
     await node.declare("orders")
@@ -93,7 +93,7 @@ async def test_refused_push_is_given_up(
 async def test_internal_error_affects_one_message(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: it is not answered, nor is what comes behind it; the next link goes on"""
+    """2.2: it is not answered, nor is what comes behind it; the next link goes on."""
     member = Member((await new_server()).url, b"node")
     log = Log()
     logging.getLogger().addHandler(log)

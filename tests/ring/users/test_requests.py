@@ -50,14 +50,14 @@ class Successor:
             asyncio.get_running_loop().call_soon(parcel.acknowledged)
 
     async def sends(self, frame: Frame) -> None:
-        """Returns once it is safe."""
+        """Return once it is safe."""
         safe = asyncio.Event()
         self.node.users.user_sink.received(encode_frame(frame), safe.set)
         async with asyncio.timeout(20):
             await safe.wait()
 
     async def asks(self, operation: Operation, queue: bytes, request: int, body: bytes = b"") -> Frame:
-        """What the node sends on."""
+        """Return what the node sends on."""
         before = len(self.got)
         await self.sends(Frame(operation, b"client", queue, body, request.to_bytes(16)))
         await until(lambda: len(self.got) > before)
@@ -280,7 +280,7 @@ async def test_a_message_too_large_for_the_ring_stays(node: Member, ring: Succes
 async def test_a_message_too_large_for_the_ring_is_not_lost_where_each_is_given_once(
     node: Member, ring: Successor
 ) -> None:
-    """5.4: such a queue settles what it gives before it is shown, so its size is looked at before"""
+    """5.4: such a queue settles what it gives before it is shown, so its size is looked at before."""
     await node.declare("orders", delivery="at-most-once")
     await node.put("orders", bytes(MAX_RING_MESSAGE + 1))
     for request in (b"\1" * 16, NO_ID):
@@ -357,7 +357,7 @@ async def test_a_queue_made_while_the_node_runs_is_served_and_one_that_goes_is_n
 
 
 async def test_max_payload_limits_what_is_begun(start: Start, new_server: NewServer) -> None:
-    """2.1: 8188 octets at most, as an original's System V queue takes no more"""
+    """2.1: 8188 octets at most, as an original's System V queue takes no more."""
     nodes = await stores(start, new_server, 2, max_payload=8188)
     fits, large = bytes(8188 - HEAD_BYTES), bytes(8189 - HEAD_BYTES)
     await nodes[1].declare("orders")

@@ -72,9 +72,7 @@ async def test_internal_error_while_storing_affects_one_run(
     await node.close()
 
 
-async def test_refused_messages_are_stored_before_later_ones(
-    start: Start, new_server: NewServer
-) -> None:
+async def test_refused_messages_are_stored_before_later_ones(start: Start, new_server: NewServer) -> None:
     """5.7: a ring keeps messages in order, also where the queue was away when the refusal came."""
     server = await new_server()
     node = await start(server, b"a")
@@ -139,9 +137,7 @@ async def test_lost_store_session_loses_no_message(start: Start, server: Server)
     assert (stats["ready"], stats["in_flight"]) == (0, 7)
 
 
-async def test_messages_survive_a_store_outage(
-    start: Start, server: Server, new_server: NewServer
-) -> None:
+async def test_messages_survive_a_store_outage(start: Start, server: Server, new_server: NewServer) -> None:
     """A ring of two stores, one of which is killed and comes back, twice."""
     fragile = await new_server()
     one, other = await start(server, b"a"), await start(fragile, b"b", forward_user=True)
@@ -239,7 +235,7 @@ async def test_paused_outgoing_queue_makes_the_node_unready(start: Start, server
     await node.store.catalogue.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     hand = Hand(node)
     hand.sends(b"x")
-    await until(lambda: node.users.readiness.unready() == "writer: the queue is paused")
+    await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
     spec = QueueSpec(max_deliveries=0)
     await node.store.catalogue.declare(node.users.queue_name, spec, "edge:ring", replace=True, internal=True)
     await until(lambda: hand.safe == [b"x"])

@@ -31,14 +31,14 @@ async def standing(node: Member) -> tuple[int, int, int]:
 
 
 async def test_pull_without_id_is_settled_once_its_reply_is_stored(start: Start, server: Server) -> None:
-    """5.4: and not before, or the message would be lost with this node"""
+    """5.4: and not before, or the message would be lost with this node."""
     node = await start(server, b"node")
     await node.declare("orders")
     await node.put("orders", b"a")
     await keep_replies(node)
     ring = Successor(node)
     asked = asyncio.ensure_future(ring.sends(PULL))
-    await until(lambda: node.users.readiness.unready() == "writer: the queue is paused")
+    await until(lambda: node.users.readiness.unready() == "storing: the queue is paused")
     assert await standing(node) == (0, 1, 0)
     await keep_replies(node, False)
     await asked
@@ -54,7 +54,7 @@ async def test_pull_without_id_is_settled_once_its_reply_is_stored(start: Start,
 async def test_pull_without_id_returns_if_its_reply_is_not_stored(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.4: nobody settles it, and no process that lives loses a lease; it is no delivery that failed"""
+    """5.4: nobody settles it, and no process that lives loses a lease; it is no delivery that failed."""
     node = await start(server, b"node")
     await node.declare("orders", maxDeliveries=1)
     await node.put("orders", b"a")
@@ -73,7 +73,7 @@ async def test_pull_without_id_returns_if_its_reply_is_not_stored(
 
 
 async def test_pull_without_id_from_an_at_most_once_queue(start: Start, server: Server) -> None:
-    """docs/ring.md, What to count on: it is gone before it is sent; a lost lease would be somebody's trouble"""
+    """docs/ring.md, What to count on: it is gone before it is sent; a lost lease would be somebody's trouble."""
     node = await start(server, b"node")
     await node.declare("orders", delivery="at-most-once")
     await node.put("orders", b"a")

@@ -45,7 +45,7 @@ async def test_without_a_link_the_client_waits_until_the_timeout(start: Start, s
 
 
 async def test_timed_out_requests_are_dropped(start: Start, server: Server) -> None:
-    """docs/ring.md, Limits: 32 MiB of requests wait at most, and a ring may be away for as long as it likes"""
+    """docs/ring.md, Limits: 32 MiB of requests wait at most, and a ring may be away for as long as it likes."""
     node = await start(server, b"a", timeout_s=0.2)
     for turn in range(2):
         answers = await asyncio.gather(*(node.push(b"q", b"%d" % n) for n in range(5)))
@@ -120,10 +120,8 @@ async def test_oversized_request_is_refused_at_once(start: Start, server: Server
     assert refused == NotDone("message is too large for the ring: at most 15865 octets")
 
 
-async def test_internal_error_answers_the_client(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    """5.8: as a name that fits no frame, which settings do not let through (1.2)"""
+async def test_internal_error_answers_the_client(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """5.8: as a name that fits no frame, which settings do not let through (1.2)."""
     node = await Member(server.url, b"a" * (MAX_SENDER + 1)).start()
     try:
         async with asyncio.timeout(5):
@@ -157,9 +155,7 @@ async def test_waiting_requests_fail_at_the_end(start: Start, server: Server) ->
     assert await asked == NotDone("unknown: this node is stopping, and no reply has come")
 
 
-async def test_unanswered_request_is_resent_while_its_client_waits(
-    start: Start, server: Server
-) -> None:
+async def test_unanswered_request_is_resent_while_its_client_waits(start: Start, server: Server) -> None:
     """2.2, 5.3."""
     node = await start(server, b"a", timeout_s=0.5)
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
@@ -216,10 +212,8 @@ async def test_resent_request_that_returns_unserved_has_unknown_outcome(start: S
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_resent_request_is_marked(
-    start: Start, server: Server, restarts: bool
-) -> None:
-    """5.3: after a break, and by the next life of a node that had perhaps sent it; the store has it as it came"""
+async def test_resent_request_is_marked(start: Start, server: Server, restarts: bool) -> None:
+    """5.3: after a break, and by the next life of a node that had perhaps sent it; the store has it as it came."""
     node = await start(server, b"b")
     push = Frame(Operation.PUSH, b"a", b"elsewhere", b"x", bytes(range(16)))
     receive(node, push)
@@ -237,5 +231,5 @@ async def test_resent_request_is_marked(
 
 
 async def is_leased(node: Member) -> bool:
-    """What it has to send is in the store, and taken."""
+    """Return whether what it has to send is in the store, and taken."""
     return bool((await node.stats(node.users.queue_name))["in_flight"] == 1)

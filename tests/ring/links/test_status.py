@@ -70,7 +70,7 @@ async def test_nodes_publish_their_status(start: Start) -> None:
 
 
 async def test_a_ring_that_is_open_has_no_leader(start: Start) -> None:
-    """4.1, 4.4: all know the last one, and that he leads no more"""
+    """4.1, 4.4: all know the last one, and that he leads no more."""
     nodes = [await start(times={"self_s": 60.0, "own_ring_s": 1.0}) for _ in range(2)]
     await until(lambda: is_ring(nodes))
     last, left = sorted(nodes, key=lambda node: node.name)[::-1]
@@ -83,7 +83,7 @@ async def test_a_ring_that_is_open_has_no_leader(start: Start) -> None:
 
 
 async def test_unheard_leader_does_not_count(start: Start, port: int) -> None:
-    """4.6: for 130 s, here 2.5, and others' proposals of him are no sign of him"""
+    """4.6: for 130 s, here 2.5, and others' proposals of him are no sign of him."""
     node = await start(times={"self_s": 60.0, "no_leader_s": 60.0, **NO_VACANCY})
     before = await Wire.to(node.places["ring"])
     node.adopt(before.close)
@@ -104,7 +104,7 @@ async def test_unheard_leader_does_not_count(start: Start, port: int) -> None:
 
 
 async def test_many_names_do_not_evict_the_leader(start: Start, port: int) -> None:
-    """4.6: who leads is remembered beside the names of others, of which only 1000 are"""
+    """4.6: who leads is remembered beside the names of others, of which only 1000 are."""
     node = await start(times={"self_s": 60.0, "own_ring_s": 60.0, "no_leader_s": 60.0, **NO_VACANCY, **LONG})
     before = await Wire.to(node.places["ring"])
     node.adopt(before.close)
@@ -130,7 +130,7 @@ async def keep_answering(after: Wire) -> None:
 
 
 async def test_members_expire(start: Start, port: int, monkeypatch: Any) -> None:
-    """docs/operations.md: for 650 s, as the metric counts them"""
+    """docs/operations.md: for 650 s, as the metric counts them."""
     node = await start(times={"self_s": 60.0})
     for number in range(120):
         tell(find_beacon(GROUP, b"a:%d" % number), port)
@@ -143,7 +143,7 @@ async def test_members_expire(start: Start, port: int, monkeypatch: Any) -> None
 
 
 async def test_the_last_break_and_why(start: Start, port: int) -> None:
-    """4.5: told at once, not only when it is time to write"""
+    """4.5: told at once, not only when it is time to write."""
     node = await start(times={"self_s": 60.0})
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
@@ -162,7 +162,7 @@ async def test_the_last_break_and_why(start: Start, port: int) -> None:
 
 
 async def test_predecessor_name_is_unknown_for_originals(start: Start) -> None:
-    """1.2: as originals; where it comes from is told"""
+    """1.2: as originals; where it comes from is told."""
     node = await start(times={"self_s": 60.0})
     wire = await Wire.to(node.places["ring"])
     node.adopt(wire.close)
@@ -175,14 +175,14 @@ async def test_predecessor_name_is_unknown_for_originals(start: Start) -> None:
 
 
 async def test_the_address_is_where_others_connect_to(start: Start) -> None:
-    """1.2: what the name has before its first `:`"""
+    """1.2: what the name has before its first `:`."""
     node = await start(name="localhost:first", times={"self_s": 60.0})
     port = node.places["ring"][1]
     assert (await entry(node)).document["address"] == f"localhost:{port}"
 
 
 async def test_status_shows_names_that_are_invalid_utf8(start: Start) -> None:
-    """1.2: names are octets"""
+    """1.2: names are octets."""
     node = await start(times={"self_s": 60.0})
     wire = await Wire.to(node.places["ring"])
     node.adopt(wire.close)
@@ -213,7 +213,7 @@ async def test_status_is_removed_at_the_end(start: Start) -> None:
 
 
 async def test_unavailable_store_does_not_delay_the_shutdown(start: Start, new_server: NewServer) -> None:
-    """4.7: what cannot be written is written later"""
+    """4.7: what cannot be written is written later."""
     server = await new_server()
     node = await start(url=server.url)
     await entry(node)

@@ -52,7 +52,7 @@ def test_loops_are_counted_separately() -> None:
 
 
 def test_at_most_a_thousand_loops_are_remembered() -> None:
-    """2.3: a predecessor that makes names up costs no more memory than that, nor time for each"""
+    """2.3: a predecessor that makes names up costs no more memory than that, nor time for each."""
     circling = CirculationDetector()
     for ttl in (250, 242):
         for number in range(MAX_LOOPS):

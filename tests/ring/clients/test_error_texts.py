@@ -36,7 +36,7 @@ def test_every_store_error_has_a_text(kind: type[StoreError]) -> None:
 
 
 def said_by_the_port() -> set[str]:
-    """The reasons that it refuses for of itself."""
+    """Return the reasons for which the port itself refuses."""
     folder = ROOT / "services" / "ring" / "clients"
     said = {reason for path in folder.glob("*.py") for reason in REFUSED.findall(path.read_text())}
     return said | {reason for reason, _ in FORBIDDEN.values()}

@@ -17,7 +17,7 @@ PROMPT = 5.0  # seconds
 
 
 def at(host: str, *targets: str, **settings: Any) -> dict[str, Any]:
-    """Settings of a node with an address of its own, and the same port as all others."""
+    """Return settings of a node with its own address and the common port."""
     listener = {"ring": {"host": host, "port": 0}}
     return {
         "listeners": listener,
