@@ -16,7 +16,7 @@ from protos.ring.vacancy import Vacancy
 class LeaderState(Enum):
     """Whether a node leads."""
 
-    FOLLOWER = "another one leads, or nobody"
+    FOLLOWER = "another node leads, or none"
     LEADER = "this node leads its ring"
 
 

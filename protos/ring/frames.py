@@ -54,7 +54,7 @@ def encode_frame(frame: Frame) -> bytes:
     if frame.settles and not _may_settle(frame.operation, frame.message, frame.request_id):
         raise LocalError("a settlement is an empty OK with a request id")  # 5.4
     if frame.resent and not _may_be_resent(frame.operation, frame.request_id):
-        raise LocalError("only a request with an id says that it was sent again")  # 5.3
+        raise LocalError("only a request with an id can be marked as sent again")  # 5.3
     if len(frame.request_id) != ID or len(frame.message) > MAX_RING_MESSAGE:
         raise LocalError(f"an id of {len(frame.request_id)} octets, a message of {len(frame.message)}")
     sender = encode_name(frame.sender, MAX_SENDER) + b"\0" + frame.request_id + _kind(frame)

@@ -165,11 +165,6 @@ class Head:
         self._must_announce = True
         self.sent(now)
 
-    def _pass_over(self, now: float) -> None:
-        """Who was in vain shall not keep me from others who announce themselves."""
-        if self.successor is not None and self.successor != self._me:
-            self._failed.mark(self.successor, now)
-
     def _forget(self) -> None:
         self.successor = self._idle_due = None
         self._must_announce = False

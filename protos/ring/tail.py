@@ -15,7 +15,7 @@ class TailState(Enum):
 
     AWAY = "the store cannot be used: no predecessor is wanted (4.7)"
     OPEN = "no predecessor: OPEN is sent"
-    TRIED = "somebody has connected and said nothing yet: OPEN goes on"
+    TRIED = "a node has connected and sent nothing yet: OPEN goes on"
     LINKED = "there is a predecessor"
 
 

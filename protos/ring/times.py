@@ -18,13 +18,13 @@ class Times:
     propose_s: float = 300.0  # a leader proposes itself again (4.2)
     find_s: float = 60.0  # between two FINDs (4.3)
     no_leader_s: float = 650.0  # without a proposal: takes itself for its leader (4.6)
-    confirm_s: float = 130.0  # for the FIND of the one whom I took for my leader (4.6)
-    vacant_s: float = 60.0  # between two proposals while nobody is known to lead (4.6)
-    lost_s: float = 300.0  # without anybody who leads: the ring is opened (4.6)
+    confirm_s: float = 130.0  # for the FIND of an accepted leader (4.6)
+    vacant_s: float = 60.0  # between two proposals without a known leader (4.6)
+    lost_s: float = 300.0  # without a leader: the ring is opened (4.6)
     absent_s: float = 1200.0  # that it is not proposed by others, since it was found not to be here (4.6)
     ack_s: float = 5.0  # for an `A` (4.5)
-    idle_s: float = 10.0  # after which a sender says that it is there (2.6)
-    silence_s: float = 30.0  # of a predecessor that used to say so
+    idle_s: float = 10.0  # after which a silent sender sends its name (2.6)
+    silence_s: float = 30.0  # of a predecessor that used to send its name
 
     @property
     def hung_s(self) -> float:

@@ -1,4 +1,4 @@
-"""Check who asks and who answers, and name the reasons for not answering (rqp_cast.md 1.1, 2.2, 3.2)."""
+"""Check the sender of a question or an answer, and name the reasons for not answering (rqp_cast.md 1.1, 2.2, 3.2)."""
 
 import enum
 

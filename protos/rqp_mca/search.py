@@ -45,9 +45,9 @@ class Search:
 
     def end(self) -> list[Peer]:
         """Return all receivers; they do not count any more."""
-        everybody = [*self.end_asking(), *self.candidates]
+        all_peers = [*self.end_asking(), *self.candidates]
         self.candidates = []
-        return everybody
+        return all_peers
 
     def has_failed(self, peer: Peer) -> None:
         """Note that a receiver had the queue, but then did not reserve it or not take the data."""

@@ -185,7 +185,7 @@ class Sender(Machine):
         if self._search.candidates:
             self._request(Move.ASKED_ENOUGH, now)
         else:
-            self._nobody(Failure.NO_RECEIVER, now)
+            self._no_candidate(Failure.NO_RECEIVER, now)
 
     def _request(self, move: Move, now: float) -> None:
         self._await(move, now + self._settings.request_timeout_s)
@@ -199,7 +199,7 @@ class Sender(Machine):
         if self._search.candidates:
             self._request(Move.CANDIDATE_FAILED, now)
         else:
-            self._nobody(Failure.NOT_RESERVED, now)
+            self._no_candidate(Failure.NOT_RESERVED, now)
 
     def _reserved(self) -> None:
         self.receiver, *others = self._search.end()
@@ -207,7 +207,7 @@ class Sender(Machine):
         is_reliable = self._pending.kind is MessageType.RELIABLE
         self._await(Move.RESERVED_RELIABLE if is_reliable else Move.RESERVED_UNRELIABLE, None)
 
-    def _nobody(self, failure: Failure, now: float) -> None:
+    def _no_candidate(self, failure: Failure, now: float) -> None:
         if self._pending.kind is MessageType.RELIABLE:
             self._row.count += 1
             self._stop(Move.NOBODY_RELIABLE, failure, 0, now)

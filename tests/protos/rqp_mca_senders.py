@@ -57,7 +57,7 @@ def settled(*peers: str, window: int = 1) -> Sender:
 
 
 def stopped(*peers: str) -> Sender:
-    """Nobody has the queue of a RELIABLE message: stopped at 2.0, until 3.0."""
+    """Return a sender stopped from 2.0 to 3.0, as no receiver has the queue of its RELIABLE message."""
     sender = asking(*peers)
     sender.on_time(2.0)
     assert (sender.state, sender.deadline()) == (State.STOPPED, 3.0)

@@ -181,7 +181,7 @@ def test_4_5_the_same_numbers_come_out_sorted_and_merged(said: dict) -> None:
         assert all(low[1] + 1 < high[0] for low, high in pairwise(found))
         for ends in intervals:
             assert any(low <= ends[0] and ends[1] <= high for low, high in found)
-        for low, high in found:  # no number that nobody named
+        for low, high in found:  # no number that was not named
             assert any(low == first for first, _ in intervals)
             assert any(high == last for _, last in intervals)
             small = range(low, min(high, 200) + 1)

@@ -113,7 +113,7 @@ def test_failure_before_the_last_octet_counts_and_fixes_no_receiver() -> None:
 
 
 def test_failure_after_the_connection_broke_says_why() -> None:
-    """R closed since it will not have the message: FAILURE counts, as before the break, and binds nobody."""
+    """R closed since it refuses the message: FAILURE counts, as before the break, and fixes no receiver."""
     sender = sending()
     sender.failed(1.0)
     assert sender.ended(replace(FAILURE, id=ID + 1), RECEIVER, 1.5) == [Refuse(Unheard.OTHER_ID)]

@@ -168,7 +168,7 @@ def test_a_pause_that_is_over_need_not_be_told() -> None:
     assert sender.send(CERTAIN, 2.0) == [Ask(None)]
 
 
-# --- who is heard (1.1, 3.3, 4.2)
+# --- which input counts (1.1, 3.3, 4.2)
 
 
 def test_only_the_first_answer_is_taken() -> None:

@@ -1,4 +1,4 @@
-"""Who fails is asked last (rqp_mca.md 3.5). A failure prints how to repeat it."""
+"""Receivers that failed are asked last (rqp_mca.md 3.5). A failure prints how to repeat it."""
 
 import pytest
 from hypothesis import given
@@ -87,7 +87,7 @@ def test_delivery_restores_the_rank() -> None:
     sender = sending("a", "b")
     sender.lost("a", 1.0)
     answered(sender, "a", now=1.0)
-    assert RequestQueue("a") in sender.on_time(3.0), "nobody else has answered in time"
+    assert RequestQueue("a") in sender.on_time(3.0), "no other has answered in time"
     sender.received("a", YOURS, 3.0)
     assert sender.received("a", CONFIRM, 3.0) == [Remove(1)]
     sender.lost("a", 4.0)

@@ -124,7 +124,7 @@ class World(RuleBasedStateMachine):
 
     def send(self, peer: str, start: int, count: int) -> None:
         link = self.links[peer]
-        assert set(self.links) == {peer}  # 3.3: nobody else is asked or sent anything meanwhile
+        assert set(self.links) == {peer}  # 3.3: no other peer is asked or sent anything meanwhile
         assert not link.asked
         assert not link.requested
         messages = [self.line[place] for place in range(start, start + count)]

@@ -34,7 +34,7 @@ def started(now: float = 0.0) -> Node:
 
 
 def tried(now: float = 0.0, link: int = 1) -> Node:
-    """Somebody has connected and said nothing."""
+    """Return a node with a silent connection."""
     node = started(now)
     node.accepted(link, now)
     return node

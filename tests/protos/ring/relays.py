@@ -122,7 +122,7 @@ class Ours(Member):
 
 
 class Plain(Member):
-    """A node of somebody else's: it takes off what has its name, and passes on everything else."""
+    """An original: it takes off what has its name, and forwards everything else."""
 
     def take(self, payload: bytes, store_refuses: bool = False) -> bool:
         frame = parse_frame(payload)

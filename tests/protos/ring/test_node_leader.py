@@ -1,4 +1,4 @@
-"""Who leads, breaks that are told, rings that merge, a store that refuses (ring.md 4)."""
+"""The leader, link breaks, rings that merge, a store that refuses (ring.md 4)."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_loss_of_the_successor_sends_no_link_broken() -> None:  # 4.4
     assert waiting(node, 100.0) == []
 
 
-# Nobody leads (4.6) --------------------------------------------------------------------------------------------------
+# Rings without a leader (4.6) ----------------------------------------------------------------------------------------
 
 
 def test_node_without_proposals_for_650_s_proposes_itself() -> None:  # 4.6
@@ -390,7 +390,7 @@ def test_a_follower_closes_an_inbound_side_over_which_no_proposal_comes() -> Non
 
 
 def run_until(node: Node, end: float) -> None:
-    """Let time pass, its orders carried out by nobody."""
+    """Let time pass without carrying out any action."""
     while (due := node.deadline()) is not None and due <= end:
         node.on_time(due)
         node.sent(due)

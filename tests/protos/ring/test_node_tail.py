@@ -1,4 +1,4 @@
-"""A node's tail: OPEN, who is a predecessor, and for how long (ring.md 3.5, 2.6, 4.4)."""
+"""A node's tail: OPEN, which connection is a predecessor, and for how long (ring.md 3.5, 2.6, 4.4)."""
 
 from __future__ import annotations
 
@@ -169,11 +169,15 @@ def test_after_60_s_every_other_open_names_another_leader() -> None:  # 3.8
 
 def test_leader_names_another_node_in_every_other_open() -> None:  # 3.8
     assert leaders_named_until(linked(started()), 101.0) == [(40.0, ME), (70.0, HIGH), (100.0, ME)]
-    assert leaders_named_until(started(), 101.0) == [(40.0, ME), (70.0, ME), (100.0, ME)]  # it knows nobody
+    assert leaders_named_until(started(), 101.0) == [
+        (40.0, ME),
+        (70.0, ME),
+        (100.0, ME),
+    ]  # it knows no other node
 
 
 def forced_until(node: Node, opens: dict[bytes, list[float]], end: float) -> list[float]:
-    """When the inbound side is closed for those who wait in vain; `opens`: when they announce themselves."""
+    """Return when the inbound side is closed for waiting tails. opens: when they announce themselves."""
     heard = sorted((time, name) for name, times in opens.items() for time in times)
     closed = []
     for now in range(int(end)):

@@ -1,4 +1,4 @@
-"""Nobody is known to lead: who is proposed, who is believed, and what is done in the end (ring.md 4.6)."""
+"""Rings without a known leader: proposals, which are believed, and the opening of the ring (ring.md 4.6)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FOR_HIGH, FOR_HIGHER = Leader(HIGH, OTHERS_TTL), Leader(HIGHER, OTHERS_TTL)
 
 
 def vacant(*others: bytes) -> Node:
-    """In a ring since 0 that nobody leads, with others that were heard of."""
+    """Return a node in a ring without leader since 0, which has heard of others."""
     node = in_ring()
     node.members.clear()
     node.members.update(dict.fromkeys(others, 0.0))
@@ -38,7 +38,7 @@ def vacant(*others: bytes) -> Node:
 
 
 def proposals_until(node: Node, end: float) -> list[tuple[float, Loop]]:
-    """Who is proposed when."""
+    """Return the names proposed and when."""
     made = []
     while (now := node.election.deadline()) is not None and now < end:
         node.on_time(now)

@@ -84,7 +84,7 @@ def test_no_name_is_empty() -> None:
 
 
 @pytest.mark.parametrize("node", [b":", b":8085", b" :1", b"a b", b"a\0:1", b"\x7f", b"\xc3\xb1:1", b"a\n"])
-def test_a_node_that_nobody_could_connect_to_is_refused(node: bytes) -> None:
+def test_node_name_without_a_host_is_refused(node: bytes) -> None:
     """1.2."""
     assert reason_of(opened(1, b"l", node, b"8085")) == "bad_node"
 
@@ -97,7 +97,7 @@ def test_a_service_that_is_no_port_and_no_name_is_refused(service: bytes) -> Non
     assert reason_of(opened(1, b"l", b"n", service)) == "bad_service"
 
 
-def test_a_leaders_name_is_any_octets_as_nobody_connects_to_it() -> None:
+def test_leader_name_may_be_any_octets() -> None:
     for leader in (b"\0", b":", bytes(range(255))):
         assert parse_beacon(encode_beacon(Find(1, leader))) == Find(1, leader)
 

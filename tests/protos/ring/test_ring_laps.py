@@ -1,4 +1,4 @@
-"""What passes again and again: is it sent again and again, or does nobody take it off? (ring.md 5.7)."""
+"""Messages that keep circulating: sent again and again, or without an owner (ring.md 5.7)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_payload_after_its_returned_question_is_taken_off(payload: bytes):  # ri
 
 @pytest.mark.parametrize("payload", PASSED_ON)
 def test_payload_outside_its_questions_is_kept(payload: bytes):  # ring.md 5.7
-    """Somebody who claims nothing took it off, and sends it again later: a heartbeat of the originals."""
+    """An original took it off, and sends it again later: a heartbeat."""
     relay = Relay(ME, max_laps=1)
     for _ in range(100):
         questions = questions_for(relay, payload)
@@ -105,7 +105,7 @@ def test_sender_claims_its_payload():  # ring.md 5.7
 
 
 def test_the_question_about_a_frame_is_for_its_sender():  # ring.md 5.7
-    """Who is there takes it off, as everybody does with what has his name (5.3)."""
+    """A live sender takes it off, as every node does with its own name (5.3)."""
     for questions, name in ((asked(Relay(ME), PUSH), OTHER), (asked(Relay(ME), b"news"), ME)):
         for question in (questions.before, questions.behind):
             frame = parse_frame(question)
@@ -125,7 +125,7 @@ def test_a_question_passes_each_other_node_once():  # ring.md 5.5, 5.7
 
 
 def test_other_questions_delay_the_own():  # ring.md 5.7
-    """Two who ask about one copy would take off two."""
+    """Two nodes that ask about one copy would take off two."""
     asks, hears = Relay(ME, max_laps=3), Relay(OTHER, max_laps=3)
     for _ in range(3):
         questions_for(hears, b"news")

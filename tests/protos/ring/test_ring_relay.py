@@ -50,7 +50,9 @@ def relay() -> Relay:
 def test_reply_in_own_name_is_an_answer(relay: Relay, operation: Operation):  # ring.md 5.3
     reply = frame(operation, ME)
     assert relay.route(encode_frame(reply)) == Answer(reply)
-    assert relay.route(encode_frame(reply)) == Answer(reply)  # nobody asks any more: the caller knows that
+    assert relay.route(encode_frame(reply)) == Answer(
+        reply
+    )  # no client may wait any more: the caller knows that
 
 
 @pytest.mark.parametrize("operation", REQUESTS)
@@ -166,7 +168,7 @@ def test_sender_takes_each_copy_off_once(relay: Relay):  # ring.md 5.5
     relay.put_on(b"other news")
     assert relay.route(b"news") == TakenOff()
     assert relay.route(b"news") == TakenOff()
-    assert relay.route(b"news") == Deliver(b"news")  # somebody else's
+    assert relay.route(b"news") == Deliver(b"news")  # another node's
     assert relay.route(b"other news") == TakenOff()
 
 
@@ -201,7 +203,7 @@ def test_a_mark_that_is_lost_is_followed_by_another(relay: Relay):  # ring.md 5.
     lost = relay.mark()
     relay.put_on(b"other news")
     mark = relay.mark()
-    assert isinstance(relay.route(lost), Answer), "nobody waits for it any more"
+    assert isinstance(relay.route(lost), Answer), "no request waits for it any more"
     assert relay.wants_mark
     assert relay.route(mark) == Drop(DropReason.MARK)
     assert not relay.wants_mark

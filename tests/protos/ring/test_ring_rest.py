@@ -39,7 +39,7 @@ class AnyRing(RuleBasedStateMachine):
             self.ring.members.insert(number * 3, Plain(b"%d another's, of more than 20" % number, set()))
         self.requests: list[Frame] = []
         self.died: list[Member] = []
-        self.all_went_well = True  # no link broke, nobody died
+        self.all_went_well = True  # no link broke, no node died
 
     # What happens
 
@@ -88,7 +88,7 @@ class AnyRing(RuleBasedStateMachine):
     def a_node_dies(self, place: int) -> None:
         others = [member for member in self.ring.members if member is not self.member(place)]
         if not any(isinstance(member, Ours) for member in others):
-            return  # nobody would end anything
+            return  # no node would end anything
         self.all_went_well = False
         self.died.append(self.ring.kill(place % len(self.ring.members)))
 
@@ -120,7 +120,7 @@ class AnyRing(RuleBasedStateMachine):
                         assert member is origin or member.inbox[payload] >= copies
 
     def check_request(self, frame: Frame, ours: list[Ours]) -> None:
-        """Whoever asked learns what became of it."""
+        """The requesting node learns the outcome."""
         for member in ours:
             if member.name == frame.sender:
                 heard = member.answers + member.came_back

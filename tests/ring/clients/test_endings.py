@@ -109,6 +109,6 @@ async def test_closed_session_leaves_no_reference_cycles(
 
 
 async def test_the_edge_closes_with_requests_under_way(edge: LiveClients, client: Client) -> None:
-    """Errands that nobody waits for any more end with it (checked by the fixture)."""
+    """Background tasks without a waiting client end with it (checked by the fixture)."""
     await everything_at_once(client)
     await client.send(pull(b"elsewhere") * 20)

@@ -111,7 +111,7 @@ async def test_queue_names_of_any_octets_are_accepted(client: Client, edge: Live
 
 
 async def test_a_queue_that_exists_is_not_created_again(edge: LiveClients, client: Client) -> None:
-    """5.8: whoever made it; nothing of it changes."""
+    """5.8: however it was made; nothing of it changes."""
     await edge.declare("theirs", owner="cli", max_length=7)
     await client.create(b"mine")
     for name in (b"theirs", b"mine"):
@@ -171,7 +171,7 @@ async def test_destroy_queue_removes_only_queues_made_by_create_queue(
 
 
 async def test_a_queue_is_destroyed_with_its_messages(client: Client, other: Client) -> None:
-    """5.8: also those that somebody has pulled and not settled."""
+    """5.8: also those that a client has pulled and not settled."""
     await client.create(b"q")
     await client.push(b"q", b"1", b"2")
     assert await other.pull(b"q") == b"1"

@@ -231,7 +231,7 @@ async def test_a_fin_does_not_settle_what_has_not_arrived(make_edge: MakeEdge) -
 
 @pytest.mark.parametrize("inside", [b"", push(b"q", bytes(1_000))[:-1], push(b"q", b"x"), pull(b"q", 2)])
 async def test_a_drain(edge: LiveClients, inside: bytes) -> None:
-    """5.2: every connection ends; what was pulled and not settled goes back, and nobody is blamed."""
+    """5.2: every connection ends; what was pulled and not settled returns, without a failed delivery."""
     client, witness = await prepared(edge)
     witness.close()
     await until(lambda: len(edge.connections()) == 1)

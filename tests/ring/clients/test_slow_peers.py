@@ -106,7 +106,7 @@ async def send_all(client: Client, data: bytes) -> None:
 
 
 async def test_many_concurrent_pulls_of_large_messages(edge: LiveClients) -> None:
-    """5.2: nobody is told that a queue is empty because the others' messages filled the answer."""
+    """5.2: no pull is answered `empty` because messages of others filled the reply."""
     await filled(edge, 20)
     crowd = [await edge.client() for _ in range(10)]
     for one in crowd:

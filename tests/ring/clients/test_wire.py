@@ -167,7 +167,7 @@ async def test_a_length_beyond_all_bounds_is_answered_at_once(edge: LiveClients,
 
 
 async def test_unfinished_messages_together_are_bounded(make_edge: MakeEdge) -> None:
-    """5.2: who holds most has to go, the others are unharmed."""
+    """5.2: the connection that holds most is closed, the others stay."""
     edge = await make_edge(budget=3 * MIB)
     clients = [await edge.client() for _ in range(6)]
     await clients[5].create(b"q")

@@ -19,7 +19,7 @@ Start = Callable[..., Awaitable[LiveNode]]
 
 @pytest.fixture
 def port() -> int:
-    """For beacons of this test: nobody else's nodes hear them."""
+    """Return a beacon port that no other test's nodes use."""
     return free_udp_port()
 
 

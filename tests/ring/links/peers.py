@@ -151,7 +151,7 @@ class Wire:
 
 
 class Tail:
-    """Somebody who announces himself and accepts a predecessor."""
+    """A peer that announces itself and accepts a predecessor."""
 
     def __init__(self, name_host: str = "127.0.0.1", suffix: bytes = b"4711") -> None:
         self._host = name_host
@@ -175,11 +175,11 @@ class Tail:
         self._came.put_nowait(self._wires[-1])
 
     @property
-    def has_nobody(self) -> bool:
+    def is_unconnected(self) -> bool:
         return self._came.empty()
 
     async def predecessor(self) -> Wire:
-        """Who has connected next."""
+        """Return the next connection."""
         async with asyncio.timeout(PATIENCE_S):
             return await self._came.get()
 

@@ -65,7 +65,7 @@ async def test_beacons_of_other_groups_are_ignored(start: Start, port: int) -> N
         for each in (node, other):
             await until(lambda: each.number("beacons_ignored_total", reason="other_group") >= 5)  # noqa: B023
             assert each.station.outbound is each.station.predecessor is None
-        assert tail.has_nobody
+        assert tail.is_unconnected
 
 
 async def test_own_beacons_are_ignored(start: Start, port: int) -> None:
@@ -96,7 +96,7 @@ async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
         for number in range(1, 4):
             tail.announce(GROUP, port)
             await until(lambda: node.number("beacons_ignored_total", reason="same_name") == number)  # noqa: B023
-        assert tail.has_nobody
+        assert tail.is_unconnected
     assert len(node.log.events("ring_same_name")) == 1
 
 
@@ -151,7 +151,7 @@ async def test_own_beacons_read_after_a_stall_are_ignored(
         own = node.number("beacons_ignored_total", reason="own")
         node.station.beacons.sender.send(Find(GROUP, node.name))
         if stands_still:
-            time.sleep(2 * beacon_handler.ECHO_S)  # noqa: ASYNC251  nobody in this process has a turn
+            time.sleep(2 * beacon_handler.ECHO_S)  # noqa: ASYNC251  the whole process is stalled
         else:
             for _ in range(2 * beacon_handler.ECHO_TICKS):
                 node.station.tick()
@@ -162,7 +162,7 @@ async def test_own_beacons_read_after_a_stall_are_ignored(
 async def test_while_the_store_is_away_another_process_may_be_the_node(
     start: Start, new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2, 4.7: so whoever speaks in its name then is no namesake."""
+    """1.2, 4.7: so beacons in its name are no duplicates then."""
     monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     server = await new_server()
     node = await start(url=server.url, times={"self_s": 60.0})
@@ -182,7 +182,7 @@ async def test_while_the_store_is_away_another_process_may_be_the_node(
 
 
 async def test_open_announces_the_node(start: Start, port: int) -> None:
-    """3.1: at once, and again and again until somebody connects."""
+    """3.1: at once, and repeatedly until a node connects."""
     with Listening(port) as listening:
         node = await start()
         tcp = str(node.places["ring"][1]).encode()
@@ -235,7 +235,7 @@ async def test_nodes_bound_to_all_addresses_find_each_other(start: Start, host: 
 
 
 async def test_each_node_may_use_its_own_beacon_port(start: Start) -> None:
-    """The settings' 0: for nodes that nobody is to find by chance."""
+    """The settings' 0: for nodes that must not be found by chance."""
     node = await start(beacon_port=free_udp_port(), broadcast=["127.255.255.255"])
     one = LiveNode(node.url, 0)
     try:
@@ -356,7 +356,7 @@ async def test_absent_broadcast_address_is_bound_with_a_warning(start: Start) ->
 
 
 async def test_beacon_flood_does_not_starve_other_work(start: Start, port: int) -> None:
-    """3: anybody can send floods of beacons; links and clients have the same loop."""
+    """3: any host can send floods of beacons; links and clients share the event loop."""
     node = await start(times={"self_s": 60.0})
     members = node.station.node.members
     for number in range(200):

@@ -88,7 +88,7 @@ async def test_outbox_messages_reach_the_inboxes_of_other_stores(spawn: Spawn, n
 
 
 async def test_without_a_node(spawn: Spawn, new_server: NewServer) -> None:
-    """`ring: off`: nobody listens, nothing is told."""
+    """`ring: off`: no listener, no status."""
     server = await new_server()
     program = spawn(server, "listeners.ring=off")
     await until(lambda: program.events("started"))

@@ -252,7 +252,7 @@ async def test_predecessor_that_stops_sending_its_name_is_closed(start: Start) -
 
 
 async def test_stalled_node_does_not_close_its_predecessor(start: Start) -> None:
-    """2.6: what came meanwhile is read before its silence is judged; whoever looks meanwhile, and each time."""
+    """2.6: messages that came meanwhile are read before the silence counts, every time."""
     node = await start(times={"silence_s": 0.5, "lost_s": 1000.0, "absent_s": 2000.0})
     with socket.create_connection(node.places["ring"]) as predecessor:
         predecessor.sendall(leader(b"127.0.0.1:1", 0))
@@ -260,7 +260,7 @@ async def test_stalled_node_does_not_close_its_predecessor(start: Start) -> None
         for _ in range(2):
             received = node.number("messages_received_total", type="loop")
             predecessor.sendall(leader(b"127.0.0.1:1", 0))
-            time.sleep(0.5 + 1.5 * STALL_S)  # noqa: ASYNC251  nobody in this process has a turn
+            time.sleep(0.5 + 1.5 * STALL_S)  # noqa: ASYNC251  the whole process is stalled
             node.station.tick()
             node.station.tick()
             await until(lambda: node.number("messages_received_total", type="loop") > received)  # noqa: B023
@@ -298,7 +298,7 @@ async def test_a_fin_inside_a_message(node: LiveNode) -> None:
 
 
 async def test_messages_before_a_fin_are_answered_once_safe(node: LiveNode) -> None:
-    """2.2: they are answered once they are; but nobody waits for it longer than for an `A` (4.5)."""
+    """2.2: they are answered once they are; but no peer waits longer than for an `A` (4.5)."""
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(user(b"x"))

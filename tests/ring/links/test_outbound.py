@@ -177,7 +177,7 @@ async def test_silent_successor_gets_no_user(start: Start, port: int) -> None:
         while (found := await second.message()) != user(b"one"):
             assert found[:4] == b"LOOP"
             second.say(b"A")
-        assert mute.has_nobody
+        assert mute.is_unconnected
 
 
 @pytest.mark.parametrize(("answer", "reason"), [(b"AX", "not_an_ack"), (b"AA", "ack_for_nothing")])
@@ -208,14 +208,14 @@ async def test_excess_answer_does_not_count_for_the_next_message(node: LiveNode,
 
 
 async def test_stopping_node_sends_no_link_broken(node: LiveNode, port: int) -> None:
-    """2.3: nobody would be there to stop it; what is under way is answered, then comes the FIN."""
+    """2.3: no node would stop it; what is under way is answered, then comes the FIN."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         before = await Wire.to(node.places["ring"])
         node.adopt(before.close)
         before.say(user(b"one"))
         await before.hears(b"A")
-        assert await after.message() == leader(node.name, 255), "4.2: somebody has connected"
+        assert await after.message() == leader(node.name, 255), "4.2: a node has connected"
         after.say(b"A")
         assert await after.message() == user(b"one")
         stopping = asyncio.ensure_future(node.member.station.stop_taking())
@@ -262,11 +262,11 @@ async def test_unresolvable_successor_name_fails(node: LiveNode, port: int, node
         tail.name = node_name
         tail.announce(GROUP, port)
         await until(lambda: node.number("dials_total", result="failed") == 1)
-        assert tail.has_nobody
+        assert tail.is_unconnected
 
 
 async def test_addresses_outside_allow_are_not_dialled(start: Start, port: int) -> None:
-    """Whoever sends beacons could else have a node connect to anything."""
+    """Otherwise any sender of beacons could have a node connect to any host."""
     node = await start(allow=["127.0.0.1", "10.0.0.0/8"])
     async with Tail() as tail:
         tail.name = b"192.0.2.77:1"
@@ -282,7 +282,7 @@ async def test_all_addresses_of_a_host_are_tried(
     """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it."""
 
     async def several(*_: Any) -> list[Place]:
-        """Nobody can count on having such a name here."""
+        """The machine need not have such a name."""
         places = [("127.0.0.1", silent), ("127.0.0.1", tail.port)]
         return [(int(socket.AF_INET), place) for place in places]
 
@@ -298,7 +298,7 @@ async def test_all_addresses_of_a_host_are_tried(
 async def test_late_connection_of_a_cancelled_attempt_is_closed(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.6, 4.7: it is closed at once and is nobody's; the next one is another matter."""
+    """3.6, 4.7: it is closed at once and does not count; the next one is independent."""
     node = await start(times={"self_s": 60.0})
     connect, is_asked, may = Dialler.connect, asyncio.Event(), asyncio.Event()
 

@@ -54,7 +54,7 @@ async def test_new_targets_get_an_open_at_once(start: Start) -> None:
         assert await one.beacon(b"OPEN") == opened
         await apply(node, "other", here(other), here(one))
         assert await other.beacon(b"OPEN") == opened
-        assert one.waiting() == []  # whoever was there before hears nothing new
+        assert one.waiting() == []  # earlier targets hear nothing new
         await forget(node, "one", "other")
         await until(lambda: node.station.beacons.sender.targets.all == (), SOON_S)
 
@@ -76,7 +76,7 @@ async def test_removed_targets_get_no_beacons(start: Start) -> None:
 
 
 async def test_linked_node_sends_no_open_to_new_targets(start: Start) -> None:
-    """Who comes to the list then hears of it by its own OPEN, or the leader's FIND."""
+    """New targets then hear of it by their own OPEN, or the leader's FIND."""
     port = free_udp_port()
     node = await start(beacon_port=port, times={"self_s": 0.2}, broadcast=[])
     await apply(node, "itself", f"127.0.0.1:{port}")
@@ -108,7 +108,7 @@ async def test_unresolvable_targets_are_logged_once(start: Start) -> None:
         told = node.log.events("beacon_unsent", to="no-such-host.invalid")
         assert len(told) == len({line.detail for line in told}) <= 2  # type: ignore[attr-defined]
         other.waiting()
-        await other.beacon(b"OPEN")  # and hold up nobody
+        await other.beacon(b"OPEN")  # and delay no others
     await forget(node, "lost")
 
 

@@ -182,7 +182,7 @@ def test_links_over_ipv6(tmp_path: Path) -> None:
 
 
 async def test_links_over_tls(start: Start, tmp_path: Path) -> None:
-    """Mutual: who has no certificate of the authority is no predecessor; the originals speak no TLS."""
+    """Mutual: a predecessor needs a certificate of the authority; the originals do not support TLS."""
     authority = Authority.create(tmp_path)
     said = {
         "listeners": {"ring": {"port": 0, "tls": authority.mutual()}},

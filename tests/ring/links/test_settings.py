@@ -130,7 +130,7 @@ NARROW: list[dict[str, Any]] = [
 def test_loopback_name_with_wide_beacons_is_a_settings_error(
     mine: dict[str, Any], setting: str, wide: str, said: dict[str, Any]
 ) -> None:
-    """1.3: its ring would never close, and nobody would know why."""
+    """1.3: its ring would never close, without a visible reason."""
     why = rf"^edges\.ring\.node\.{setting}: other machines hear beacons .{re.escape(wide)}. and would .*; set it"
     with pytest.raises(SettingsError, match=why):
         identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(port=8085))
@@ -149,7 +149,7 @@ def test_loopback_name_with_wide_beacons_is_a_settings_error(
 def test_reachable_names_are_accepted(
     mine: dict[str, Any], listener: str, _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """1.3: what a name means nobody can tell beforehand."""
+    """1.3: names are not resolved beforehand."""
     identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(host=listener, port=8085))
     assert caplog.records == []
 

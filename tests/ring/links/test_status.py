@@ -70,7 +70,7 @@ async def test_nodes_publish_their_status(start: Start) -> None:
 
 
 async def test_a_ring_that_is_open_has_no_leader(start: Start) -> None:
-    """4.1, 4.4: all know the last one, and that he leads no more."""
+    """4.1, 4.4: all know the last leader, and that it leads no more."""
     nodes = [await start(times={"self_s": 60.0, "own_ring_s": 1.0}) for _ in range(2)]
     await until(lambda: is_ring(nodes))
     last, left = sorted(nodes, key=lambda node: node.name)[::-1]
@@ -104,7 +104,7 @@ async def test_unheard_leader_does_not_count(start: Start, port: int) -> None:
 
 
 async def test_many_names_do_not_evict_the_leader(start: Start, port: int) -> None:
-    """4.6: who leads is remembered beside the names of others, of which only 1000 are."""
+    """4.6: the leader is kept beside the names of others, of which only 1000 are."""
     node = await start(times={"self_s": 60.0, "own_ring_s": 60.0, "no_leader_s": 60.0, **NO_VACANCY, **LONG})
     before = await Wire.to(node.places["ring"])
     node.adopt(before.close)

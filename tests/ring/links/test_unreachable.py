@@ -1,4 +1,4 @@
-"""Operators are told of nodes that nobody can connect to (ring.md 3.6)."""
+"""Nodes that others cannot connect to are logged (ring.md 3.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is no node, and keeps nodes from what they want."""
+"""Hosts that are no nodes, and keep nodes from building their ring."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Mute:
         self._try_again()
 
     def came(self, link: Link, message: Wire) -> None:
-        raise AssertionError("nobody connects to it")
+        raise AssertionError("it is never connected to")
 
     def inbound_gone(self, link: Link, why: str) -> None:
-        raise AssertionError("nobody connects to it")
+        raise AssertionError("it is never connected to")
 
     def _try_again(self) -> None:
         if self._again:

@@ -1,4 +1,4 @@
-"""Rings with somebody beside them who is no node (ring.md 4.6)."""
+"""Rings beside a host that is no node (ring.md 4.6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.ring.simulation.strangers import Mute
 from tests.ring.simulation.trial import OURS_S, probe, settle
 from tests.ring.simulation.world import World
 
-AGAIN_AND_AGAIN_S = 3000.0  # as each time it may be faster than those who are wanted
+AGAIN_AND_AGAIN_S = 3000.0  # as each time it may be faster than real nodes
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["once", "again and again"])

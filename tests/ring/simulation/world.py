@@ -32,7 +32,7 @@ class World:
         self.network = Network(self.clock, Random(plan.seed + 1), plan.beacon_loss)
         self.disks = {number: Disk() for number in range(len(plan.names)) if number not in plan.originals}
         self.serving, self.other = Store({QUEUE}, keeps_ids), Store(set(), keeps_ids)
-        self.pushed: dict[bytes, int] = {}  # who asked, by request id
+        self.pushed: dict[bytes, int] = {}  # the requesting node, by request id
         self._rng = Random(plan.seed + 2)
         self._times = times or Times()
         self._names = list(plan.names)

@@ -40,7 +40,7 @@ def refused(node: Member) -> float | None:
 async def test_remote_request_without_access_is_refused(
     node: Member, ring: Successor, access: dict[str, Any]
 ) -> None:
-    """ERROR, and it is not passed on. Nobody knows who asks: so whoever names clients lets none of them."""
+    """ERROR, and it is not forwarded. The client is unknown: a queue that names clients allows none of them."""
     await node.declare("orders", access=access)
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == DENIED
     assert answer(await ring.asks(Operation.PULL, b"orders", 2)) == DENIED

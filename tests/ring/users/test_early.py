@@ -105,7 +105,7 @@ async def test_repeated_frame_is_forwarded_once(start: Start, new_server: NewSer
 async def test_message_taken_by_another_client_is_not_resent(start: Start, server: Server) -> None:
     """4.5: any client of the store may do that.
 
-    Later messages are not sent twice because of it, and the missing one is not sent again, nor taken for a later equal one.
+    Later messages are not sent twice because of it; the missing one is not sent again, nor taken for a later one.
     """
     node = await start(server, b"a")
     hand = Hand(node)
@@ -114,7 +114,7 @@ async def test_message_taken_by_another_client_is_not_resent(start: Start, serve
     outgoing.are_safe(outgoing.put([b"taken", b"before it was sent"], is_begun=False))
     (gone,) = await hand.takes(1)
     hand.sends(*(b"%d" % n for n in range(50)))
-    outgoing.poll()  # or nobody sees for a second that it is not there
+    outgoing.poll()  # otherwise it takes a second to see that it is gone
     await until(lambda: len(hand.safe) == 50)
     await until(lambda: not len(outgoing.in_flight))
     gone.returned()
@@ -125,7 +125,7 @@ async def test_message_taken_by_another_client_is_not_resent(start: Start, serve
 
 
 class Mover(Hand):
-    """Also what the node moves out of its outbox, and another one who uses the queue, without a wait of their own."""
+    """Also the node's own moves out of its outbox, and another user of the queue, without a wait of their own."""
 
     @property
     def queue(self) -> Queue:

@@ -11,7 +11,7 @@ from services.ring.node.outgoing.in_flight import InFlight
 from services.ring.node.outgoing.stored_message import ORPHAN, StoredMessage
 
 
-class Nobody:
+class NoKeeper:
     def acknowledged(self, parcel: StoredMessage) -> None: ...
 
     def returned(self, parcel: StoredMessage) -> None: ...
@@ -23,7 +23,7 @@ Message = tuple[bytes, bool]
 
 
 def parcels(*messages: Message) -> list[StoredMessage]:
-    return [StoredMessage(Nobody(), LIFE, payload, is_begun) for payload, is_begun in messages]
+    return [StoredMessage(NoKeeper(), LIFE, payload, is_begun) for payload, is_begun in messages]
 
 
 def message(parcel: StoredMessage) -> Message:

@@ -47,7 +47,7 @@ async def test_equal_payloads_reach_the_inbox_after_a_lost_mark(
 async def test_mark_refused_by_the_store_is_sent_again(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: nothing waits there for the successor, and nobody asks the node for anything meanwhile."""
+    """5.5: nothing waits there for the successor, and no client uses the node meanwhile."""
     monkeypatch.setattr(marks, "LOST_S", 0.5)
     monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     own, goal = await new_server(), await new_server()
@@ -66,7 +66,7 @@ async def test_mark_refused_by_the_store_is_sent_again(
 async def test_one_mark_waits_without_a_link(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: also when it was sent and came back to the store, as nobody answered it."""
+    """5.5: also when it was sent and returned to the store unanswered."""
     monkeypatch.setattr(marks, "LOST_S", 0.02)
     goal = await new_server()
     there, back = await a_full_window(start, await new_server(), goal)

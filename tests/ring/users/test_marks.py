@@ -102,7 +102,7 @@ async def test_there_are_at_most_ten_marks_a_second(start: Start, new_server: Ne
 async def test_message_later_than_its_mark_circulates_max_laps_times(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5, 5.7: a node was away with it while the mark went round; then it is nobody's until a question tells."""
+    """5.5, 5.7: a node was away with it while the mark went around; it has no owner until a question ends it."""
     monkeypatch.setattr(marks, "LOST_S", 1.0)  # should the first one go to the node that is away, too
     first, slow, inbox = nodes = await stores(start, new_server, 3, forward_user=True, max_laps=3)
     await first.declare("out", bindings=OUTBOX)

@@ -25,7 +25,7 @@ async def members(start: Start, server: Server, number: int, **how: object) -> l
 
 
 async def test_outbox_messages_go_around_once_in_order(start: Start, server: Server) -> None:
-    """5.5: who put it on the ring takes it off. All nodes share one store: one of them serves its outbox."""
+    """5.5: its sender takes it off. All nodes share one store: one of them serves its outbox."""
     nodes = await members(start, server, 5)
     ring = Ring(nodes, window=7)
     for link in ring.links:
@@ -83,7 +83,7 @@ async def test_every_inbox_gets_each_message_with_forward_user(start: Start, new
 
 
 async def test_without_forward_user_the_first_inbox_gets_it(start: Start, new_server: NewServer) -> None:
-    """5.5; a node without an inbox is nobody's destination, so there it goes on."""
+    """5.5; a node without an inbox always forwards."""
     nodes = [await start(await new_server(), b"node:%d" % n) for n in range(4)]
     await nodes[0].declare("out", bindings=OUTBOX)
     for node in nodes[2:]:
@@ -170,7 +170,7 @@ async def test_oversized_outbox_message_is_a_dead_letter(start: Start, server: S
 
 
 async def test_message_of_a_dead_node_leaves_the_ring(start: Start, server: Server) -> None:
-    """5.7: after max_laps passes it is asked about, and taken off as nobody claims it."""
+    """5.7: after max_laps passes it is asked about, and taken off as no node claims it."""
     nodes = await members(start, server, 4, max_laps=3)
     await nodes[0].declare("out", bindings=OUTBOX)
     await until(lambda: sum(node.users.bindings.outbox is not None for node in nodes) == 4)
@@ -203,7 +203,7 @@ async def test_message_of_a_dead_node_leaves_the_ring(start: Start, server: Serv
 
 
 async def test_a_frame_without_an_id_leaves_the_ring_too(start: Start, server: Server) -> None:
-    """5.5: nobody serves its queue, its sender is dead; it is taken off after some passes."""
+    """5.5: no node serves its queue, its sender is dead; it is taken off after some passes."""
     nodes = await members(start, server, 3)
     ring = Ring(nodes)
     payload = encode_frame(Frame(Operation.PUSH, b"original", b"nowhere", b"x", NO_ID))
@@ -243,7 +243,7 @@ async def test_broken_links_lose_nothing_and_keep_the_order(start: Start, server
             await asyncio.sleep(0)
             link.cut(lost=number % 7)
             link.mend()
-    wanted = set(numbered(500))  # beside questions about them: nobody takes them off (5.7)
+    wanted = set(numbered(500))  # beside questions about them, which no node takes off (5.7)
     await until(lambda: wanted.issubset(link.carried))
     firsts = list(dict.fromkeys(body for body in link.carried if body in wanted))
     assert firsts == numbered(500)

@@ -35,7 +35,7 @@ def receive(node: Member, frame: Frame) -> None:
 
 
 async def test_without_a_link_the_client_waits_until_the_timeout(start: Start, server: Server) -> None:
-    """5.3; and what nobody waits for any more is not sent once there is a link."""
+    """5.3; and a request without a waiting client is not sent once there is a link."""
     node = await start(server, b"a", timeout_s=0.2)
     answers = await asyncio.gather(node.push(b"q", b"x"), node.pull(b"q"), node.destroy(b"q"))
     assert answers == [NotDone("timeout")] * 3
@@ -92,7 +92,7 @@ async def test_of_two_replies_the_first_counts(start: Start, server: Server) -> 
 
 
 async def test_error_replies_are_passed_unchanged(start: Start, server: Server) -> None:
-    """5.1: UTF-8 for people; who sends something else is shown as well as can be."""
+    """5.1: UTF-8 text; other octets are shown as well as possible."""
     node = await start(server, b"a")
     for message, wanted in (
         (b"lleno \xc3\xa1", "lleno \u00e1"),
@@ -197,7 +197,7 @@ async def test_lone_node_waits_if_another_node_appears(
 
 
 async def test_resent_request_that_returns_unserved_has_unknown_outcome(start: Start, server: Server) -> None:
-    """5.3: whoever carried it out may have died before it could say so; what was sent once was not done."""
+    """5.3: the node that carried it out may have died before replying; what was sent once was not done."""
     node = await start(server, b"a")
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
     await asyncio.sleep(0)

@@ -326,7 +326,7 @@ async def test_push_without_id_is_applied_each_time(node: Member, ring: Successo
 
 
 async def test_create_queue_from_the_ring_is_refused(node: Member, ring: Successor) -> None:
-    """5.3: who asks makes it in its own store; the ring only says whether there is one."""
+    """5.3: a node creates queues in its own store; the ring only says whether there is one."""
     await node.declare("orders")
     assert answer(await ring.asks(Operation.CREATE_QUEUE, b"orders", 1)) == (
         "ERROR",

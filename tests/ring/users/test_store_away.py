@@ -60,7 +60,7 @@ async def test_message_not_stored_in_time_is_dropped_unanswered(
 async def test_internal_error_while_storing_affects_one_run(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """2.2: what is not safe is not answered; who asked is told, as all behind it waits for that."""
+    """2.2: what is not safe is not answered; its caller is notified, as all behind it waits for that."""
     node = await Member(server.url, b"a").start()
     told: list[tuple[str, bool]] = []
     node.users.writer.put([], outgoing.BEGUN, lambda is_stored: told.append(("nothing", is_stored)))

@@ -1,4 +1,4 @@
-"""Nobody has the ring for himself: a node's own requests and what it passes on take turns (ring.md 2.2, 4.5)."""
+"""A node's own requests and forwarded messages take turns (ring.md 2.2, 4.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pull without a request id: nobody can repeat or settle it, so its reply decides (ring.md 5.3, 5.4)."""
+"""A pull without a request id: it cannot be repeated or settled, so its reply decides (ring.md 5.3, 5.4)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_pull_without_id_is_settled_once_its_reply_is_stored(start: Start,
 async def test_pull_without_id_returns_if_its_reply_is_not_stored(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.4: nobody settles it, and no process that lives loses a lease; it is no delivery that failed."""
+    """5.4: it is not settled, no live process loses a lease, and it is not a failed delivery."""
     node = await start(server, b"node")
     await node.declare("orders", maxDeliveries=1)
     await node.put("orders", b"a")
@@ -73,7 +73,7 @@ async def test_pull_without_id_returns_if_its_reply_is_not_stored(
 
 
 async def test_pull_without_id_from_an_at_most_once_queue(start: Start, server: Server) -> None:
-    """docs/ring.md, What to count on: it is gone before it is sent; a lost lease would be somebody's trouble."""
+    """docs/ring.md, What to count on: it is gone before it is sent; a lost lease would matter."""
     node = await start(server, b"node")
     await node.declare("orders", delivery="at-most-once")
     await node.put("orders", b"a")

@@ -99,5 +99,5 @@ def _shown(name: bytes) -> str:
 
 
 def _name(beacon: Beacon) -> bytes:
-    """Return the name of the sender; a FIND has only its leader's, who sends it."""
+    """Return the name of the sender; a FIND has only the name of its leader, which sends it."""
     return beacon.node if isinstance(beacon, Open) else beacon.leader

@@ -44,18 +44,18 @@ class Target:
 class Targets:
     """All targets, each once, in `all`."""
 
-    def __init__(self, said: Iterable[str], host: str) -> None:
-        """said: as in the settings. host: what others connect to when they hear of this node."""
-        self._said = tuple(dict.fromkeys(Target(*parse_target(text)) for text in said))
+    def __init__(self, configured: Iterable[str], host: str) -> None:
+        """configured: as in the settings. host: what others connect to when they hear of this node."""
+        self._configured = tuple(dict.fromkeys(Target(*parse_target(text)) for text in configured))
         self._is_local = is_of_this_machine_alone(host)
         self._left_out: frozenset[Target] = frozenset()  # logged once
-        self.all = self._said
+        self.all = self._configured
 
     def follow(self, addresses: Iterable[str]) -> tuple[Target, ...]:
         """Replace the peers' addresses, keep those of the settings; return the new targets."""
-        wanted = dict.fromkeys((*self._said, *(Target(*split_address(text)) for text in addresses)))
-        reached = [target for target in wanted if target in self._said or not self.misleads(target)]
-        before, self.all = frozenset(self.all), tuple(reached[: max(MOST, len(self._said))])
+        wanted = dict.fromkeys((*self._configured, *(Target(*split_address(text)) for text in addresses)))
+        reached = [target for target in wanted if target in self._configured or not self.misleads(target)]
+        before, self.all = frozenset(self.all), tuple(reached[: max(MOST, len(self._configured))])
         self._log_left_out(frozenset(wanted).difference(self.all), len(reached) > len(self.all))
         return tuple(target for target in self.all if target not in before)
 
