@@ -37,7 +37,7 @@ async def start(context: EdgeContext[RingSettings]) -> RunningRing:
     """Open the client ports and start the node. Raises SettingsError."""
     settings = context.settings
     store = settings.store.store(
-        context.store_url, context.name, settings.request_timeout_s, context.metrics.count_store_event
+        context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
     )
     service = RingService(settings, store, context.metrics)
     store.start_serving(settings.clients.create.domain)

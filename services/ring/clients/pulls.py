@@ -40,23 +40,27 @@ class PullRun:
 class Pulls:
     """The pulls of one connection, one run at a time, however many takes a run needs."""
 
-    __slots__ = ("_inflow", "_lookup", "_talk", "_unsettled", "rest")
+    __slots__ = ("_conversation", "_inflow", "_lookup", "_unsettled", "rest")
 
     def __init__(
-        self, talk: ClientConversation, inflow: ClientInflow, lookup: QueueLookup, unsettled: Unsettled
+        self,
+        conversation: ClientConversation,
+        inflow: ClientInflow,
+        lookup: QueueLookup,
+        unsettled: Unsettled,
     ) -> None:
-        self._talk = talk
+        self._conversation = conversation
         self._inflow = inflow
         self._lookup = lookup
         self._unsettled = unsettled
-        self.rest = Rest(talk, inflow, self._go_on)  # pulls waiting for the client to read
+        self.rest = Rest(conversation, inflow, self._go_on)  # pulls waiting for the client to read
 
     def pull(self, event: Pull) -> None:
         """Take messages for a run of pulls from the local store, or from the ring."""
-        run = PullRun(self._talk.expect(), event, self._unsettled.admits(event.count))
+        run = PullRun(self._conversation.expect(), event, self._unsettled.admits(event.count))
         self._inflow.hold()
         if run.allowed < event.count:
-            self._talk.wire.refuse("too_many_unsettled")
+            self._conversation.wire.refuse("too_many_unsettled")
         if not run.allowed:
             self._end(run, TOO_MANY_UNSETTLED)
         elif (queue := self._lookup.held(event.queue)) is None:
@@ -71,11 +75,11 @@ class Pulls:
             self._take(run, run.queue, is_fresh=True)
 
     def _found(self, run: PullRun, found: Queue | StoreError) -> None:
-        if self._talk.gone:
+        if self._conversation.is_lost:
             return
         if isinstance(found, Queue):
             self._take(run, found, is_fresh=True)
-        elif isinstance(found, QueueUnknown) and self._talk.service.remote_queues is not None:
+        elif isinstance(found, QueueUnknown) and self._conversation.service.remote_queues is not None:
             self._ask(run)
         else:
             self._refused(run, found)
@@ -83,9 +87,9 @@ class Pulls:
     def _take(self, run: PullRun, queue: Queue, *, is_fresh: bool) -> None:
         """Take messages from the store. is_fresh: the queue was just looked up, so do not look it up again."""
         run.queue = queue
-        talk = self._talk
+        conversation = self._conversation
         done = partial(self._taken, run, queue, is_fresh)
-        talk.service.pipe(queue).messages.take(talk.source, queue, run.allowed, done)
+        conversation.service.pipe(queue).messages.take(conversation.source, queue, run.allowed, done)
 
     def _taken(
         self, run: PullRun, queue: Queue, is_fresh: bool, got: list[Delivery] | StoreError, more: bool
@@ -94,7 +98,7 @@ class Pulls:
             self._lookup.seek(run.name, partial(self._found, run), gone=queue)
         elif isinstance(got, StoreError):
             self._refused(run, got)
-        elif self._talk.gone:
+        elif self._conversation.is_lost:
             self._return(queue, got)
         else:
             self._give(run, queue, got, more)
@@ -102,7 +106,7 @@ class Pulls:
     def _return(self, queue: Queue, got: list[Delivery]) -> None:
         """Give the messages back: the client has gone before they came (tmq.md 6.2)."""
         if got and not got[0].settled:
-            self._talk.service.pipe(queue).messages.give_back(got)
+            self._conversation.service.pipe(queue).messages.give_back(got)
 
     def _give(self, run: PullRun, queue: Queue, got: list[Delivery], more: bool) -> None:
         if got and not got[0].settled:
@@ -125,43 +129,43 @@ class Pulls:
 
     def _answer_some(self, run: PullRun, reply: bytes, count: int) -> None:
         """Reply to `count` pulls of the run; continue once the client has read (tmq.md 7.3)."""
-        talk = self._talk
+        conversation = self._conversation
         slot = run.slot
-        run.goes_on(talk.expect(), count)
-        talk.reply(slot, reply, run.label, count, count)
+        run.goes_on(conversation.expect(), count)
+        conversation.reply(slot, reply, run.label, count, count)
         self.rest.take(run)
 
     def _refused(self, run: PullRun, why: StoreError) -> None:
-        talk = self._talk
+        conversation = self._conversation
         if isinstance(why, OutcomeUnknown):
-            talk.unknown(why)  # messages taken all the same return after their lease
+            conversation.unknown(why)  # messages taken all the same return after their lease
             return
-        talk.wire.refuse(why.reason, str(why))
+        conversation.wire.refuse(why.reason, str(why))
         self._end(run, error_text(why))
 
     def _end(self, run: PullRun, text: str, reply: bytes = b"", count: int = 0) -> None:
         """Reply to the run: `count` pulls have their messages in `reply`, the others get an ERROR."""
         if run.asked > count:
             reply += error(run.echo, text) * (run.asked - count)
-        self._talk.reply(run.slot, reply, run.label, count, run.asked)
+        self._conversation.reply(run.slot, reply, run.label, count, run.asked)
         self._inflow.free()
 
     # around the ring
 
     def _ask(self, run: PullRun) -> None:
         """Pull one message after the other: if a link broke, the second of two could overtake the first."""
-        remote_queues = self._talk.service.remote_queues
+        remote_queues = self._conversation.service.remote_queues
         assert remote_queues is not None
         run.label = RING_PULL
         remote_queues.pull(run.name, partial(self._brought, run))
 
     def _brought(self, run: PullRun, brought: RemoteMessage | NotDone) -> None:
-        talk = self._talk
+        conversation = self._conversation
         if isinstance(brought, NotDone):
             if brought.reason != EMPTY:
-                talk.wire.refuse("unserved", brought.reason)
+                conversation.wire.refuse("unserved", brought.reason)
             self._end(run, brought.reason)
-        elif not talk.gone:  # otherwise unsettled: it returns to its queue (5.4)
+        elif not conversation.is_lost:  # otherwise unsettled: it returns to its queue (5.4)
             self._unsettled.add_brought(brought.settle)
             reply = encode_deliveries(run.echo, [encode_record(brought.body)])
             if run.allowed > 1:

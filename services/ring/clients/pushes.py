@@ -20,16 +20,16 @@ HEAD = records.HEAD.size  # octets of a record's length field
 class Pushes:
     """The pushes of one connection. Runs may overlap: one ordered pipe takes them (5.2)."""
 
-    __slots__ = ("_inflow", "_lookup", "_talk")
+    __slots__ = ("_conversation", "_inflow", "_lookup")
 
-    def __init__(self, talk: ClientConversation, inflow: ClientInflow, lookup: QueueLookup) -> None:
-        self._talk = talk
+    def __init__(self, conversation: ClientConversation, inflow: ClientInflow, lookup: QueueLookup) -> None:
+        self._conversation = conversation
         self._inflow = inflow
         self._lookup = lookup
 
     def push(self, event: Push) -> None:
         """Publish a run of messages to the local store, or send them around the ring."""
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         queue = self._lookup.held(event.queue)
         if queue is None:
             self._lookup.seek(event.queue, partial(self._found, slot, event))
@@ -37,7 +37,7 @@ class Pushes:
             self._publish(slot, event, queue, is_fresh=False)
 
     def _found(self, slot: Slot, event: Push, found: Queue | StoreError) -> None:
-        remote_queues = self._talk.service.remote_queues
+        remote_queues = self._conversation.service.remote_queues
         if isinstance(found, Queue):
             self._publish(slot, event, found, is_fresh=True)
         elif isinstance(found, QueueUnknown) and remote_queues is not None:
@@ -47,10 +47,10 @@ class Pushes:
 
     def _publish(self, slot: Slot, event: Push, queue: Queue, *, is_fresh: bool) -> None:
         """Publish to the store. is_fresh: the queue was just looked up, so do not look it up again."""
-        talk = self._talk
-        pipe = talk.service.pipe(queue)
+        conversation = self._conversation
+        pipe = conversation.service.pipe(queue)
         done = partial(self._published, slot, event, queue, is_fresh)
-        pipe.messages.publish(talk.source, queue, event.records, talk.origin, done)
+        pipe.messages.publish(conversation.source, queue, event.records, conversation.origin, done)
         if pipe.waiting.congested:
             self._inflow.hold_until_clear(pipe.waiting.when_clear)
 
@@ -59,7 +59,7 @@ class Pushes:
     ) -> None:
         if not outcome:
             number = len(event.records)
-            self._talk.reply(slot, encode_replies(event.echo, number), PUSH, number, number)
+            self._conversation.reply(slot, encode_replies(event.echo, number), PUSH, number, number)
         elif not is_fresh and _is_gone(outcome, len(event.records)):
             self._lookup.seek(event.queue, partial(self._found, slot, event), gone=queue)
             return
@@ -70,16 +70,16 @@ class Pushes:
         self._inflow.run_answered()
 
     def _refused(self, slot: Slot, event: Push, why: StoreError) -> None:
-        talk = self._talk
+        conversation = self._conversation
         if isinstance(why, OutcomeUnknown):
-            talk.unknown(why)
+            conversation.unknown(why)
             return
-        talk.wire.refuse(why.reason, str(why))
-        talk.deny(slot, event.echo, PUSH, error_text(why), len(event.records))
+        conversation.wire.refuse(why.reason, str(why))
+        conversation.deny(slot, event.echo, PUSH, error_text(why), len(event.records))
 
     def _partly_refused(self, slot: Slot, event: Push, refusals: Refusals) -> None:
         _, why = refusals[0]
-        self._talk.wire.refuse(why.reason, str(why))
+        self._conversation.wire.refuse(why.reason, str(why))
         denied = {index: error(event.echo, error_text(why)) for index, why in refusals}
         self._answer(slot, event, PUSH, denied)
 
@@ -87,7 +87,7 @@ class Pushes:
         """Reply ERROR to the pushes in `denied`, by place in the run, and OK to the others."""
         total, ok = len(event.records), encode_replies(event.echo, 1)
         reply = b"".join([denied.get(index, ok) for index in range(total)])
-        self._talk.reply(slot, reply, label, total - len(denied), total)
+        self._conversation.reply(slot, reply, label, total - len(denied), total)
 
     # around the ring
 
@@ -109,7 +109,7 @@ class Pushes:
         asked.left -= 1
         if not asked.left:
             if asked.denied:
-                self._talk.wire.refuse("unserved", asked.reason)
+                self._conversation.wire.refuse("unserved", asked.reason)
             self._answer(slot, event, RING_PUSH, asked.denied)
             self._inflow.free()
 

@@ -20,21 +20,21 @@ class QueueLookup:
     overtake each other, even when a queue was deleted and made again.
     """
 
-    __slots__ = ("_inflow", "_talk", "_waiting")
+    __slots__ = ("_conversation", "_inflow", "_waiting")
 
-    def __init__(self, talk: ClientConversation, inflow: ClientInflow) -> None:
-        self._talk = talk
+    def __init__(self, conversation: ClientConversation, inflow: ClientInflow) -> None:
+        self._conversation = conversation
         self._inflow = inflow
         self._waiting: deque[tuple[str, Callback]] | None = None
 
     def held(self, name: bytes) -> Queue | None:
         """Return the queue if it is cached. It may have been deleted since: then the store answers QueueUnknown."""
-        return self._talk.service.store.catalogue.held(decode_name(name))
+        return self._conversation.service.store.catalogue.held(decode_name(name))
 
     def seek(self, name: bytes, then: Callback, gone: Queue | None = None) -> None:
         """Look up a queue in the store and pass the result to `then`. gone: a cached queue that no longer exists."""
         key = decode_name(name)
-        store = self._talk.service.store
+        store = self._conversation.service.store
         if gone is not None and store.catalogue.held(key) is gone:
             store.catalogue.forget(key)
         self._inflow.hold()
@@ -45,7 +45,7 @@ class QueueLookup:
             self._find(key)
 
     def _find(self, name: str) -> None:
-        service = self._talk.service
+        service = self._conversation.service
         service.background.run_read(service.store.catalogue.find(name), self._found)
 
     def _found(self, found: Queue | StoreError) -> None:

@@ -24,30 +24,30 @@ FORBIDDEN = {  # refusals of the edge itself: reason, text
 class Queues:
     """The queue operations of one connection."""
 
-    __slots__ = ("_inflow", "_talk")
+    __slots__ = ("_conversation", "_inflow")
 
-    def __init__(self, talk: ClientConversation, inflow: ClientInflow) -> None:
-        self._talk = talk
+    def __init__(self, conversation: ClientConversation, inflow: ClientInflow) -> None:
+        self._conversation = conversation
         self._inflow = inflow
 
     def create(self, event: Create) -> None:
         """Create a queue in the local store."""
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         self._inflow.hold()
-        service = self._talk.service
+        service = self._conversation.service
         work = service.settings.clients.create.create(service.store, decode_name(event.queue), OWNER)
         service.background.run(work, partial(self._done, slot, event, CREATE))
 
     def destroy(self, event: Destroy) -> None:
         """Destroy a queue of the local store, or of another node's."""
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         self._inflow.hold()
-        service = self._talk.service
+        service = self._conversation.service
         work = _remove(service, decode_name(event.queue))
         service.background.run(work, partial(self._destroyed, slot, event))
 
     def _destroyed(self, slot: Slot, event: Destroy, result: bool | StoreError) -> None:
-        remote_queues = self._talk.service.remote_queues
+        remote_queues = self._conversation.service.remote_queues
         if isinstance(result, QueueUnknown) and remote_queues is not None:
             remote_queues.destroy(event.queue, partial(self._asked, slot, event))
         else:
@@ -61,18 +61,18 @@ class Queues:
 
     def _done(self, slot: Slot, event: Create | Destroy, label: str, result: bool | StoreError) -> None:
         if isinstance(result, OutcomeUnknown):
-            self._talk.unknown(result)
+            self._conversation.unknown(result)
         elif isinstance(result, StoreError):
             self._deny(slot, event, label, result.reason, error_text(result))
         elif not result:
             self._deny(slot, event, label, *FORBIDDEN[label])
         else:
-            self._talk.reply(slot, encode_reply(Operation.OK, event.echo), label, 1, 1)
+            self._conversation.reply(slot, encode_reply(Operation.OK, event.echo), label, 1, 1)
             self._inflow.free()
 
     def _deny(self, slot: Slot, event: Create | Destroy, label: str, reason: str, text: str) -> None:
-        self._talk.wire.refuse(reason, label)
-        self._talk.deny(slot, event.echo, label, text)
+        self._conversation.wire.refuse(reason, label)
+        self._conversation.deny(slot, event.echo, label, text)
         self._inflow.free()
 
 

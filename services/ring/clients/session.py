@@ -38,17 +38,17 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
     __slots__ = ("_pulls", "_pushes", "_queues")
 
     def __init__(self, service: RingService, limits: Limits, wire: Wire) -> None:
-        talk = ClientConversation(wire, service)
-        inflow = ClientInflow(talk, ClientConnection(limits), self)
+        conversation = ClientConversation(wire, service)
+        inflow = ClientInflow(conversation, ClientConnection(limits), self)
         settings = service.settings
-        unsettled = Unsettled(talk, service, settings.clients.max_unsettled)
+        unsettled = Unsettled(conversation, service, settings.clients.max_unsettled)
         super().__init__(
-            talk, service, inflow, unsettled, settings.clients.eof_grace_s, settings.request_timeout_s
+            conversation, service, inflow, unsettled, settings.clients.eof_grace_s, settings.request_timeout_s
         )
-        lookup = QueueLookup(talk, inflow)
-        self._pushes = Pushes(talk, inflow, lookup)
-        self._pulls = Pulls(talk, inflow, lookup, unsettled)
-        self._queues = Queues(talk, inflow)
+        lookup = QueueLookup(conversation, inflow)
+        self._pushes = Pushes(conversation, inflow, lookup)
+        self._pulls = Pulls(conversation, inflow, lookup, unsettled)
+        self._queues = Queues(conversation, inflow)
 
     def resumed(self, now: float) -> None:
         """Continue a pull that waited for the client to read, then the input."""
@@ -59,7 +59,7 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
     def handle(self, event: ClientEvent) -> None:
         """Carry out one request, or refuse it."""
         if isinstance(event, Refused):
-            self._talk.refuse(event)
+            self._conversation.refuse(event)
             return
         if self._unsettled:
             self._unsettled.settle()  # a valid request settles all earlier replies (tmq.md 6.1)
@@ -80,14 +80,14 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
 
     def _refuse_reserved(self, event: ClientRequest) -> None:
         label, total = LABELS[type(event)], _requests(event)
-        self._talk.wire.refuse("reserved_name", label)
-        self._talk.deny(self._talk.expect(), event.echo, label, OF_NODES, total)
+        self._conversation.wire.refuse("reserved_name", label)
+        self._conversation.deny(self._conversation.expect(), event.echo, label, OF_NODES, total)
 
     def work(self, event: ClientEvent) -> int:
         """Return the event's share of a turn."""
         return 1 if isinstance(event, Refused) else 1 + _requests(event) // RUN_PART
 
-    def comes_alone(self, event: ClientEvent) -> bool:
+    def is_exclusive(self, event: ClientEvent) -> bool:
         """Return whether the event must wait for all replies before it.
 
         Only pushes and pulls may overlap: operations on whole queues take another way to the store.

@@ -57,7 +57,7 @@ async def start_node(context: EdgeContext[RingSettings], service: RingService) -
         has_duplicate_name=lambda: users.ownership.has_duplicate_name,
     )
     context.listen(LISTENER, identity.listener, member.station.session)
-    context.page(PAGE, member.status.document)
+    context.add_page(PAGE, member.status.document)
     service.remote_queues = users.remote_requests
     users.remote_requests.is_alone = lambda: not member.station.node.members
     node = RunningNode(member, users)

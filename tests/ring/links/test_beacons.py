@@ -13,7 +13,7 @@ import pytest
 
 from protos.ring import Find, Open
 from services.kit.config.layers import SettingsError
-from services.kit.dns.lookup import Place, look_up
+from services.kit.dns.lookup import ResolvedAddress, resolve
 from services.ring.node.discovery import beacon_handler as beacon_handler
 from services.ring.node.discovery import beacon_sender as sender
 from tests.live import until
@@ -287,13 +287,13 @@ async def test_one_lookup_runs_per_target(start: Start, monkeypatch: pytest.Monk
     """3.4: beacons come faster than its look-up ends; those meanwhile are not sent to it, and then all are again."""
     asked, may_end = 0, asyncio.Event()
 
-    async def hang(*place: Any) -> list[Place]:
+    async def hang(*place: Any) -> list[ResolvedAddress]:
         nonlocal asked
         asked += 1
         await may_end.wait()
-        return await look_up("127.0.0.1", place[1])
+        return await resolve("127.0.0.1", place[1])
 
-    monkeypatch.setattr(sender, "look_up", hang)
+    monkeypatch.setattr(sender, "resolve", hang)
     with Listening(free_udp_port(), "127.0.0.1") as listening:
         target = f"slow.test:{listening.sock.getsockname()[1]}"
         node = await start(broadcast=[], beacon_targets=[target], times={"self_s": 60.0})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from protos.ring import HeadState
-from services.kit.dns.lookup import Place
+from services.kit.dns.lookup import ResolvedAddress
 from services.kit.net.dialler import Dialler
 from services.ring.node.discovery import tcp_connect as tcp_connect
 from tests.kit.calls import deaf
@@ -281,12 +281,12 @@ async def test_all_addresses_of_a_host_are_tried(
 ) -> None:
     """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it."""
 
-    async def several(*_: Any) -> list[Place]:
+    async def several(*_: Any) -> list[ResolvedAddress]:
         """The machine need not have such a name."""
         places = [("127.0.0.1", silent), ("127.0.0.1", tail.port)]
         return [(int(socket.AF_INET), place) for place in places]
 
-    monkeypatch.setattr(tcp_connect, "look_up", several)
+    monkeypatch.setattr(tcp_connect, "resolve", several)
     node = await start(dial={"connect_timeout_s": 1.0})
     async with Tail("several.test") as tail:
         with deaf() as silent:

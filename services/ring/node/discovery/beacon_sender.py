@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from protos.ring import Beacon, Open, encode_beacon
 from protos.types import LocalError
-from services.kit.dns import look_up
+from services.kit.dns import resolve
 from services.kit.net import plain_address
 from services.ring import measures
 from services.ring.node.discovery.recent_senders import RecentSenders
@@ -45,14 +45,14 @@ class BeaconSender:
         self._sent = sent
         self._socket_of = socket_of
         self._loop = asyncio.get_running_loop()
-        self._look_ups: dict[Target, asyncio.Task[None]] = {}
+        self._lookups: dict[Target, asyncio.Task[None]] = {}
         self._trouble: dict[Address, set[str]] = {}  # errors logged since the last success
         self._is_closed = False
 
     def close(self) -> None:
         """Cancel the lookups: nothing is sent any more."""
         self._is_closed = True
-        for task in self._look_ups.values():
+        for task in self._lookups.values():
             task.cancel()
 
     def follow(self, addresses: Iterable[str]) -> tuple[Target, ...]:
@@ -120,18 +120,18 @@ class BeaconSender:
                 if (found := target.address(port)) is not None:
                     self._send(beacon, data, *found)
             return
-        if target in self._look_ups:
+        if target in self._lookups:
             self._unsent((target.host,), "the previous lookup of its name is still running")
             return
-        sending = self._look_up_and_send(beacon, data, target, ports)
+        sending = self._resolve_and_send(beacon, data, target, ports)
         task = self._loop.create_task(sending, name=f"beacon to {target}")
-        self._look_ups[target] = task
-        task.add_done_callback(lambda _: self._look_ups.pop(target, None))
+        self._lookups[target] = task
+        task.add_done_callback(lambda _: self._lookups.pop(target, None))
 
-    async def _look_up_and_send(self, beacon: Beacon, data: bytes, target: Target, ports: list[int]) -> None:
+    async def _resolve_and_send(self, beacon: Beacon, data: bytes, target: Target, ports: list[int]) -> None:
         host = target.host
         try:
-            found = await look_up(host, ports[0])
+            found = await resolve(host, ports[0])
         except (OSError, UnicodeError) as error:
             self._unsent((host,), f"its name cannot be resolved: {error}")
             return

@@ -79,7 +79,7 @@ class Beacons:
 
     def tick(self, now: float) -> None:
         """Log how many refusals were left out of the log."""
-        for reason, number in self._throttle.over(now):
+        for reason, number in self._throttle.expired(now):
             fields = {"action": "beacons_refused_more", "reason": reason, "count": number}
             log.warning("%d more beacons refused in the last minute: %s", number, reason, extra=fields)
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 
 from protos.ring import Dial, host_of
-from services.kit.dns import look_up
+from services.kit.dns import resolve
 from services.kit.net import Dialler, Network
 from services.kit.session import SessionFactory
 from services.ring.node.discovery.beacons import is_allowed
@@ -30,7 +30,7 @@ async def connect(
     end = loop.time() + timeout_s
     try:
         async with asyncio.timeout_at(end):
-            found = await _look_up(where)
+            found = await _resolve(where)
     except TimeoutError:
         raise TimeoutError(f"the name was not resolved within {timeout_s:g} s") from None
     places = [place for place in found if is_allowed(place[0], allow)]
@@ -49,12 +49,12 @@ async def connect(
                 raise
 
 
-async def _look_up(where: Dial) -> list[tuple[str, int]]:
+async def _resolve(where: Dial) -> list[tuple[str, int]]:
     """Return the node's addresses and ports; both host and service may be names. Raises OSError."""
     host, service = host_of(where.node).decode(), where.service.decode()
     try:
         port = int(service) if service.isdecimal() else socket.getservbyname(service, "tcp")
-        found = await look_up(host, port)
+        found = await resolve(host, port)
     except (OSError, UnicodeError) as error:
         raise OSError(f"{host} port {service} cannot be resolved: {error}") from None
     return list(dict.fromkeys((str(address[0]), int(address[1])) for _, address in found))

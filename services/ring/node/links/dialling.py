@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from protos.ring import Dial
-from services.kit.net import NOBODY, Dialler
+from services.kit.net import NO_SESSION, Dialler
 from services.kit.session import Session, Wire
 from services.ring import measures
 from services.ring.node.discovery import tcp_connect
@@ -72,7 +72,7 @@ class Dialling:
     def _open(self, attempt: asyncio.Task[None] | None, wire: Wire) -> Session:
         if attempt is not self._attempt:
             wire.abort()
-            return NOBODY
+            return NO_SESSION
         self._attempt = None
         self._metrics.count(measures.DIALS, "connected")
         return self._reached(wire)

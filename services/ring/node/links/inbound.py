@@ -60,8 +60,8 @@ class Inbound(InflowSession[Message, Conversation]):
     )
 
     def __init__(self, host: InboundHost, link: int, wire: Wire, limits: Limits) -> None:
-        talk = Conversation(wire)
-        super().__init__(talk, Inflow(talk, Connection(limits), self))
+        conversation = Conversation(wire)
+        super().__init__(conversation, Inflow(conversation, Connection(limits), self))
         self.link = link
         self.since = wire.loop_time()
         self._host = host
@@ -74,12 +74,12 @@ class Inbound(InflowSession[Message, Conversation]):
     @property
     def peer(self) -> Peer:
         """The other end of the connection."""
-        return self._talk.wire.peer
+        return self._conversation.wire.peer
 
     @property
     def is_answered(self) -> bool:
         """True if no message waits for its answer."""
-        return not self._talk.answers
+        return not self._conversation.answers
 
     def close(self, why: str) -> None:
         """Write the answers that are known and close: the node does not want this connection, or no longer."""
@@ -90,10 +90,10 @@ class Inbound(InflowSession[Message, Conversation]):
         """Take no more messages; answer those that were taken once they are stored, then close."""
         self._is_finishing = True
         self._why = self._why or "this node is stopping"
-        self._talk.drained = True
-        if not self._talk.gone:
+        self._conversation.drained = True
+        if not self._conversation.is_lost:
             self._inflow.hold()
-            self._talk.wire.pause()
+            self._conversation.wire.pause()
         self.end_if_done()
 
     def deadline(self) -> float | None:
@@ -114,7 +114,7 @@ class Inbound(InflowSession[Message, Conversation]):
 
     def lost(self, reset: bool) -> None:
         """Report the end of the connection to the node."""
-        self._talk.gone = True
+        self._conversation.is_lost = True
         self._inflow.lost()
         self._host.inbound_lost(self, self._why or ("it was reset" if reset else "it closed"))
 
@@ -124,14 +124,14 @@ class Inbound(InflowSession[Message, Conversation]):
         """Pass a message on to the node, and answer it once it is safe."""
         if not self._host.heard(self.link):
             return  # it is being closed
-        slot = self._talk.expect()
+        slot = self._conversation.expect()
         match event:
             case User(payload):
                 self._host.count_received(USER)
                 self._host.user_sink.received(payload, partial(self._answer, slot))
             case Unusable(reason):
                 self._host.count_received(LOOP)
-                self._talk.wire.refuse(reason)
+                self._conversation.wire.refuse(reason)
                 self._answer(slot)
             case Leader() | LinkBroken() | BreakLinkForced():
                 self._host.count_received(LOOP)
@@ -144,25 +144,27 @@ class Inbound(InflowSession[Message, Conversation]):
         """Return the event's share of a turn."""
         return 1
 
-    def comes_alone(self, event: Message) -> bool:
+    def is_exclusive(self, event: Message) -> bool:
         """Return False: every message may follow unanswered ones."""
         return False
 
     def end_if_done(self) -> None:
         """Close after a violation, or once everything is answered after a FIN or a drain."""
-        talk, inflow = self._talk, self._inflow
-        if talk.gone or self._is_over:
+        conversation, inflow = self._conversation, self._inflow
+        if conversation.is_lost or self._is_over:
             return
         if (violation := inflow.violation) is not None:
-            talk.wire.refuse(violation.reason, violation.detail)
+            conversation.wire.refuse(violation.reason, violation.detail)
             self._why = violation.reason
             self._end()  # at once (2.5); unanswered messages are sent again
             return
         if inflow.eof_parsed and self._eof_due is None:
             self._host.inbound_lost(self, self._why)
-            self._eof_due = talk.wire.loop_time() + self._host.ack_s  # no peer waits longer for an `A` (4.5)
-            talk.wire.reschedule()
-        if (inflow.eof_parsed or self._is_finishing) and not talk.answers:
+            self._eof_due = (
+                conversation.wire.loop_time() + self._host.ack_s
+            )  # no peer waits longer for an `A` (4.5)
+            conversation.wire.reschedule()
+        if (inflow.eof_parsed or self._is_finishing) and not conversation.answers:
             self._end()
 
     def _answer(self, slot: Slot) -> None:
@@ -170,18 +172,18 @@ class Inbound(InflowSession[Message, Conversation]):
         slot.reply = ACK
         if not self._is_answering:
             self._is_answering = True
-            self._talk.wire.soon(self._write_answers)
+            self._conversation.wire.soon(self._write_answers)
 
     def _write_answers(self) -> None:
         self._is_answering = False
-        if not self._talk.gone:
-            self._talk.write_known()
+        if not self._conversation.is_lost:
+            self._conversation.write_known()
             self._inflow.run_answered()
 
     def _end(self) -> None:
         if self._is_over:
             return
-        self._talk.write_known()
-        self._is_over = self._talk.closing = True
+        self._conversation.write_known()
+        self._is_over = self._conversation.closing = True
         self._host.inbound_lost(self, self._why or "we closed it")
-        self._talk.wire.close()
+        self._conversation.wire.close()

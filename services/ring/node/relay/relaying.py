@@ -88,7 +88,7 @@ class Relaying:
             return
         job = self._jobs.begin(self._relay.route(payload), payload, safe)
         if isinstance(job.route, Request | Settle):
-            self._look_up(job, job.route.frame.queue)
+            self._find_queue(job, job.route.frame.queue)
         elif isinstance(job.route, Deliver) and not self._inbox.is_known:
             job.waits = True
             self._inbox.when_known(partial(self._found, job, None))
@@ -104,7 +104,7 @@ class Relaying:
         self._waiting.clear()
         self._refused.clear()
 
-    def _look_up(self, job: Job, name: bytes) -> None:
+    def _find_queue(self, job: Job, name: bytes) -> None:
         job.queue = self._queue_cache.held(name)
         if job.queue is None:
             job.waits = True
