@@ -12,7 +12,7 @@ What it must not know: subscriptions, logs, stores; which identifiers are in use
 
 from protos.pubsub.connection import Connection, Limits
 from protos.pubsub.events import Event, Ping, Quit, Refused, Request, Send, Subscribe, Unsubscribe
-from protos.pubsub.grammar import CRLF, LF, Charset, Pattern, Reason, is_message, is_tag, parse_pattern
+from protos.pubsub.grammar import CRLF, LF, Charset, Pattern, Reason, is_message, parse_pattern
 from protos.pubsub.held import MAX_INTERVALS
 from protos.pubsub.link import LinkConnection, LinkLimits
 from protos.pubsub.link_events import Beat, Entries, Follow, Gap, Have, Held, LinkEvent, Problem
@@ -31,7 +31,6 @@ from protos.pubsub.replies import (
     Message,
     Ok,
     Reply,
-    ReplyReader,
     encode_error,
     encode_message,
     encode_ok,
@@ -79,7 +78,6 @@ __all__ = [
     "Reason",
     "Refused",
     "Reply",
-    "ReplyReader",
     "Request",
     "Send",
     "Subscribe",
@@ -103,7 +101,6 @@ __all__ = [
     "escape",
     "is_message",
     "is_origin",
-    "is_tag",
     "parse_pattern",
     "parse_reply",
 ]

@@ -108,11 +108,6 @@ def parse_pattern(text: bytes, charset: Charset) -> Pattern | None:
     return Pattern(text[:-1] if is_prefix else text, is_prefix)
 
 
-def is_tag(tag: bytes, charset: Charset) -> bool:
-    """Return whether it is a legal MessageTag (2)."""
-    return FORMS[charset].tag.fullmatch(tag) is not None and is_of(charset, tag)
-
-
 def is_message(text: bytes, charset: Charset) -> bool:
     """Return whether it is a legal Message (2)."""
     return FORMS[charset].text.fullmatch(text) is not None and is_of(charset, text)

@@ -1,7 +1,6 @@
 """Encode and parse a server's answers and deliveries (pubsub.md 2)."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from protos.pubsub.grammar import LF, Charset, Reason
@@ -73,32 +72,3 @@ def parse_reply(line: bytes) -> Reply:
     if found := _ERROR.fullmatch(line):
         return Error(found[1])
     raise PeerError("bad_reply")
-
-
-class ReplyReader:
-    """Parses a server's replies on a client's side of a connection.
-
-    PeerError reasons: `bad_reply`, `line_too_long` for a line over `max_line_bytes`, `truncated` for an end inside a
-    line.
-    """
-
-    __slots__ = ("_held", "_max_line_bytes")
-
-    def __init__(self, max_line_bytes: int = 64 << 20) -> None:
-        self._held = bytearray()  # of an unfinished line
-        self._max_line_bytes = max_line_bytes
-
-    def receive(self, data: bytes) -> Iterator[Reply]:
-        """Yield the replies that `data` completes, in order."""
-        self._held += data  # grows in place
-        if LF in data:
-            *lines, rest = bytes(self._held).split(LF)
-            self._held[:] = rest
-            yield from map(parse_reply, lines)
-        if len(self._held) > self._max_line_bytes:
-            raise PeerError("line_too_long")
-
-    def receive_eof(self) -> None:
-        """Handle the server's FIN; raise PeerError if it cuts a line short."""
-        if self._held:
-            raise PeerError("truncated")

@@ -9,7 +9,7 @@ have left, and tails that wait in vain.
 """
 
 from protos.ring.actions import Action, CloseInbound, CloseOutbound, Dial, SendBeacon
-from protos.ring.beacons import encode_beacon, host_of, parse_beacon, port_of
+from protos.ring.beacons import encode_beacon, host_of, parse_beacon
 from protos.ring.client import ClientConnection
 from protos.ring.election import ELECTION, LeaderMove, LeaderState
 from protos.ring.frames import (
@@ -39,7 +39,6 @@ from protos.ring.messages import (
     MAX_NAMES,
     MAX_USER,
     MAX_USER_SENT,
-    ORIGINAL_TTL,
     RING_PORT,
     TTL,
     Beacon,
@@ -65,7 +64,6 @@ from protos.ring.replies import (
     encode_reply,
     encode_request,
     parse_reply,
-    sender_of,
 )
 from protos.ring.requests import REFUSALS, ClientEvent, ClientRequest, Create, Destroy, Pull, Push, Refused
 from protos.ring.routes import (
@@ -104,7 +102,6 @@ __all__ = [
     "MAX_USER",
     "MAX_USER_SENT",
     "NO_ID",
-    "ORIGINAL_TTL",
     "REFUSALS",
     "REPLIES",
     "RING_PORT",
@@ -175,7 +172,5 @@ __all__ = [
     "parse_beacon",
     "parse_frame",
     "parse_reply",
-    "port_of",
     "resent",
-    "sender_of",
 ]

@@ -59,11 +59,6 @@ def host_of(node: bytes) -> bytes:
     return node.partition(b":")[0]
 
 
-def port_of(service: bytes) -> int | None:
-    """Return the TCP port of a service in decimal; None for the name of a service (3.1)."""
-    return int(service) if service.isdigit() else None
-
-
 def _parse_names(datagram: bytes, count: int) -> list[bytes]:
     place = HEAD.size + count
     lengths = datagram[HEAD.size : place]

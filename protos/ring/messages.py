@@ -12,7 +12,6 @@ MAX_GROUP = 65535  # groups are 1 to this (3.3)
 ACK = b"A"  # 2.2
 TTL = 255  # of LOOPs that this node begins (2.3)
 OTHERS_TTL = 64  # of proposals of other nodes; a node's own come back with more (4.6)
-ORIGINAL_TTL = 65025  # of LOOPs that original nodes begin
 MAX_USER = 16384  # octets of a USER's payload that is accepted and forwarded (2.1)
 MAX_USER_SENT = 16383  # of one that this node begins: the document's limit
 MAX_LOOP = 16384

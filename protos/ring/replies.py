@@ -43,11 +43,6 @@ def encode_refusal(refused: Refused) -> bytes:
     return encode_reply(Operation.ERROR, refused.echo, REFUSALS[refused.reason].encode())
 
 
-def sender_of(echo: bytes) -> bytes:
-    """Return the name in the field sender_name, which may be anything, for the log."""
-    return echo[:FIELD].partition(b"\0")[0]
-
-
 # --- a client's side
 
 

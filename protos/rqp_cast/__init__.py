@@ -49,7 +49,7 @@ from protos.rqp_cast.receiver_actions import (
     ReceiverAction,
 )
 from protos.rqp_cast.receiver_table import RECEIVER_TRANSITIONS, ReceiverMove, ReceiverState
-from protos.rqp_cast.rqprc import BadLine, Host, Rqprc, format_rqprc, parse_rqprc, read_host
+from protos.rqp_cast.rqprc import BadLine, Host, Rqprc, parse_rqprc, read_host
 from protos.rqp_cast.sender import Sender, SenderSettings
 from protos.rqp_cast.sender_actions import (
     Approve,
@@ -165,7 +165,6 @@ __all__ = [
     "encode_t_msg",
     "end_transmission_reader",
     "fingerprint",
-    "format_rqprc",
     "identity",
     "is_address",
     "judge_question",

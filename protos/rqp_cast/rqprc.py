@@ -1,11 +1,10 @@
 """The file `.rqprc`: the machines to ask, one per line (rqp_cast.md 1.1)."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from protos.rqp_cast.wire import REQUEST_PORT, is_address
-from protos.types import LocalError
 
 MAX_NAME = 253  # characters, as in DNS
 MAX_PORT = 65_535
@@ -65,16 +64,6 @@ def parse_rqprc(
         if problem is not None:
             bad_lines.append(BadLine(number, line.strip(), problem))
     return Rqprc(tuple(hosts), tuple(bad_lines))
-
-
-def format_rqprc(hosts: Iterable[Host], comment: str = "") -> str:
-    """Return a file with `hosts` below a comment. Raises LocalError for a host that does not parse to itself."""
-    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
-    for host in hosts:
-        if read_host(f"{host.name}:{host.request_port}") != host:
-            raise LocalError(f"not a machine for .rqprc: {host!r}")
-        lines.append(str(host))
-    return "".join(f"{line}\n" for line in lines)
 
 
 def read_host(word: str, standard_port: int = REQUEST_PORT) -> Host | str:

@@ -13,7 +13,6 @@ from protos.pubsub import (
     Subscribe,
     Unsubscribe,
     is_message,
-    is_tag,
     parse_pattern,
 )
 from tests.protos.pubsub_samples import CRLF, LF, event_of, events_of, reason_of
@@ -193,9 +192,7 @@ def test_2_1_what_is_no_pattern(text: bytes) -> None:
     assert parse_pattern(text, Charset.UTF8) is None
 
 
-def test_2_tags_and_messages_are_judged_apart_too() -> None:
-    assert is_tag(b"a", Charset.ASCII)
-    assert not any(is_tag(tag, Charset.UTF8) for tag in (b"", b"a b", b"*", b"a\n", b"\x80"))
+def test_2_message_texts() -> None:
     assert is_message(b"", Charset.ASCII)
     assert is_message("я".encode(), Charset.UTF8)
     assert not is_message("я".encode(), Charset.ASCII)

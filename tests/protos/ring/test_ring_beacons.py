@@ -11,7 +11,6 @@ from protos.ring import (
     encode_beacon,
     host_of,
     parse_beacon,
-    port_of,
 )
 from protos.types import LocalError, PeerError
 
@@ -102,19 +101,12 @@ def test_leader_name_may_be_any_octets() -> None:
         assert parse_beacon(encode_beacon(Find(1, leader))) == Find(1, leader)
 
 
-def test_host_and_port_of_an_open() -> None:
+def test_host_of_a_node_name() -> None:
     """1.2, 3.1."""
     assert [host_of(each) for each in (b"10.0.0.1:8085", b"node.example.org", b"h:1:2")] == [
         b"10.0.0.1",
         b"node.example.org",
         b"h",
-    ]
-    assert [port_of(each) for each in (b"8085", b"1", b"65535", b"ring", b"8085x")] == [
-        8085,
-        1,
-        65535,
-        None,
-        None,
     ]
 
 

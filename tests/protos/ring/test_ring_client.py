@@ -21,7 +21,6 @@ from protos.ring import (
     encode_reply,
     encode_request,
     parse_reply,
-    sender_of,
 )
 from protos.types import LocalError, PeerError
 from tests.protos.feeding import assert_over, one_by_one
@@ -202,12 +201,6 @@ def test_only_replies_are_replies() -> None:
     with pytest.raises(LocalError):
         encode_reply(Operation.OK, ORDERS[1:])
     assert parse_reply(encode_reply(Operation.OK, ORDERS)) == (Operation.OK, b"checkin", b"orders", 0)
-
-
-def test_a_senders_name_may_be_anything() -> None:
-    assert sender_of(ORDERS) == b"checkin"
-    assert sender_of(bytes(510)) == b""
-    assert sender_of(b"s" * 510) == b"s" * 255
 
 
 # --- time, and the end
