@@ -82,7 +82,7 @@ def test_4_5_intervals_add_up(text: bytes, intervals: tuple) -> None:
         b"s/0:1-2\r",
     ],
 )
-def test_4_7_what_is_no_list(text: bytes) -> None:
+def test_4_7_illegal_lists(text: bytes) -> None:
     assert error_of(text) == "bad_held"
 
 
@@ -157,7 +157,7 @@ def test_4_5_a_line_of_a_list_stays_below_64_kib(origins: int) -> None:
     assert link_events_of(wire) == [Follow(*LONG_NAME, held, b"1" * 20 + b"-" + b"2" * 20)]
 
 
-def test_4_5_what_the_neighbour_would_refuse_is_our_own_mistake() -> None:
+def test_4_5_encoding_an_illegal_list_is_a_local_error() -> None:
     intervals = tuple((place, place) for place in range(1, 2 * MAX_INTERVALS + 3, 2))
     with pytest.raises(LocalError):
         encode_have(b"s", b"0", {OURS: intervals})

@@ -84,7 +84,7 @@ def test_2_replies_are_read_back(line: bytes, reply: Reply) -> None:
         b"OK\n\n",
     ],
 )
-def test_2_what_is_no_reply(line: bytes) -> None:
+def test_2_illegal_replies(line: bytes) -> None:
     with pytest.raises(PeerError, match="bad_reply"):
         parse_reply(line)
 
@@ -111,7 +111,7 @@ def test_2_a_clients_lines() -> None:
 
 
 @pytest.mark.parametrize("text", [b"a\nb", b"a\n", b"a\r"])
-def test_2_an_end_of_line_inside_a_line_is_our_own_mistake(text: bytes) -> None:
+def test_2_encoding_an_end_of_line_is_a_local_error(text: bytes) -> None:
     for encode in (encode_send, encode_subscribe):
         with pytest.raises(LocalError):
             encode(b"1", text)

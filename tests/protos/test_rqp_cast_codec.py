@@ -142,7 +142,7 @@ def test_every_address_comes_back(address: str) -> None:
     "text",
     ["", "1.2.3", "1.2.3.4.5", "256.1.1.1", "01.2.3.4", "1.2.3.-4", "1.2.3.4 ", "\u0661.2.3.4", "::1", "a"],
 )
-def test_anything_else_is_no_address(text: str) -> None:
+def test_other_texts_are_no_address(text: str) -> None:
     assert not is_address(text)
 
 
@@ -154,7 +154,7 @@ def test_a_question_must_name_where_it_comes_from() -> None:
     assert reason_of(judge_question, wire[:-1], SENDER, True) == Unanswered.BAD_SIZE.value
 
 
-def test_over_tcp_the_connection_says_who_it_is_unless_the_field_is_trusted() -> None:
+def test_agent_is_the_connection_address_unless_the_field_is_trusted() -> None:
     assert agent_of(SENDER, OTHER, trust_address=False) == OTHER
     assert agent_of(SENDER, OTHER, trust_address=True) == SENDER
     assert agent_of(None, OTHER, trust_address=True) == OTHER

@@ -55,13 +55,13 @@ def test_a_machine_is_asked_once_on_each_port() -> None:
         (".".join(["x" * 49] * 6), "neither a DNS name nor an IPv4 address"),
     ],
 )
-def test_a_bad_line_is_told_and_stops_none_of_the_others(line: str, problem: str) -> None:
+def test_bad_line_is_reported_and_others_count(line: str, problem: str) -> None:
     found = parse_rqprc(f"alpha\n {line} \nbeta\n")
     assert found.hosts == (Host("alpha"), Host("beta"))
     assert found.bad_lines == (BadLine(2, line, problem),)
 
 
-def test_each_bad_line_is_told() -> None:
+def test_every_bad_line_is_reported() -> None:
     assert [bad.number for bad in parse_rqprc("?\na\n\n!\x0b\nb\n:\n").bad_lines] == [1, 4, 6]
 
 

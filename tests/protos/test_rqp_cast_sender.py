@@ -249,7 +249,7 @@ def test_a_step_that_is_told_too_late_ends_the_attempt(message: Outgoing) -> Non
     assert asking(message).failed(2.0) == [CloseAll(True), back(message, Why.NO_ANSWER)]
 
 
-def test_steps_out_of_order_are_our_own_fault() -> None:
+def test_steps_out_of_order_are_local_errors() -> None:
     wrong = [
         (asking(), ("approved", "begun", "sent", "failed")),
         (approving(), ("begun", "sent")),

@@ -87,7 +87,7 @@ def test_unexpected_while_nothing_is_awaited(confirm: Confirm) -> None:
 
 
 @pytest.mark.parametrize("confirm", ALL_CONFIRMS)
-def test_what_comes_from_a_connection_that_was_closed_is_nothing(confirm: Confirm) -> None:
+def test_input_of_a_closed_connection_is_ignored(confirm: Confirm) -> None:
     for sender in (idle("a", "b"), settled("a", "b"), sending("a", "b"), stopped("a", "b")):
         before = (sender.state, sender.receiver, sender.deadline(), sender.unconfirmed)
         assert sender.received("b", confirm, 2.5) == []

@@ -60,7 +60,7 @@ def test_expiry_of_all_ends_the_search() -> None:
     assert (sender.state, sender.deadline(), sender.waiting) == (State.IDLE, None, 0)
 
 
-def test_abandoned_what_is_out_is_out_no_more() -> None:
+def test_abandon_takes_back_messages_that_are_out() -> None:
     sender = sending("a", count=5, window=2)
     assert sender.abandon() == [Close("a")]
     assert (sender.state, sender.deadline(), sender.waiting) == (State.IDLE, None, 0)

@@ -43,12 +43,12 @@ class MergedSource:
         self._outgoing = outgoing
         self._remote_requests = remote_requests
         self._marks = marks
-        self._is_askers_turn = False
+        self._is_requests_turn = False
 
     def take(self, room: int) -> list[OutgoingMessage]:
         """Return at most `room` messages, half of them requests if there are enough of both."""
-        self._is_askers_turn = not self._is_askers_turn
-        taken = self._remote_requests.take((room + self._is_askers_turn) // 2)
+        self._is_requests_turn = not self._is_requests_turn
+        taken = self._remote_requests.take((room + self._is_requests_turn) // 2)
         wanted = room - len(taken)
         stored = self._outgoing.take(wanted)
         taken += self._marks.leave(stored, are_all=len(stored) < wanted)

@@ -350,7 +350,7 @@ def test_members_unheard_for_longest_are_evicted() -> None:
 # Proposals that do not come back (4.6) --------------------------------------------------------------------------------
 
 
-def test_a_leader_whose_proposals_do_not_come_back_closes_the_silent_inbound_side() -> None:
+def test_leader_without_returned_proposals_closes_a_silent_predecessor() -> None:
     node = leading(100.0)
     run_until(node, 999.0)
     assert node.election.is_leader
@@ -360,7 +360,7 @@ def test_a_leader_whose_proposals_do_not_come_back_closes_the_silent_inbound_sid
     assert node.last_break == Break(1000.0, "inbound", "the predecessor is silent: no proposal comes around")
 
 
-def test_a_leader_whose_proposals_do_not_come_back_leads_no_more_beside_a_predecessor_that_is_there() -> None:
+def test_leader_without_returned_proposals_steps_down() -> None:
     node = leading(100.0)
     for now in range(110, 1010, 10):
         run_until(node, now)
@@ -369,7 +369,7 @@ def test_a_leader_whose_proposals_do_not_come_back_leads_no_more_beside_a_predec
     assert node.tail.state is TailState.LINKED
 
 
-def test_a_leader_whose_proposals_come_back_goes_on() -> None:
+def test_leader_with_returned_proposals_stays() -> None:
     node = leading(100.0)
     for now in range(400, 4000, 300):
         run_until(node, now)
@@ -378,7 +378,7 @@ def test_a_leader_whose_proposals_come_back_goes_on() -> None:
     assert node.tail.state is TailState.LINKED
 
 
-def test_a_follower_closes_an_inbound_side_over_which_no_proposal_comes() -> None:
+def test_follower_without_proposals_closes_its_predecessor() -> None:
     """Though its leader is heard to lead: an original that hangs is somewhere before it."""
     node = in_ring(0.0)
     for now in range(10, 900, 10):

@@ -111,7 +111,7 @@ async def test_push_reaches_pubsub_subscribers(systems: Systems, text: TextEdge)
     assert await subscriber.line() == b"MESSAGE 1 two\\nlines\n"
 
 
-async def test_there_and_back(systems: Systems, tmq: TmqEdge) -> None:
+async def test_message_goes_around_and_returns(systems: Systems, tmq: TmqEdge) -> None:
     """A question by the ring, an answer by TMQ: neither program knows the other's protocol."""
     server, client = await tmq.client(), await systems.here.client()
     questions, answers = await server.queue(b"questions"), await server.queue(b"answers")
@@ -126,7 +126,7 @@ async def test_there_and_back(systems: Systems, tmq: TmqEdge) -> None:
     assert await client.pull(b"answers") == b"HOW MANY BARRELS?"
 
 
-async def test_what_goes_around_the_ring_is_counted_apart(systems: Systems) -> None:
+async def test_ring_requests_have_their_own_labels(systems: Systems) -> None:
     """Its time is the other nodes': PenstockSlowRequests leaves it out (docs/ring.md, What the edge counts)."""
     here = systems.here
     await systems.there.declare("orders")

@@ -76,7 +76,7 @@ async def client(edge: LiveClients) -> Client:
 
 
 @every_state
-async def test_a_reset(edge: LiveClients, client: Client, state: State) -> None:
+async def test_reset_is_handled(edge: LiveClients, client: Client, state: State) -> None:
     """Whatever was under way: a message is settled or in its place."""
     await state(client)
     client.reset()

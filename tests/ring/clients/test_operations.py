@@ -43,7 +43,7 @@ async def test_a_queue_from_its_creation_to_its_end(client: Client) -> None:
         await client.pull(b"q")
 
 
-async def test_both_fields_come_back_octet_by_octet(client: Client) -> None:
+async def test_reply_repeats_both_fields_unchanged(client: Client) -> None:
     """5.2: also what stands behind a name's first NUL."""
     sender, queue = b"\xff\xfe" + b"x" * 252 + b"\0", b"\x80q\0" + b"junk".ljust(252, b"?")
     for operation, reply in ((0, 5), (1, 5), (2, 5), (3, 5), (2, 4)):
@@ -110,7 +110,7 @@ async def test_queue_names_of_any_octets_are_accepted(client: Client, edge: Live
 # --- whole queues
 
 
-async def test_a_queue_that_exists_is_not_created_again(edge: LiveClients, client: Client) -> None:
+async def test_create_queue_of_an_existing_name_is_refused(edge: LiveClients, client: Client) -> None:
     """5.8: however it was made; nothing of it changes."""
     await edge.declare("theirs", owner="cli", max_length=7)
     await client.create(b"mine")

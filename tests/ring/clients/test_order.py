@@ -74,7 +74,7 @@ async def test_different_fields_end_a_run_but_keep_the_order(client: Client) -> 
     assert await client.drain(b"q") == [b"%d" % n for n in range(300)]
 
 
-async def test_many_queues_at_once_keep_the_order_of_each(client: Client) -> None:
+async def test_order_is_kept_per_queue(client: Client) -> None:
     """5.2: 64 runs may wait for the store at a time; here are more."""
     names = [b"q%d" % n for n in range(3)]
     for name in names:
@@ -86,7 +86,7 @@ async def test_many_queues_at_once_keep_the_order_of_each(client: Client) -> Non
         assert await client.messages(name, 201) == [*(b"%d" % n for n in range(number, 600, 3)), None]
 
 
-async def test_a_push_is_done_before_the_destroy_behind_it(edge: LiveClients, client: Client) -> None:
+async def test_push_is_done_before_a_following_destroy(edge: LiveClients, client: Client) -> None:
     """5.2: also when the way to the store is full of others' messages."""
     await client.create(b"busy")
     await client.create(b"q")

@@ -151,7 +151,7 @@ async def nothing_leased(edge: LiveClients) -> bool:
     return bool((await edge.stats("q"))["in_flight"] == 0)
 
 
-async def test_one_pull_and_a_reset_at_any_moment(edge: LiveClients) -> None:
+async def test_reset_at_any_moment_after_a_pull(edge: LiveClients) -> None:
     """tmq.md 6.2: nothing had settled it."""
     _, witness = await prepared(edge)
     for turns in range(20):
@@ -189,7 +189,7 @@ async def test_fin_inside_a_request_settles(edge: LiveClients) -> None:
     assert edge.refusals() == {"truncated": 1}
 
 
-async def test_a_fin_and_then_a_reset_within_the_second(make_edge: MakeEdge) -> None:
+async def test_reset_soon_after_a_fin_returns_the_message(make_edge: MakeEdge) -> None:
     """tmq.md 6.1: a half-closed program that ends with its reply unread."""
     edge = await make_edge()  # with the second of tmq.md 6.1
     client, witness = await prepared(edge)
@@ -201,7 +201,7 @@ async def test_a_fin_and_then_a_reset_within_the_second(make_edge: MakeEdge) -> 
     assert await witness.drain(b"q") == THREE
 
 
-async def test_all_that_was_asked_before_the_fin_is_answered(edge: LiveClients) -> None:
+async def test_requests_before_a_fin_are_answered(edge: LiveClients) -> None:
     """5.2."""
     client, witness = await prepared(edge)
     await client.send(pull(b"q", 4), create(b"late"), push(b"late", b"x"))
@@ -213,7 +213,7 @@ async def test_all_that_was_asked_before_the_fin_is_answered(edge: LiveClients) 
     assert await witness.drain(b"late") == [b"x"]
 
 
-async def test_a_fin_does_not_settle_what_has_not_arrived(make_edge: MakeEdge) -> None:
+async def test_fin_does_not_settle_undelivered_messages(make_edge: MakeEdge) -> None:
     """tmq.md 6.1: half-closed, with less unread than would hold the edge up."""
     edge = await make_edge(clients={"eof_grace_s": 0.1}, request_timeout_s=0.5)
     client, witness = await edge.client(receive_buffer=4096), await edge.client()

@@ -32,7 +32,7 @@ async def all_back(edge: LiveClients, count: int) -> bool:
     return bool((await edge.stats("q"))["ready"] == count)
 
 
-async def test_a_peer_that_does_not_read_is_closed_and_gets_nothing(make_edge: MakeEdge) -> None:
+async def test_peer_that_does_not_read_is_closed(make_edge: MakeEdge) -> None:
     """tmq.md 7.3: what it was to be given goes back, and it never holds more than one take beyond its buffer."""
     edge = await make_edge(listener=IMPATIENT)
     await filled(edge, 40)
@@ -64,7 +64,7 @@ async def test_requests_after_large_replies_are_served(make_edge: MakeEdge) -> N
     assert [await client.message(b"q") for _ in range(2)] == [b"new", None]
 
 
-async def test_others_are_served_meanwhile(make_edge: MakeEdge) -> None:
+async def test_slow_peer_does_not_delay_others(make_edge: MakeEdge) -> None:
     """tmq.md 7.3."""
     edge = await make_edge(listener=PATIENT)
     other = await filled(edge, 24)
@@ -83,7 +83,7 @@ async def test_others_are_served_meanwhile(make_edge: MakeEdge) -> None:
 RUNS = 80  # of a thousand pushes: more than the kernel's buffers and what may be under way take together
 
 
-async def test_pushes_of_a_peer_that_reads_no_answer_are_not_read_for_ever(make_edge: MakeEdge) -> None:
+async def test_peer_that_reads_no_replies_is_not_read(make_edge: MakeEdge) -> None:
     """tmq.md 7.3: an OK has 518 octets, so they fill up; and when it reads again, all is answered."""
     edge = await make_edge(listener=PATIENT)
     client = await edge.client(receive_buffer=4096)

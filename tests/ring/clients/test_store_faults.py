@@ -41,7 +41,7 @@ async def outcome(client: Client, body: bytes) -> bool | None:
     return True
 
 
-async def test_away_and_back(edge: LiveClients, own_server: Server) -> None:
+async def test_store_outage_and_recovery(edge: LiveClients, own_server: Server) -> None:
     """5.8: ERROR means that nothing was done; nothing that was answered OK is lost."""
     client = await edge.client()
     await client.create(b"q")
@@ -87,7 +87,7 @@ async def acked(edge: LiveClients, count: int) -> bool:
     return bool((await edge.stats("q"))["acked"] == count)
 
 
-async def test_stopped_and_continued(edge: LiveClients, own_server: Server) -> None:
+async def test_stopped_store_and_continued(edge: LiveClients, own_server: Server) -> None:
     """5.8: what was sent to the store is answered with its known outcome or not at all; stored once or not at all."""
     clients = [await edge.client() for _ in range(8)]
     await clients[0].create(b"q")

@@ -158,7 +158,7 @@ async def test_discarded_message_is_never_buffered(edge: LiveClients, client: Cl
 
 
 @pytest.mark.parametrize("size", [16 * MIB + 1, 0x80000000, 0xFFFFFFFF])
-async def test_a_length_beyond_all_bounds_is_answered_at_once(edge: LiveClients, size: int) -> None:
+async def test_message_beyond_the_discard_limit_is_refused_at_once(edge: LiveClients, size: int) -> None:
     """5.6: without waiting for anything of it."""
     client = await edge.client()
     await client.send(request(1, b"q".ljust(255, b"\0"), size))
@@ -166,7 +166,7 @@ async def test_a_length_beyond_all_bounds_is_answered_at_once(edge: LiveClients,
     assert await client.ended() == "fin"
 
 
-async def test_unfinished_messages_together_are_bounded(make_edge: MakeEdge) -> None:
+async def test_memory_of_unfinished_messages_is_bounded(make_edge: MakeEdge) -> None:
     """5.2: the connection that holds most is closed, the others stay."""
     edge = await make_edge(budget=3 * MIB)
     clients = [await edge.client() for _ in range(6)]
@@ -186,7 +186,7 @@ async def test_unfinished_messages_together_are_bounded(make_edge: MakeEdge) -> 
     assert ends == edge.refusals()["input_budget"] >= 2
 
 
-async def test_no_message_is_ever_in_the_log(edge: LiveClients, client: Client) -> None:
+async def test_messages_are_never_logged(edge: LiveClients, client: Client) -> None:
     """5.6: reasons and peers, never what was sent."""
     secret = b"s3cr3t-payload"
     await client.create(b"q")
@@ -225,7 +225,7 @@ def talk(chance: Random) -> list[bytes]:
     return [chance.choice(makers)(chance.choice(names)) for _ in range(chance.randrange(1, 30))]
 
 
-async def test_any_octet_changed(brisk: LiveClients, chance: Random) -> None:
+async def test_requests_with_a_changed_octet_do_no_harm(brisk: LiveClients, chance: Random) -> None:
     """5.6: whatever it makes of the conversation, with FIN behind it the connection ends."""
     talks = []
     for _ in range(60):
@@ -237,7 +237,7 @@ async def test_any_octet_changed(brisk: LiveClients, chance: Random) -> None:
     await all_of(ends_after_fin(brisk, data) for data in talks)
 
 
-async def test_noise(brisk: LiveClients, chance: Random) -> None:
+async def test_random_octets_do_no_harm(brisk: LiveClients, chance: Random) -> None:
     """5.6: most of it is no operation at all."""
     noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(60)]
     await all_of(ends_after_fin(brisk, data) for data in noise)

@@ -56,20 +56,20 @@ def penstock(server: Server, tmp_path: Path) -> Command:
     return run
 
 
-async def test_in_by_push_and_out_by_dnq(client: Client, tmq_edge: TmqEdge) -> None:
+async def test_push_is_dequeued_by_tmq(client: Client, tmq_edge: TmqEdge) -> None:
     await client.create(b"q")
     await client.push(b"q", *BODIES)
     reader = await tmq_edge.client()
     assert await reader.drain(await reader.queue(b"q")) == BODIES
 
 
-async def test_in_by_enq_and_out_by_pull(client: Client, tmq_edge: TmqEdge) -> None:
+async def test_tmq_enqueue_is_pulled(client: Client, tmq_edge: TmqEdge) -> None:
     writer = await tmq_edge.client()
     await writer.put(await writer.queue(b"q"), *BODIES)
     assert await client.drain(b"q") == BODIES
 
 
-async def test_what_a_transaction_puts_is_there_at_its_end(client: Client, tmq_edge: TmqEdge) -> None:
+async def test_transaction_is_visible_after_its_commit(client: Client, tmq_edge: TmqEdge) -> None:
     writer = await tmq_edge.client()
     mqid = await writer.queue(b"q")
     assert await writer.ts()

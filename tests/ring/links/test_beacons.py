@@ -159,7 +159,7 @@ async def test_own_beacons_read_after_a_stall_are_ignored(
     assert not node.log.events("ring_same_name")
 
 
-async def test_while_the_store_is_away_another_process_may_be_the_node(
+async def test_beacons_of_another_process_count_while_the_store_is_away(
     start: Start, new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """1.2, 4.7: so beacons in its name are no duplicates then."""
@@ -192,7 +192,7 @@ async def test_open_announces_the_node(start: Start, port: int) -> None:
             assert await listening.beacon(b"OPEN") == expected
 
 
-async def test_older_originals_have_a_port_for_each_kind(start: Start, port: int) -> None:
+async def test_older_ports_are_used_per_beacon_kind(start: Start, port: int) -> None:
     """1.1: 8084 for OPEN, 8085 for FIND; ours come to both, and theirs are heard."""
     older_open, older_find = free_udp_port(), free_udp_port()
     with Listening(older_open) as opens, Listening(older_find) as finds:
@@ -268,7 +268,7 @@ async def test_beacon_floods_are_counted_and_logged_once(start: Start, port: int
         assert await tail.called_by_node(GROUP, port)
 
 
-async def test_beacons_that_cannot_be_sent(start: Start) -> None:
+async def test_unsent_beacons_are_counted_and_logged_once(start: Start) -> None:
     """Counted each time, logged once for each address."""
     node = await start(
         advertise="localhost",
@@ -335,7 +335,7 @@ async def test_beacon_port_in_use_is_a_settings_error(start: Start) -> None:
             await taken.close()
 
 
-async def test_an_address_that_is_not_of_this_machine(start: Start) -> None:
+async def test_foreign_beacon_host_is_a_settings_error(start: Start) -> None:
     node = await start()
     wrong = LiveNode(node.url, free_udp_port(), beacon_host="10.98.76.5", advertise="localhost")
     with pytest.raises(

@@ -87,7 +87,7 @@ async def test_outbox_messages_reach_the_inboxes_of_other_stores(spawn: Spawn, n
             await store.close()
 
 
-async def test_without_a_node(spawn: Spawn, new_server: NewServer) -> None:
+async def test_client_port_works_without_a_node(spawn: Spawn, new_server: NewServer) -> None:
     """`ring: off`: no listener, no status."""
     server = await new_server()
     program = spawn(server, "listeners.ring=off")

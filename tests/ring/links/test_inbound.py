@@ -43,7 +43,7 @@ async def connect(node: LiveNode) -> Wire:
     return wire
 
 
-async def test_each_message_is_answered_by_one_octet_in_order(node: LiveNode) -> None:
+async def test_messages_are_answered_by_one_octet_each_in_order(node: LiveNode) -> None:
     """2.2: USERs once they are safe, LOOPs once they are acted upon; nothing overtakes."""
     wire = await connect(node)
     node.carrier.is_held = True
@@ -176,7 +176,7 @@ async def test_loops_with_ttl_0_are_not_forwarded(node: LiveNode, port: int) -> 
         assert leader(b"~:2", 0) not in seen
 
 
-async def test_break_link_forced(node: LiveNode) -> None:
+async def test_break_link_forced_closes_the_inbound_link(node: LiveNode) -> None:
     """2.3: answered, then closed; the tail is open again, and says so."""
     wire = await connect(node)
     wire.say(user(b"x"))
@@ -223,7 +223,7 @@ async def test_silent_predecessor_counts_after_newcomer_s(start: Start) -> None:
     await until(lambda: node.station.predecessor)
 
 
-async def test_a_proxy_header_is_named_where_no_predecessor_is_wanted(node: LiveNode) -> None:
+async def test_proxy_header_is_named_in_the_refusal(node: LiveNode) -> None:
     wire = await connect(node)
     wire.say(leader(b"127.0.0.1:1", 0))
     await until(lambda: node.station.predecessor)
@@ -287,7 +287,7 @@ async def test_unfinished_message_times_out(start: Start) -> None:
     assert node.refusals()["request_timeout"] == 1
 
 
-async def test_a_fin_inside_a_message(node: LiveNode) -> None:
+async def test_fin_inside_a_message_is_truncated(node: LiveNode) -> None:
     """2.7: what came before counts."""
     wire = await connect(node)
     wire.say(user(b"whole"), user(b"x" * 100)[:50])
@@ -314,7 +314,7 @@ async def test_messages_before_a_fin_are_answered_once_safe(node: LiveNode) -> N
     assert await never.rest() == b""
 
 
-async def test_a_reset(node: LiveNode) -> None:
+async def test_reset_is_handled(node: LiveNode) -> None:
     """4.4, 4.5: the tail is open again at once."""
     wire = await connect(node)
     wire.say(user(b"x"))

@@ -89,7 +89,7 @@ async def test_linked_node_sends_no_open_to_new_targets(start: Start) -> None:
     await forget(node, "itself", "late")
 
 
-async def test_targets_of_the_settings_stay(start: Start) -> None:
+async def test_configured_targets_stay(start: Start) -> None:
     with Listening(free_udp_port(), "127.0.0.1") as said:
         node = await start(beacon_targets=[here(said)], **LONELY)
         await said.beacon(b"OPEN")

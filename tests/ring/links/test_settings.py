@@ -25,11 +25,11 @@ def test_default_times_are_those_of_the_spec() -> None:
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"silence_s": 10}, "silence_s must be greater than idle_s, which is 10: else links"),
+        ({"silence_s": 10}, "silence_s must be greater than idle_s, which is 10: else healthy links"),
         ({"idle_s": 31}, "silence_s must be greater than idle_s, which is 31"),
         ({"vain_s": 90}, "vain_s must be greater than own_ring_s and open_s together, which is 90"),
         ({"own_ring_s": 130}, "vain_s must be greater than own_ring_s and open_s together, which is 160"),
-        ({"confirm_s": 60}, "confirm_s must be greater than find_s, which is 60: else leaders that are well"),
+        ({"confirm_s": 60}, "confirm_s must be greater than find_s, which is 60: else healthy leaders"),
         ({"find_s": 200}, "confirm_s must be greater than find_s, which is 200"),
         ({"lost_s": 120}, "lost_s must be greater than twice vacant_s, which is 120"),
         ({"vacant_s": 150}, "lost_s must be greater than twice vacant_s, which is 300"),

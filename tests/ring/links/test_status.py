@@ -69,7 +69,7 @@ async def test_nodes_publish_their_status(start: Start) -> None:
         assert told["away"] is None
 
 
-async def test_a_ring_that_is_open_has_no_leader(start: Start) -> None:
+async def test_open_ring_is_shown_without_a_leader(start: Start) -> None:
     """4.1, 4.4: all know the last leader, and that it leads no more."""
     nodes = [await start(times={"self_s": 60.0, "own_ring_s": 1.0}) for _ in range(2)]
     await until(lambda: is_ring(nodes))
@@ -142,7 +142,7 @@ async def test_members_expire(start: Start, port: int, monkeypatch: Any) -> None
     assert len(node.station.node.members) == 120
 
 
-async def test_the_last_break_and_why(start: Start, port: int) -> None:
+async def test_status_shows_the_last_break(start: Start, port: int) -> None:
     """4.5: told at once, not only when it is time to write."""
     node = await start(times={"self_s": 60.0})
     async with Tail() as tail:
@@ -174,7 +174,7 @@ async def test_predecessor_name_is_unknown_for_originals(start: Start) -> None:
     assert [member["name"] for member in told["members"]] == ["~:1"]
 
 
-async def test_the_address_is_where_others_connect_to(start: Start) -> None:
+async def test_status_shows_the_advertised_address(start: Start) -> None:
     """1.2: what the name has before its first `:`."""
     node = await start(name="localhost:first", times={"self_s": 60.0})
     port = node.places["ring"][1]

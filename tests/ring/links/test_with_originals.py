@@ -69,7 +69,7 @@ async def test_original_is_replaced_by_another(start: Start, port: int) -> None:
         await until(lambda: is_one_ring(nodes, [other]))
 
 
-async def test_a_hung_original_is_left_out_of_the_ring(start: Start, port: int) -> None:
+async def test_ring_closes_without_a_hung_original(start: Start, port: int) -> None:
     """4.6: its system keeps both connections, so only the missing proposals show it."""
     nodes = [await start(times={"propose_s": 0.5}) for _ in range(2)]
     async with Original(GROUP, port, "1") as original:

@@ -188,8 +188,8 @@ class Link:
     def pump(self) -> None:
         if not self.is_up:
             return
-        for parcel in self.source.users.user_source.take(self.window - len(self.unanswered)):
-            entry = [parcel, False]
+        for outgoing_message in self.source.users.user_source.take(self.window - len(self.unanswered)):
+            entry = [outgoing_message, False]
             self.unanswered.append(entry)
             self._on_its_way.append(entry)
         if self._on_its_way and not self._scheduled:
@@ -204,8 +204,8 @@ class Link:
             self._on_its_way.pop()
         self._deliver()
         left, self.unanswered = self.unanswered, deque()
-        for parcel, _ in reversed(left):
-            parcel.returned()
+        for outgoing_message, _ in reversed(left):
+            outgoing_message.returned()
 
     def mend(self, goal: Member | None = None) -> None:
         self.goal = goal or self.goal
@@ -216,16 +216,16 @@ class Link:
         self._scheduled = False
         while self._on_its_way:
             entry = self._on_its_way.popleft()
-            parcel: OutgoingMessage = entry[0]
-            if self.keeps and not is_mark(parcel.payload):
-                self.carried.append(parcel.payload)
+            outgoing_message: OutgoingMessage = entry[0]
+            if self.keeps and not is_mark(outgoing_message.payload):
+                self.carried.append(outgoing_message.payload)
             is_over = False
 
             def safe(entry: list[Any], life: int) -> None:
                 assert is_over, "it is safe before it was received"  # noqa: B023
                 self._safe(entry, life)
 
-            self.goal.users.user_sink.received(parcel.payload, partial(safe, entry, self.life))
+            self.goal.users.user_sink.received(outgoing_message.payload, partial(safe, entry, self.life))
             is_over = True
 
     def _safe(self, entry: list[Any], life: int) -> None:

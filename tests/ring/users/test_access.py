@@ -86,7 +86,7 @@ async def test_outbox_sends_messages_of_any_client(start: Start, server: Server)
     node = await start(server, b"sender", group=9)
     ring = []
     node.users.user_source.on_ready(
-        lambda: ring.extend(parcel.payload for parcel in node.users.user_source.take(64))
+        lambda: ring.extend(outgoing_message.payload for outgoing_message in node.users.user_source.take(64))
     )
     await node.declare("out", bindings={"ring": {"outbox": 9}}, access={"edges": ["tmq"]})
     await node.put("out", b"hello")

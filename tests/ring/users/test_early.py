@@ -20,8 +20,8 @@ from tests.ring.users.members import Hand, Member, Start, is_mark
 from tests.servers import Server
 
 
-def payloads(parcels: list[OutgoingMessage]) -> list[bytes]:
-    return [parcel.payload for parcel in parcels]
+def payloads(outgoing_messages: list[OutgoingMessage]) -> list[bytes]:
+    return [outgoing_message.payload for outgoing_message in outgoing_messages]
 
 
 async def quiet(node: Member) -> None:
@@ -159,12 +159,16 @@ class Mover(Hand):
             taken += self._without_marks(await super().takes(1))
         return taken
 
-    def _without_marks(self, parcels: list[OutgoingMessage]) -> list[OutgoingMessage]:
-        for parcel in parcels:
-            if is_mark(parcel.payload):
-                parcel.acknowledged()
-                self.sends(parcel.payload)
-        return [parcel for parcel in parcels if not is_mark(parcel.payload)]
+    def _without_marks(self, outgoing_messages: list[OutgoingMessage]) -> list[OutgoingMessage]:
+        for outgoing_message in outgoing_messages:
+            if is_mark(outgoing_message.payload):
+                outgoing_message.acknowledged()
+                self.sends(outgoing_message.payload)
+        return [
+            outgoing_message
+            for outgoing_message in outgoing_messages
+            if not is_mark(outgoing_message.payload)
+        ]
 
     async def nothing_is_left(self) -> None:
         """To be sent, or to be settled."""
@@ -177,10 +181,10 @@ class Mover(Hand):
         await until(is_all)
 
 
-def place(parcel: OutgoingMessage) -> tuple[int, ...]:
+def place(outgoing_message: OutgoingMessage) -> tuple[int, ...]:
     """In the queue."""
-    assert isinstance(parcel, StoredMessage)
-    entry, index = parcel.place
+    assert isinstance(outgoing_message, StoredMessage)
+    entry, index = outgoing_message.place
     return (*map(int, entry.split(b"-")), index)
 
 
@@ -210,13 +214,13 @@ async def test_begun_and_forwarded_messages_leave_in_queue_order(
     if not others:
         assert len(node.users.outgoing.in_flight) == 0, "the call that put them in has taken them, too"
     for payload in anothers:
-        (parcel,) = await hand.takes(1)
-        assert parcel.payload == payload
-        parcel.acknowledged()
+        (outgoing_message,) = await hand.takes(1)
+        assert outgoing_message.payload == payload
+        outgoing_message.acknowledged()
     await until(lambda: not len(node.users.outgoing.in_flight))
     assert [*map(place, left)] == sorted(map(place, left))
-    for parcel in left:
-        parcel.acknowledged()
+    for outgoing_message in left:
+        outgoing_message.acknowledged()
     await hand.nothing_is_left()
 
 
@@ -232,8 +236,8 @@ async def test_messages_that_come_during_a_poll_leave_in_order(start: Start, new
     await quiet(node)
     server.stop()
     node.users.outgoing.poll()
-    for parcel in before[:5]:
-        parcel.acknowledged()  # that makes room
+    for outgoing_message in before[:5]:
+        outgoing_message.acknowledged()  # that makes room
     pipe = node.service.pipe(hand.queue)
     pipe.messages.count(Source(KEEPER), hand.queue, lambda _: hand.sends(b"2"))
     await until(lambda: pipe.is_asking)
@@ -244,8 +248,8 @@ async def test_messages_that_come_during_a_poll_leave_in_order(start: Start, new
     left = await hand.takes(2)
     assert payloads(left) == [b"1", b"2"]
     await until(lambda: hand.safe[6:] == [b"1", b"2"])
-    for parcel in [before[5], *left]:
-        parcel.acknowledged()
+    for outgoing_message in [before[5], *left]:
+        outgoing_message.acknowledged()
     await hand.nothing_is_left()
 
 
@@ -264,8 +268,8 @@ async def test_move_with_unknown_outcome_is_done_once(start: Start, new_server: 
     assert payloads(left) == [b"begun", b"passed"]
     await until(lambda: node.store_events("outcome_unknown"))
     server.cont()
-    for parcel in left:
-        parcel.acknowledged()
+    for outgoing_message in left:
+        outgoing_message.acknowledged()
     await begun
     await hand.nothing_is_left()
     await until(lambda: hand.safe[:1] == [b"passed"])

@@ -12,9 +12,9 @@ from services.ring.node.outgoing.stored_message import ORPHAN, StoredMessage
 
 
 class NoKeeper:
-    def acknowledged(self, parcel: StoredMessage) -> None: ...
+    def acknowledged(self, outgoing_message: StoredMessage) -> None: ...
 
-    def returned(self, parcel: StoredMessage) -> None: ...
+    def returned(self, outgoing_message: StoredMessage) -> None: ...
 
 
 LIFE = 1
@@ -22,12 +22,12 @@ MESSAGES = st.tuples(st.sampled_from([b"ping", b"pong", b"a", b"b"]), st.boolean
 Message = tuple[bytes, bool]
 
 
-def parcels(*messages: Message) -> list[StoredMessage]:
+def outgoing_messages(*messages: Message) -> list[StoredMessage]:
     return [StoredMessage(NoKeeper(), LIFE, payload, is_begun) for payload, is_begun in messages]
 
 
-def message(parcel: StoredMessage) -> Message:
-    return parcel.stored, parcel.is_begun
+def message(outgoing_message: StoredMessage) -> Message:
+    return outgoing_message.stored, outgoing_message.is_begun
 
 
 def shown(in_flight: InFlight, *messages: Message) -> list[Message]:
@@ -43,7 +43,7 @@ def test_equal_messages_are_sent_as_often_as_stored(
     in_flight = InFlight()
     early = [each for each, is_early in puts if is_early]
     for each in early:
-        in_flight.leave(parcels(each))
+        in_flight.leave(outgoing_messages(each))
     queue = data.draw(st.permutations([each for each, _ in puts]))
     assert Counter(early + shown(in_flight, *queue)) == Counter(queue)
     assert len(in_flight) == 0
@@ -55,14 +55,14 @@ def test_equal_messages_are_settled_one_by_one(
 ) -> None:
     """Each parcel is found once, by a message that says the same; of equal ones the oldest first."""
     in_flight = InFlight()
-    left = parcels(*early)
+    left = outgoing_messages(*early)
     in_flight.leave(left)
     found: list[StoredMessage] = []
     for each in data.draw(st.permutations(early + others)):
-        parcel = in_flight.shown(*each)
-        if parcel is not None:
-            assert message(parcel) == each
-            found.append(parcel)
+        outgoing_message = in_flight.shown(*each)
+        if outgoing_message is not None:
+            assert message(outgoing_message) == each
+            found.append(outgoing_message)
     assert set(found) == set(left)
     assert len(found) == len(left)
     for each in set(early):
@@ -72,21 +72,21 @@ def test_equal_messages_are_settled_one_by_one(
 def test_empty_poll_drops_messages_taken_elsewhere() -> None:
     """Those that were stored by then: what is still being put in comes later, and what was shown is there."""
     in_flight = InFlight()
-    taken, found, _ = left = parcels((b"a", True), (b"b", True), (b"c", True))
+    taken, found, _ = left = outgoing_messages((b"a", True), (b"b", True), (b"c", True))
     in_flight.leave(left)
     taken.is_safe = found.is_safe = True
     safe = in_flight.safe()
     assert safe == {taken, found}
     assert in_flight.shown(b"b", True) is found
     in_flight.are_gone(safe)
-    assert [parcel.life for parcel in left] == [ORPHAN, LIFE, LIFE]
+    assert [outgoing_message.generation for outgoing_message in left] == [ORPHAN, LIFE, LIFE]
     assert shown(in_flight, (b"a", True), (b"c", True)) == [(b"a", True)]
 
 
 def test_refused_write_resends_all_stored_messages() -> None:
     in_flight = InFlight()
-    left = parcels((b"a", False), (b"b", False))
+    left = outgoing_messages((b"a", False), (b"b", False))
     in_flight.leave(left)
     in_flight.orphan()
-    assert [parcel.life for parcel in left] == [ORPHAN, ORPHAN]
+    assert [outgoing_message.generation for outgoing_message in left] == [ORPHAN, ORPHAN]
     assert shown(in_flight, (b"a", False)) == [(b"a", False)]

@@ -54,7 +54,7 @@ async def test_equal_payloads_of_other_nodes_reach_the_inbox(start: Start, new_s
     assert first.count("taken_off") == second.count("taken_off") == 0
 
 
-async def test_without_an_inbox_each_takes_off_its_own(start: Start, new_server: NewServer) -> None:
+async def test_without_inbox_each_sender_takes_its_messages_off(start: Start, new_server: NewServer) -> None:
     """5.5: there all of it comes back, before the mark."""
     nodes = await stores(start, new_server, 3)
     await nodes[0].declare("out", bindings=OUTBOX)
@@ -88,7 +88,7 @@ async def test_messages_after_a_mark_get_another_mark(start: Start, new_server: 
     await Ring([first, inbox]).settle_down()
 
 
-async def test_there_are_at_most_ten_marks_a_second(start: Start, new_server: NewServer) -> None:
+async def test_marks_are_limited_to_ten_a_second(start: Start, new_server: NewServer) -> None:
     """5.5: each is a write in every store of the ring."""
     first, inbox = await sender_and_inbox(start, new_server)
     Ring([first, inbox])

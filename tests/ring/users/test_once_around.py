@@ -19,7 +19,7 @@ AT_ONCE = 5
 
 
 @pytest.mark.parametrize(("others", "window"), [(0, 64), (3, 1)])
-async def test_each_message_of_an_outbox_comes_back_once(
+async def test_outbox_messages_come_back_once(
     start: Start, new_server: NewServer, others: int, window: int
 ) -> None:
     """Its node also passes on what `others` push, and puts marks behind its own."""

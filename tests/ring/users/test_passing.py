@@ -40,7 +40,7 @@ async def test_outbox_messages_go_around_once_in_order(start: Start, server: Ser
     assert (await nodes[0].stats("out"))["ready"] == (await nodes[0].stats("out"))["in_flight"] == 0
 
 
-async def test_equal_messages_all_go_round_once(start: Start, server: Server) -> None:
+async def test_equal_messages_go_around_once_each(start: Start, server: Server) -> None:
     """5.5: it counts copies."""
     nodes = await members(start, server, 3)
     ring = Ring(nodes, window=3)
@@ -52,7 +52,7 @@ async def test_equal_messages_all_go_round_once(start: Start, server: Server) ->
     assert [payload for payload in ring.links[0].carried if payload == b"beat"] == [b"beat"] * 50
 
 
-async def test_an_empty_message_goes_round_like_any_other(start: Start, new_server: NewServer) -> None:
+async def test_empty_message_goes_around(start: Start, new_server: NewServer) -> None:
     """2.1, 2.4: any length from 0 on; beside others, and alone, and to an inbox behind a node without one."""
     nodes = [await start(await new_server(), b"node:%d" % n) for n in range(3)]
     await nodes[0].declare("out", bindings=OUTBOX)
@@ -202,7 +202,7 @@ async def test_message_of_a_dead_node_leaves_the_ring(start: Start, server: Serv
     assert before is not dead
 
 
-async def test_a_frame_without_an_id_leaves_the_ring_too(start: Start, server: Server) -> None:
+async def test_frame_without_id_leaves_the_ring(start: Start, server: Server) -> None:
     """5.5: no node serves its queue, its sender is dead; it is taken off after some passes."""
     nodes = await members(start, server, 3)
     ring = Ring(nodes)
@@ -214,9 +214,7 @@ async def test_a_frame_without_an_id_leaves_the_ring_too(start: Start, server: S
     await ring.settle_down()
 
 
-async def test_while_there_is_no_link_everything_waits_and_a_restart_keeps_it(
-    start: Start, server: Server
-) -> None:
+async def test_messages_without_a_link_survive_a_restart(start: Start, server: Server) -> None:
     """4.5: in the store, in order; the next life of the node has it."""
     node = await start(server, b"a")
     for body in numbered(600):
@@ -231,7 +229,7 @@ async def test_while_there_is_no_link_everything_waits_and_a_restart_keeps_it(
     assert ring.links[0].carried[:600] == numbered(600)
 
 
-async def test_broken_links_lose_nothing_and_keep_the_order(start: Start, server: Server) -> None:
+async def test_broken_links_lose_no_messages_and_keep_order(start: Start, server: Server) -> None:
     """2.2: what was not answered goes again, in its order."""
     nodes = await members(start, server, 2)
     ring = Ring(nodes, window=16)

@@ -22,11 +22,11 @@ from tests.servers import Server
 def sent(node: Member) -> list[Frame]:
     """All that it has for its successor, which answers at once."""
     frames = []
-    for parcel in node.users.user_source.take(1000):
-        frame = parse_frame(parcel.payload)
+    for outgoing_message in node.users.user_source.take(1000):
+        frame = parse_frame(outgoing_message.payload)
         assert frame is not None
         frames.append(frame)
-        parcel.acknowledged()
+        outgoing_message.acknowledged()
     return frames
 
 
@@ -34,7 +34,7 @@ def receive(node: Member, frame: Frame) -> None:
     node.users.user_sink.received(encode_frame(frame), lambda: None)
 
 
-async def test_without_a_link_the_client_waits_until_the_timeout(start: Start, server: Server) -> None:
+async def test_request_without_a_link_times_out(start: Start, server: Server) -> None:
     """5.3; and a request without a waiting client is not sent once there is a link."""
     node = await start(server, b"a", timeout_s=0.2)
     answers = await asyncio.gather(node.push(b"q", b"x"), node.pull(b"q"), node.destroy(b"q"))
@@ -78,7 +78,7 @@ async def test_a_late_reply_is_dropped_unsettled(start: Start, server: Server) -
     assert sent(node) == []
 
 
-async def test_of_two_replies_the_first_counts(start: Start, server: Server) -> None:
+async def test_first_of_two_replies_counts(start: Start, server: Server) -> None:
     node = await start(server, b"a")
     asked = asyncio.ensure_future(node.pull(b"q"))
     await asyncio.sleep(0)
@@ -106,7 +106,7 @@ async def test_error_replies_are_passed_unchanged(start: Start, server: Server) 
         assert await asked == NotDone(wanted)
 
 
-async def test_ids_are_never_used_twice(start: Start, server: Server) -> None:
+async def test_request_ids_are_unique(start: Start, server: Server) -> None:
     node = await start(server, b"a", timeout_s=0.1)
     asked = [asyncio.ensure_future(node.push(b"q", b"same")) for _ in range(500)]
     await asyncio.sleep(0)
@@ -160,10 +160,10 @@ async def test_unanswered_request_is_resent_while_its_client_waits(start: Start,
     node = await start(server, b"a", timeout_s=0.5)
     asked = asyncio.ensure_future(node.push(b"q", b"x"))
     await asyncio.sleep(0)
-    (parcel,) = node.users.user_source.take(10)
-    parcel.returned()
+    (outgoing_message,) = node.users.user_source.take(10)
+    outgoing_message.returned()
     (again,) = node.users.user_source.take(10)
-    assert again.payload == resent(parcel.payload)
+    assert again.payload == resent(outgoing_message.payload)
     assert await asked == NotDone("timeout")
     again.returned()
     assert node.users.user_source.take(10) == []
@@ -217,10 +217,10 @@ async def test_resent_request_is_marked(start: Start, server: Server, restarts: 
     node = await start(server, b"b")
     push = Frame(Operation.PUSH, b"a", b"elsewhere", b"x", bytes(range(16)))
     receive(node, push)
-    parcels = await until(lambda: node.users.user_source.take(10))
-    assert [parse_frame(parcel.payload) for parcel in parcels] == [push]
+    outgoing_messages = await until(lambda: node.users.user_source.take(10))
+    assert [parse_frame(outgoing_message.payload) for outgoing_message in outgoing_messages] == [push]
     await until(lambda: is_leased(node))
-    parcels[0].returned()
+    outgoing_messages[0].returned()
     if restarts:
         await node.close()
         node = await start(server, b"b")

@@ -43,11 +43,11 @@ class Successor:
         self._take()
 
     def _take(self) -> None:
-        for parcel in self.node.users.user_source.take(64):
-            frame = parse_frame(parcel.payload)
+        for outgoing_message in self.node.users.user_source.take(64):
+            frame = parse_frame(outgoing_message.payload)
             assert frame is not None
             self.got.append(frame)
-            asyncio.get_running_loop().call_soon(parcel.acknowledged)
+            asyncio.get_running_loop().call_soon(outgoing_message.acknowledged)
 
     async def sends(self, frame: Frame) -> None:
         """Return once it is safe."""
@@ -89,7 +89,7 @@ async def ring(node: Member) -> Successor:
 # around
 
 
-async def test_the_first_node_that_has_the_queue_serves_it(start: Start, new_server: NewServer) -> None:
+async def test_first_node_with_the_queue_serves_it(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 4)
     for place in (2, 3):
         await nodes[place].declare("orders")
@@ -165,7 +165,7 @@ async def test_pushes_of_one_client_keep_their_order(start: Start, new_server: N
         ({"paused": True}, "queue is paused: try again later"),
     ],
 )
-async def test_a_queue_that_refuses_is_an_error(
+async def test_refusing_queue_answers_error(
     start: Start, new_server: NewServer, spec: dict[str, Any], reason: str
 ) -> None:
     """5.8: in the words of the port."""
@@ -203,7 +203,7 @@ async def test_outgoing_queues_are_not_served(start: Start, new_server: NewServe
 # one node
 
 
-async def test_a_repeated_push_is_answered_again_and_counts_once(node: Member, ring: Successor) -> None:
+async def test_repeated_push_counts_once(node: Member, ring: Successor) -> None:
     """5.4: the reply may have been lost with a link."""
     await node.declare("orders")
     for _ in range(3):
@@ -246,7 +246,7 @@ async def test_a_repeated_pull_gets_the_same_message(node: Member, ring: Success
     assert len(ring.got) == before, "its second pass"
 
 
-async def test_another_process_of_the_store_settles(start: Start, server: Server) -> None:
+async def test_other_process_of_the_store_settles(start: Start, server: Server) -> None:
     """5.4: whichever process leases it."""
     one, other = await start(server, b"one"), await start(server, b"other")
     await one.declare("orders")
@@ -265,7 +265,7 @@ async def test_unknown_settlement_is_forwarded(node: Member, ring: Successor) ->
     assert all(frame.settles for frame in ring.got)
 
 
-async def test_a_message_too_large_for_the_ring_stays(node: Member, ring: Successor) -> None:
+async def test_message_too_large_for_the_ring_stays_queued(node: Member, ring: Successor) -> None:
     await node.declare("orders")
     await node.put("orders", bytes(MAX_RING_MESSAGE + 1))
     reply = await ring.asks(Operation.PULL, b"orders", 1)
@@ -277,7 +277,7 @@ async def test_a_message_too_large_for_the_ring_stays(node: Member, ring: Succes
     assert (await node.stats("orders"))["ready"] == 1
 
 
-async def test_a_message_too_large_for_the_ring_is_not_lost_where_each_is_given_once(
+async def test_message_too_large_for_the_ring_survives_in_an_at_most_once_queue(
     node: Member, ring: Successor
 ) -> None:
     """5.4: such a queue settles what it gives before it is shown, so its size is looked at before."""
@@ -337,7 +337,7 @@ async def test_create_queue_from_the_ring_is_refused(node: Member, ring: Success
     assert [q.name async for q in node.store.listing.queues() if not is_internal(q.name)] == ["orders"]
 
 
-async def test_a_repeated_destroy_removes_nothing_that_is_newer(node: Member, ring: Successor) -> None:
+async def test_repeated_destroy_keeps_a_newer_queue(node: Member, ring: Successor) -> None:
     await node.declare("made", OWNER)
     assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 1)) == OK
     await node.declare("made", OWNER)
@@ -346,9 +346,7 @@ async def test_a_repeated_destroy_removes_nothing_that_is_newer(node: Member, ri
     assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 2)) == OK
 
 
-async def test_a_queue_made_while_the_node_runs_is_served_and_one_that_goes_is_not(
-    node: Member, ring: Successor
-) -> None:
+async def test_created_and_deleted_queues_are_noticed(node: Member, ring: Successor) -> None:
     assert (await ring.asks(Operation.PUSH, b"orders", 1)).operation is Operation.PUSH
     await node.declare("orders")
     assert answer(await ring.asks(Operation.PUSH, b"orders", 2)) == OK

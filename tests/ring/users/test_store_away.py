@@ -25,7 +25,9 @@ def numbered(count: int) -> list[bytes]:
     return [b"m%04d" % n for n in range(count)]
 
 
-async def test_nothing_is_safe_while_the_store_is_away(start: Start, new_server: NewServer) -> None:
+async def test_no_message_is_acknowledged_while_the_store_is_away(
+    start: Start, new_server: NewServer
+) -> None:
     """4.7: no `A`; then the node says that there is trouble, so that its links are closed."""
     server = await new_server()
     node = await start(server, b"a")
@@ -88,7 +90,7 @@ async def test_refused_messages_are_stored_before_later_ones(start: Start, new_s
     putting.use(queue)
     await until(lambda: told == [True] * 3)
     await until(lambda: len(node.users.outgoing) == 3)
-    assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(3)
+    assert [outgoing_message.payload for outgoing_message in node.users.user_source.take(10)] == numbered(3)
 
 
 async def test_full_store_makes_the_node_unready(start: Start, new_server: NewServer) -> None:
@@ -131,7 +133,7 @@ async def test_lost_store_session_loses_no_message(start: Start, server: Server)
     await until(lambda: domain.pipe.session != session)
     await until(lambda: len(node.users.outgoing) == 7)
     await until(lambda: node.users.ownership.queue is not None)
-    sent = [parcel.payload for parcel in node.users.user_source.take(10)]
+    sent = [outgoing_message.payload for outgoing_message in node.users.user_source.take(10)]
     assert sent == [*numbered(6), b"more"]
     stats = await node.stats(node.users.queue_name)
     assert (stats["ready"], stats["in_flight"]) == (0, 7)
@@ -157,9 +159,7 @@ async def test_messages_survive_a_store_outage(start: Start, server: Server, new
     await until(got)
 
 
-async def test_a_second_node_of_the_same_name_sends_nothing_while_the_first_lives(
-    start: Start, server: Server
-) -> None:
+async def test_second_node_of_the_same_name_sends_nothing(start: Start, server: Server) -> None:
     node = await start(server, b"a")
     second = Member(server.url, b"a")
     second.store.start_serving()
@@ -170,7 +170,7 @@ async def test_a_second_node_of_the_same_name_sends_nothing_while_the_first_live
     await until(lambda: len(hand.safe) == 5)
     assert second.users.user_source.take(10) == []
     await until(lambda: node.users.outgoing.poll() or node.users.outgoing)
-    assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(5)
+    assert [outgoing_message.payload for outgoing_message in node.users.user_source.take(10)] == numbered(5)
     await node.close()
     await until(lambda: second.users.ownership.queue is not None)
     await second.close()
@@ -193,12 +193,12 @@ async def test_former_owner_drops_its_leases(start: Start, server: Server) -> No
     await domain.claims.reclaim(queue, newer)
     await until(lambda: node.users.ownership.is_owned_elsewhere)
     assert node.users.user_source.take(10) == []
-    for parcel in held:
-        parcel.acknowledged()
+    for outgoing_message in held:
+        outgoing_message.acknowledged()
     assert [body async for body in ready(node)] == numbered(6)
     assert await domain.claims.disown(queue, "another", newer)
     await until(lambda: len(node.users.outgoing) == 6)
-    assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(6)
+    assert [outgoing_message.payload for outgoing_message in node.users.user_source.take(10)] == numbered(6)
 
 
 async def ready(node: Member) -> AsyncIterator[bytes]:
@@ -213,7 +213,7 @@ async def test_deleted_outgoing_queue_is_recreated(start: Start, server: Server)
     hand.sends(*numbered(3))
     await until(lambda: len(hand.safe) == 3)
     await until(lambda: len(node.users.outgoing) == 3)
-    assert [parcel.payload for parcel in node.users.user_source.take(10)] == numbered(3)
+    assert [outgoing_message.payload for outgoing_message in node.users.user_source.take(10)] == numbered(3)
 
 
 async def test_messages_of_other_writers_are_sent_and_oversized_ones_buried(
@@ -223,7 +223,10 @@ async def test_messages_of_other_writers_are_sent_and_oversized_ones_buried(
     node = await start(server, b"a")
     await node.put(node.users.queue_name, b"small", bytes(16385), b"behind")
     await until(lambda: len(node.users.outgoing) == 2)
-    assert [parcel.payload for parcel in node.users.user_source.take(10)] == [b"small", b"behind"]
+    assert [outgoing_message.payload for outgoing_message in node.users.user_source.take(10)] == [
+        b"small",
+        b"behind",
+    ]
     (letter,) = await node.dead(node.users.queue_name)
     assert (len(letter.body), letter.reason) == (16385, "too_large_for_ring")
 
@@ -246,8 +249,8 @@ async def test_answered_messages_are_settled_soon(start: Start, server: Server) 
     hand = Hand(node)
     hand.sends(*numbered(100))
     await until(lambda: len(node.users.outgoing) == 100)
-    for parcel in node.users.user_source.take(33):
-        parcel.acknowledged()
+    for outgoing_message in node.users.user_source.take(33):
+        outgoing_message.acknowledged()
 
     async def is_settled() -> bool:
         stats = await node.stats(node.users.queue_name)
@@ -265,10 +268,10 @@ async def test_a_leased_outbox_message_is_moved_once(start: Start, server: Serve
     sent: list[bytes] = []
 
     def all_sent() -> bool:
-        for parcel in node.users.user_source.take(7):
-            if not is_mark(parcel.payload):
-                sent.append(parcel.payload)
-            parcel.acknowledged()
+        for outgoing_message in node.users.user_source.take(7):
+            if not is_mark(outgoing_message.payload):
+                sent.append(outgoing_message.payload)
+            outgoing_message.acknowledged()
         return len(sent) >= 1000
 
     await until(all_sent)
@@ -284,5 +287,5 @@ async def test_an_outbox_in_another_domain_is_served_too(start: Start, server: S
     await node.store.open_domain("elsewhere").pipe.ready()
     assert await AsyncClient(node.service.pipe(queue)).publish(queue, [b"\0\0\0\1x"], "test") == []
     await until(lambda: node.users.outgoing)
-    (parcel,) = node.users.user_source.take(10)
-    assert parcel.payload == b"x"
+    (outgoing_message,) = node.users.user_source.take(10)
+    assert outgoing_message.payload == b"x"

@@ -54,22 +54,22 @@ class Marks:
         """True if a message of this node may still come back."""
         return self._relay.wants_mark
 
-    def leave(self, parcels: list[OutgoingMessage], are_all: bool) -> list[OutgoingMessage]:
+    def leave(self, messages: list[OutgoingMessage], are_all: bool) -> list[OutgoingMessage]:
         """Return these messages for the successor, a mark among them wrapped.
 
         are_all: the queue is empty behind them, as far as is known.
         """
         if not self._mark:
-            return parcels
-        for place, parcel in enumerate(parcels):
-            if parcel.payload == self._mark:
-                parcels[place] = MarkMessage(parcel, partial(self._set_place, self._mark))
+            return messages
+        for place, message in enumerate(messages):
+            if message.payload == self._mark:
+                messages[place] = MarkMessage(message, partial(self._set_place, self._mark))
                 self._set_place(self._mark, MarkPlace.LINK)
-                return parcels
+                return messages
         if are_all and self._where is MarkPlace.STORE:
             # another process of this name has sent it, or the queue was deleted
             self._set_place(self._mark, MarkPlace.GONE)
-        return parcels
+        return messages
 
     def came_back(self) -> None:
         """Note that the last mark has gone around."""
@@ -116,9 +116,9 @@ class Marks:
 class MarkMessage:
     """A mark on its link, as an OutgoingMessage."""
 
-    def __init__(self, parcel: OutgoingMessage, set_place: Callable[[MarkPlace], None]) -> None:
-        self.payload = parcel.payload
-        self._parcel = parcel
+    def __init__(self, message: OutgoingMessage, set_place: Callable[[MarkPlace], None]) -> None:
+        self.payload = message.payload
+        self._parcel = message
         self._set_place = set_place
 
     def acknowledged(self) -> None:

@@ -151,7 +151,7 @@ class Outbox:
         If the outcome is unknown the step is repeated under the same identifier; it may be done now, behind later
         messages.
         """
-        parcels = self._outgoing.put(payloads, is_begun=True)
+        messages = self._outgoing.put(payloads, is_begun=True)
         identifier = f"ring outbox {secrets.token_hex(16)}"
         while True:
             try:
@@ -159,7 +159,7 @@ class Outbox:
             except OutcomeUnknown:
                 await asyncio.sleep(AGAIN_S)
             else:
-                self._outgoing.are_safe(parcels)
+                self._outgoing.are_safe(messages)
                 return
 
     async def _try_to_commit(self, identifier: str, parts: list[CommitPart], count: int) -> None:

@@ -20,35 +20,35 @@ class InFlight:
     def __len__(self) -> int:
         return len(self._parcels)
 
-    def leave(self, parcels: list[StoredMessage]) -> None:
+    def leave(self, messages: list[StoredMessage]) -> None:
         """Add messages that leave now."""
-        self._parcels.extend(parcels)
+        self._parcels.extend(messages)
 
     def shown(self, payload: bytes, is_begun: bool) -> StoredMessage | None:
         """Return the oldest message that this entry of the queue may be; None if it has not left.
 
         The begin flag must match, too: it decides what happens when the message comes back (5.5).
         """
-        for index, parcel in enumerate(self._parcels):
-            if parcel.stored == payload and parcel.is_begun == is_begun:
+        for index, message in enumerate(self._parcels):
+            if message.stored == payload and message.is_begun == is_begun:
                 del self._parcels[index]
-                return parcel
+                return message
         return None
 
     def safe(self) -> set[StoredMessage]:
         """Return the messages known to be stored: if the queue shows no more now, another process has taken them."""
-        return {parcel for parcel in self._parcels if parcel.is_safe}
+        return {message for message in self._parcels if message.is_safe}
 
-    def are_gone(self, parcels: set[StoredMessage]) -> None:
+    def are_gone(self, messages: set[StoredMessage]) -> None:
         """Drop these messages, which are not in the queue, except those that it has shown meanwhile."""
-        for parcel in parcels.intersection(self._parcels):
-            parcel.life = ORPHAN
-        self._parcels = deque(parcel for parcel in self._parcels if parcel.life != ORPHAN)
+        for message in messages.intersection(self._parcels):
+            message.generation = ORPHAN
+        self._parcels = deque(message for message in self._parcels if message.generation != ORPHAN)
 
     def orphan(self) -> None:
         """Drop all messages, as it is unknown which are in the queue: what it shows is sent (again)."""
-        for parcel in self._parcels:
-            parcel.life = ORPHAN
+        for message in self._parcels:
+            message.generation = ORPHAN
         self.clear()
 
     def clear(self) -> None:

@@ -38,7 +38,7 @@ class Outgoing:
         self._put_on = put_on
         self._loop = asyncio.get_running_loop()
         self._queue: Queue | None = None
-        self._life = 0  # generation of the leases
+        self._generation = 0  # generation of the leases
         self.putting = Source(KEEPER, begins_traces=False)  # of all messages put into the queue
         self._settler = Settler(service, self._top_up)
         self._ready: deque[StoredMessage] = deque()
@@ -62,35 +62,35 @@ class Outgoing:
         taken: list[OutgoingMessage] = []
         ready = self._ready
         while ready and len(taken) < room:
-            parcel = ready.popleft()
-            if parcel.is_begun and not parcel.is_put_on:
-                self._begin(parcel)
-            taken.append(parcel)
+            message = ready.popleft()
+            if message.is_begun and not message.is_put_on:
+                self._begin(message)
+            taken.append(message)
         return taken
 
     def on_ready(self, callback: Callable[[], None]) -> None:
         """Have `callback` called whenever there may be messages after there were none."""
         self._on_ready.append(callback)
 
-    def acknowledged(self, parcel: StoredMessage) -> None:
+    def acknowledged(self, message: StoredMessage) -> None:
         """Settle a message that the successor has answered."""
-        if parcel.life != self._life:
+        if message.generation != self._generation:
             return  # its lease has ended
-        parcel.is_answered = True
-        if parcel.delivery is not None:
+        message.is_answered = True
+        if message.delivery is not None:
             self._held -= 1
-            self._is_done(parcel)
+            self._is_done(message)
 
-    def returned(self, parcel: StoredMessage) -> None:
+    def returned(self, message: StoredMessage) -> None:
         """Put a message back to the front."""
-        if parcel.life == self._life:
-            self._ready.appendleft(parcel)
+        if message.generation == self._generation:
+            self._ready.appendleft(message)
 
-    def _begin(self, parcel: StoredMessage) -> None:
-        parcel.is_put_on = True
-        if parcel.delivery is not None:
-            self._begun.add(parcel.place)
-        self._put_on(parcel.payload)
+    def _begin(self, message: StoredMessage) -> None:
+        message.is_put_on = True
+        if message.delivery is not None:
+            self._begun.add(message.place)
+        self._put_on(message.payload)
 
     @property
     def is_clear(self) -> bool:
@@ -112,7 +112,7 @@ class Outgoing:
     def forget(self) -> None:
         """Stop: all leases end now or soon, and messages that were not settled are sent again."""
         self._queue = None
-        self._life += 1
+        self._generation += 1
         self._settler.use(None)
         self._ready.clear()
         self.in_flight.clear()
@@ -122,7 +122,7 @@ class Outgoing:
     def close(self) -> None:
         """Settle what can be; give back what was not sent, so that the next owner can take it at once."""
         self._settler.flush()
-        left = [parcel for parcel in self._ready if parcel.delivery is not None]
+        left = [message for message in self._ready if message.delivery is not None]
         if left:
             self._service.give_back(merged(left), failed=False)
         self.forget()
@@ -139,10 +139,10 @@ class Outgoing:
         if not self.is_early or len(payloads) > room:
             self._has_more = True  # polled for later: newer messages must not overtake these
             return []
-        parcels = [StoredMessage(self, self._life, payload, is_begun) for payload in payloads]
-        self.in_flight.leave(parcels)
-        self._ready.extend(parcels)
-        return parcels
+        messages = [StoredMessage(self, self._generation, payload, is_begun) for payload in payloads]
+        self.in_flight.leave(messages)
+        self._ready.extend(messages)
+        return messages
 
     def expect(self, number: int) -> None:
         """Take `number` messages with the call being gathered, which stores them."""
@@ -152,11 +152,11 @@ class Outgoing:
         if self._ready:
             self._notify()
 
-    def are_safe(self, parcels: list[StoredMessage]) -> None:
+    def are_safe(self, messages: list[StoredMessage]) -> None:
         """Note that the messages are stored."""
         self._is_doubted = False
-        for parcel in parcels:
-            parcel.is_safe = True
+        for message in messages:
+            message.is_safe = True
 
     def mistrust(self) -> None:
         """Note that a write failed: messages that left early may not be in the store."""
@@ -175,7 +175,7 @@ class Outgoing:
             self._ask(0)
 
     def _drop_orphans(self) -> None:
-        self._ready = deque(parcel for parcel in self._ready if parcel.life == self._life)
+        self._ready = deque(message for message in self._ready if message.generation == self._generation)
 
     def _ask(self, number: int) -> None:
         room = AHEAD - self._held - self._asked
@@ -187,14 +187,14 @@ class Outgoing:
         self._has_more = (self._has_more and not polls) or want < number
         self._is_polling = self._is_polling or polls
         self._asked += want
-        done = partial(self._taken, self._life, want, self.in_flight.safe() if polls else None)
+        done = partial(self._taken, self._generation, want, self.in_flight.safe() if polls else None)
         self._service.pipe(self._queue).messages.take(
             self.putting.behind(), self._queue, want, done, leased=True
         )
 
     def _taken(
         self,
-        life: int,
+        generation: int,
         want: int,
         safe: set[StoredMessage] | None,
         got: list[Delivery] | StoreError,
@@ -204,7 +204,7 @@ class Outgoing:
 
         safe: set if it looks for other messages in the queue: those known to be stored that the queue has not shown.
         """
-        if life != self._life:
+        if generation != self._generation:
             if isinstance(got, list):
                 self._service.give_back(got, failed=False)
             return
@@ -234,32 +234,32 @@ class Outgoing:
         is_begun = delivery.origin == BEGUN
         for index, record in enumerate(delivery.records()):
             payload = payload_of(record)
-            parcel = self.in_flight.shown(payload, is_begun)
-            if parcel is not None:
-                parcel.locate(delivery, index, len(record) - 4)
-                self._found(parcel)
+            message = self.in_flight.shown(payload, is_begun)
+            if message is not None:
+                message.locate(delivery, index, len(record) - 4)
+                self._found(message)
                 continue
-            parcel = StoredMessage(self, self._life, payload, is_begun)
-            parcel.locate(delivery, index, len(record) - 4)
+            message = StoredMessage(self, self._generation, payload, is_begun)
+            message.locate(delivery, index, len(record) - 4)
             if len(payload) > MAX_USER:  # not written by a node
                 self._service.pipe(delivery.queue).messages.reject(
-                    Source(INTERNAL_CLIENT), merged([parcel]), TOO_LARGE
+                    Source(INTERNAL_CLIENT), merged([message]), TOO_LARGE
                 )
                 continue
-            parcel.is_put_on = parcel.place in self._begun
+            message.is_put_on = message.place in self._begun
             if delivery.history:
-                parcel.mark_resent()
+                message.mark_resent()
             self._held += 1
-            self._ready.append(parcel)
+            self._ready.append(message)
 
-    def _found(self, parcel: StoredMessage) -> None:
-        if parcel.is_answered:
-            self._is_done(parcel)
+    def _found(self, message: StoredMessage) -> None:
+        if message.is_answered:
+            self._is_done(message)
             return
         self._held += 1
-        if parcel.is_put_on:
-            self._begun.add(parcel.place)
+        if message.is_put_on:
+            self._begun.add(message.place)
 
-    def _is_done(self, parcel: StoredMessage) -> None:
-        self._begun.discard(parcel.place)
-        self._settler.add(parcel)
+    def _is_done(self, message: StoredMessage) -> None:
+        self._begun.discard(message.place)
+        self._settler.add(message)

@@ -24,7 +24,7 @@ class Settler:
         self._settled = settled
         self._loop = asyncio.get_running_loop()
         self._queue: Queue | None = None
-        self._life = 0  # generation of the leases
+        self._generation = 0  # generation of the leases
         self._source = Source(INTERNAL_CLIENT)
         self._answered: list[StoredMessage] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -32,12 +32,12 @@ class Settler:
     def use(self, queue: Queue | None) -> None:
         """Use this queue from now on; leases of the former one end."""
         self._queue = queue
-        self._life += 1
+        self._generation += 1
         self._answered.clear()
 
-    def add(self, parcel: StoredMessage) -> None:
+    def add(self, message: StoredMessage) -> None:
         """Settle a message within WAIT_S, with others."""
-        self._answered.append(parcel)
+        self._answered.append(message)
         if len(self._answered) >= MANY:
             self.flush()
         elif self._timer is None:
@@ -51,14 +51,18 @@ class Settler:
         if not self._answered or self._queue is None:
             return
         answered, self._answered = self._answered, []
-        self._settle(self._life, self._queue, merged(answered))
+        self._settle(self._generation, self._queue, merged(answered))
         self._settled()
 
-    def _settle(self, life: int, queue: Queue, deliveries: list[Delivery]) -> None:
+    def _settle(self, generation: int, queue: Queue, deliveries: list[Delivery]) -> None:
         def settled(error: StoreError | None) -> None:
-            if error is not None and not isinstance(error, LeaseLost | QueueUnknown) and life == self._life:
+            if (
+                error is not None
+                and not isinstance(error, LeaseLost | QueueUnknown)
+                and generation == self._generation
+            ):
                 # retry: an unsettled lease would last as long as this process
-                self._loop.call_later(AGAIN_S, self._settle, life, queue, deliveries)
+                self._loop.call_later(AGAIN_S, self._settle, generation, queue, deliveries)
 
-        if life == self._life:
+        if generation == self._generation:
             self._service.pipe(queue).messages.settle(self._source, deliveries, settled)

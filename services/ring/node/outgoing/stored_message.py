@@ -14,10 +14,10 @@ ORPHAN = -1  # the generation of a message that must not be sent any more
 class Keeper(Protocol):
     """The source of the messages."""
 
-    def acknowledged(self, parcel: StoredMessage) -> None:
+    def acknowledged(self, message: StoredMessage) -> None:
         """Note that the successor has answered a message."""
 
-    def returned(self, parcel: StoredMessage) -> None:
+    def returned(self, message: StoredMessage) -> None:
         """Note that the link broke before the answer."""
 
 
@@ -41,9 +41,9 @@ class StoredMessage:
         "stored",
     )
 
-    def __init__(self, keeper: Keeper, life: int, payload: bytes, is_begun: bool) -> None:
+    def __init__(self, keeper: Keeper, generation: int, payload: bytes, is_begun: bool) -> None:
         self._keeper = keeper
-        self.life = life
+        self.generation = generation
         self.payload = self.stored = payload
         self.is_begun = is_begun  # this node begins it
         self.is_put_on = False  # the relay has been told so
@@ -82,19 +82,19 @@ def payload_of(record: bytes) -> bytes:
     return records.decode(record).body if record[0] else record[4:]
 
 
-def merged(parcels: list[StoredMessage]) -> list[Delivery]:
+def merged(messages: list[StoredMessage]) -> list[Delivery]:
     """Return deliveries, without bodies, that settle the messages; neighbours share one."""
     deliveries: list[Delivery] = []
     at = 0
-    while at < len(parcels):
-        first, end = parcels[at], at + 1
+    while at < len(messages):
+        first, end = messages[at], at + 1
         octets = first.octets
         while (
-            end < len(parcels)
-            and parcels[end].delivery is first.delivery
-            and parcels[end].index == first.index + end - at
+            end < len(messages)
+            and messages[end].delivery is first.delivery
+            and messages[end].index == first.index + end - at
         ):
-            octets += parcels[end].octets
+            octets += messages[end].octets
             end += 1
         deliveries.append(_part(first, end - at, octets))
         at = end

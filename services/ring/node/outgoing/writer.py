@@ -102,8 +102,8 @@ class QueueWriter:
     def _put_in(self, queue: Queue, run: list[Put], payloads: list[bytes]) -> None:
         origin = run[0].origin
         encoded = [records.encode(payload) for payload in payloads]
-        parcels = self._outgoing.put(payloads, origin == BEGUN)
-        stored = partial(self._stored, run, parcels)
+        messages = self._outgoing.put(payloads, origin == BEGUN)
+        stored = partial(self._stored, run, messages)
         self._service.pipe(queue).messages.publish(self._outgoing.putting, queue, encoded, origin, stored)
         self._outgoing.expect(len(payloads))
 
@@ -127,10 +127,10 @@ class QueueWriter:
             size += sum(map(len, run[-1].payloads))
         return run, payloads
 
-    def _stored(self, run: list[Put], parcels: list[StoredMessage], refused: Refusals | StoreError) -> None:
+    def _stored(self, run: list[Put], messages: list[StoredMessage], refused: Refusals | StoreError) -> None:
         if refused == []:
             self.trouble = None
-            self._outgoing.are_safe(parcels)
+            self._outgoing.are_safe(messages)
             for put in run:
                 put.done(True)
             return

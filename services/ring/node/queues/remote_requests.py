@@ -131,19 +131,19 @@ class RemoteRequests:
         """Return at most `room` requests to send next."""
         taken: list[OutgoingMessage] = []
         while self._ready and len(taken) < room:
-            parcel = self._ready.popleft()
-            if parcel.request in self._waiting:
-                taken.append(parcel)
+            message = self._ready.popleft()
+            if message.request in self._waiting:
+                taken.append(message)
         return taken
 
     def on_ready(self, callback: Callable[[], None]) -> None:
         """Have `callback` called whenever there may be requests after there were none."""
         self._on_ready.append(callback)
 
-    def returned(self, parcel: Asked) -> None:
+    def returned(self, message: Asked) -> None:
         """Queue a request again if its client still waits."""
-        if parcel.request in self._waiting:
-            self._ready.appendleft(parcel)
+        if message.request in self._waiting:
+            self._ready.appendleft(message)
 
     def answered(self, reply: Frame) -> bool:
         """Hand a reply to its client. Return False if none waits: then it stays unsettled (5.3)."""
