@@ -30,12 +30,12 @@ class StoredMessage:
     __slots__ = (
         "_keeper",
         "delivery",
+        "generation",
         "index",
         "is_answered",
         "is_begun",
         "is_put_on",
         "is_safe",
-        "life",
         "octets",
         "payload",
         "stored",
