@@ -95,7 +95,6 @@ class DataReader:
     """
 
     __slots__ = (
-        "_address",
         "_head_bytes",
         "_held",
         "_is_over",

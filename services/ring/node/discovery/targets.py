@@ -45,7 +45,7 @@ class Targets:
     """All targets, each once, in `all`."""
 
     def __init__(self, configured: Iterable[str], host: str) -> None:
-        """configured: as in the settings. host: what others connect to when they hear of this node."""
+        """Start with the `configured` targets. host: what others connect to when they hear of this node."""
         self._configured = tuple(dict.fromkeys(Target(*parse_target(text)) for text in configured))
         self._is_local = is_of_this_machine_alone(host)
         self._left_out: frozenset[Target] = frozenset()  # logged once
