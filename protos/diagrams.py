@@ -1,4 +1,4 @@
-"""A protocol's state machine as a picture: the table that drives the code is also what the spec shows."""
+"""Draw a protocol's state machine: the table that drives the code is also what the spec shows."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -11,10 +11,10 @@ MoveT = TypeVar("MoveT", bound=Enum)
 def mermaid(
     transitions: Mapping[StateT, Mapping[MoveT, StateT]], names: Mapping[Enum, str] | None = None
 ) -> str:
-    """A Mermaid `stateDiagram-v2`: states by name, an arrow for each move, in the table's order.
+    """Return a Mermaid `stateDiagram-v2`: states by name, an arrow for each move, in the table's order.
 
-    The first state of the table is where it begins. Arrows are labelled by the moves' values, unless `names` has
-    another text; no label may hold a colon or a semicolon, which Mermaid reads as its own.
+    The first state of the table is the initial one. Arrows are labelled by the moves' values, unless `names` has
+    another text; a label must not hold a colon or a semicolon, which Mermaid interprets.
     """
     texts = names or {}
     first = next(iter(transitions))

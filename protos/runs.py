@@ -1,26 +1,26 @@
-"""Runs of like requests, which are one event each, in whatever protocol they come; single requests are runs of one.
+"""Runs of like requests, which are one event each in every protocol; single requests are runs of one.
 
-A record is a body with its length, `u32 N, N bytes`, as TMQ and RQP/MCA send it: cut out of the input as it stands.
+A record is a body with its length, `u32 N, N bytes`, as TMQ and RQP/MCA send it: cut out of the input unchanged.
 """
 
 import struct
 
 U32 = struct.Struct(">I")  # a record's N
-U32_BYTES = U32.size  # looked up once: it is added for every record
+U32_BYTES = U32.size  # a global, as it is added for every record
 MAX_RUN = 1_000  # requests in one event: what one call to the store may carry
 STRIDE = 16  # like requests compared at once; a run of 200 then costs about 20 comparisons
-MAX_ALIKE_HEAD = 128  # octets; a longer head is compared quicker request by request than octet by octet
+MAX_ALIKE_HEAD = 128  # octets; longer heads are compared faster request by request than octet by octet
 
 
 def encode_record(body: bytes) -> bytes:
-    """A body as it travels: u32 N, N bytes."""
+    """Encode a body as `u32 N, N bytes`."""
     return U32.pack(len(body)) + body
 
 
 def read_records(data: bytes, start: int, head: bytes, max_bytes: int) -> tuple[list[bytes], int]:
-    """The records of a run and where it ends: from `start` on `head`, record, `head`, record and so on.
+    """Return the records of a run and its end: from `start` on `head`, record, `head`, record and so on.
 
-    Only whole records are taken whose N is at most `max_bytes`, and at most MAX_RUN of them; there may be none.
+    Only whole records whose N is at most `max_bytes` are taken, and at most MAX_RUN; there may be none.
     """
     records: list[bytes] = []
     head_bytes, data_bytes, size_of = len(head), len(data), U32.unpack_from
@@ -46,7 +46,7 @@ def read_records(data: bytes, start: int, head: bytes, max_bytes: int) -> tuple[
 
 
 def _count_alike(data: bytes, start: int, body: int, end: int) -> int:
-    """How many requests the input holds if all of them begin as the first does, head and N; else 0.
+    """Count the requests in the input if all have the same head and N as the first; else return 0.
 
     Most runs are of messages of one length. Each octet is compared in all requests at once, those of N first: they
     differ first.
@@ -63,7 +63,7 @@ def _count_alike(data: bytes, start: int, body: int, end: int) -> int:
 
 
 def count_run(data: bytes, start: int, request: bytes) -> int:
-    """How often the `request` at `start` is there in a row, 1 to MAX_RUN."""
+    """Count how often `request` is repeated at `start`, 1 to MAX_RUN."""
     count = 1
     for stride in (STRIDE, 1):
         block = request * stride

@@ -1,4 +1,4 @@
-"""Types that all protocols share: errors, told apart by whose fault they are."""
+"""Types that all protocols share: errors by whose fault they are."""
 
 
 class PeerError(Exception):

@@ -232,7 +232,7 @@ def test_each_worker_is_a_need_and_names_the_inner_one(tmp_path: Path) -> None:
 async def test_each_need_of_a_node_keeps_it_out_of_its_ring_until_it_is_met_again(
     own_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ownership, "NAMESAKE_S", 0.5)
+    monkeypatch.setattr(ownership, "DUPLICATE_S", 0.5)
     beacons, title = free_udp_port(), "127.0.0.1:node"
     first, second = LiveRing(own_server.url, beacons, title), LiveRing(own_server.url, beacons, title)
     await first.open()
@@ -243,7 +243,7 @@ async def test_each_need_of_a_node_keeps_it_out_of_its_ring_until_it_is_met_agai
     await until(lambda: says(first, None))
     await pause(first, True)
     push = encode_frame(Frame(Operation.PUSH, b"asker", b"orders", b"x", b"1" * 16))
-    users_of(first).arrivals.received(push, lambda: None)
+    users_of(first).user_sink.received(push, lambda: None)
     await until(lambda: says(first, "storing"))
     await pause(first, False)
     await until(lambda: says(first, None))

@@ -1,18 +1,18 @@
 """The text pub/sub service, line by line, as `protos/pubsub.md` numbers it: clients, and links between neighbours.
 
-For clients: `grammar` is the language as expressions, `events` is what a connection hands out, `lines` looks closely
-at one line, `connection` keeps one client's state, `replies` are the bytes of answers and deliveries (both ways),
-`requests` are a client's, `text` makes any body fit into a line.
+For clients: `grammar` is the language as expressions, `events` are what a connection yields, `lines` parses one line,
+`connection` keeps one client's state, `replies` encodes and parses answers and deliveries, `requests` encodes a
+client's requests, `text` makes any body fit into a line.
 
-For neighbours: `origins` and `held` say which entries are meant, `link_events` is what a link hands out, `link_lines`
-are its lines, `link_readers` read them, `link` keeps one link's state.
+For neighbours: `origins` and `held` say which entries are meant, `link_events` are what a link yields, `link_lines` are
+its lines, `link_readers` parses them, `link` keeps one link's state.
 
 What it must not know: subscriptions, logs, stores; which identifiers are in use; when to ask a neighbour for what.
 """
 
 from protos.pubsub.connection import Connection, Limits
 from protos.pubsub.events import Event, Ping, Quit, Refused, Request, Send, Subscribe, Unsubscribe
-from protos.pubsub.grammar import CRLF, LF, Charset, Pattern, Reason, is_message, is_tag, parse_pattern
+from protos.pubsub.grammar import CRLF, LF, Charset, Pattern, Reason, is_message, parse_pattern
 from protos.pubsub.held import MAX_INTERVALS
 from protos.pubsub.link import LinkConnection, LinkLimits
 from protos.pubsub.link_events import Beat, Entries, Follow, Gap, Have, Held, LinkEvent, Problem
@@ -31,7 +31,6 @@ from protos.pubsub.replies import (
     Message,
     Ok,
     Reply,
-    ReplyReader,
     encode_error,
     encode_message,
     encode_ok,
@@ -79,7 +78,6 @@ __all__ = [
     "Reason",
     "Refused",
     "Reply",
-    "ReplyReader",
     "Request",
     "Send",
     "Subscribe",
@@ -103,7 +101,6 @@ __all__ = [
     "escape",
     "is_message",
     "is_origin",
-    "is_tag",
     "parse_pattern",
     "parse_reply",
 ]

@@ -1,6 +1,6 @@
-"""What a client's connection hands out: one event for a line, or for a run of SENDs (pubsub.md 2).
+"""Events of a client's connection: one for a line, or for a run of SENDs (pubsub.md 2).
 
-`eol` is how the client ended the line, LF or CR LF: what it is sent from then on ends so (1.1).
+`eol` is how the client ended the line, LF or CR LF: lines sent to it from then on end so (1.1).
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from protos.pubsub.grammar import Pattern, Reason
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """1 to MAX_RUN consecutive SENDs: `block` is their lines as sent, each ended by a line feed alone."""
+    """1 to MAX_RUN consecutive SENDs: `block` is their lines as sent, each ended by a line feed only."""
 
     block: bytes
     count: int
@@ -50,7 +50,7 @@ class Quit:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A line that is not in the grammar: ERROR, and the connection stays."""
+    """A line that is not in the grammar: answered with ERROR; the connection stays open."""
 
     reason: Reason
     eol: bytes

@@ -1,9 +1,8 @@
 """The grammar of the text pub/sub service, as expressions over bytes (pubsub.md 2).
 
-A run of SENDs is recognised in one go and kept as it is: the lines are legal, so a line feed ends each of them and
-nothing else holds one. That is what makes a publisher cheap. All repeats of characters are possessive: no line,
-whatever it holds, is read more than once for each expression tried. Repeats of groups are not: Python before 3.11.5
-matches those too far.
+A run of SENDs is recognised at once and kept unchanged: the lines are legal, so a line feed ends each of them and
+nothing else holds one. That makes a publisher cheap. All repeats of characters are possessive: no line is read more
+than once for each expression tried. Repeats of groups are not: Python before 3.11.5 matches those too far.
 """
 
 import re
@@ -20,14 +19,14 @@ TEXT_ANY = rb"[ -\xff]"
 
 
 class Charset(Enum):
-    """What a listener takes beyond ASCII (2.1)."""
+    """What a listener accepts beyond ASCII (2.1)."""
 
     ASCII = "ascii"  # bytes from 128 on are an error
-    UTF8 = "utf-8"  # they are welcome, if they are UTF-8
+    UTF8 = "utf-8"  # they are allowed, if they are UTF-8
 
 
 class Reason(Enum):
-    """Why a line is answered ERROR: the label of the counter, and what the client reads."""
+    """Why a line is answered with ERROR: the label of the counter, and the text that the client reads."""
 
     LINE_TOO_LONG = "line_too_long", "line too long"  # 1.2
     UNFINISHED = "unfinished", "the line has no end"  # FIN inside a line (1.3)
@@ -46,7 +45,7 @@ class Reason(Enum):
     BAD_PATTERN = "bad_pattern", "bad pattern: a tag, or the beginning of one and then '*'"  # 2
     NOT_ASCII = "not_ascii", "only ASCII here"  # 2.1, charset ascii
     NOT_UTF8 = "not_utf8", "not UTF-8"  # 2.1, charset utf-8
-    IDENTIFIER_IN_USE = "identifier_in_use", "identifier in use"  # for the service to say (2.3)
+    IDENTIFIER_IN_USE = "identifier_in_use", "identifier in use"  # raised by the service (2.3)
     IDENTIFIER_UNKNOWN = "identifier_unknown", "no subscription has this identifier"  # the same (2.2)
 
     def __init__(self, label: str, text: str) -> None:
@@ -56,16 +55,17 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What a subscription matches: one tag, or with `is_prefix` all that begin with it."""
+    """What a subscription matches: one tag, or with `is_prefix` all tags that begin with it."""
 
     tag: bytes
     is_prefix: bool
 
     def matches(self, tag: bytes) -> bool:
+        """Return whether the subscription gets messages with this tag."""
         return tag.startswith(self.tag) if self.is_prefix else tag == self.tag
 
     def encode(self) -> bytes:
-        """As a client writes it."""
+        """Encode the pattern as a client writes it."""
         return self.tag + b"*" if self.is_prefix else self.tag
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The expressions of one charset; each matches a whole line without its end, but for the runs."""
+    """The expressions of one charset; each matches a whole line without its end, except for the runs."""
 
     run_lf: re.Pattern[bytes]  # 1 to MAX_RUN SENDs, each ended by LF
     run_crlf: re.Pattern[bytes]  # the same, each ended by CR LF
@@ -95,31 +95,26 @@ def _forms(tag: bytes, text: bytes) -> Forms:
     )
 
 
-# That bytes from 128 on make UTF-8 is looked at apart: all of it at once.
+# Whether bytes from 128 on are UTF-8 is checked separately, for a whole run at once.
 FORMS = {Charset.ASCII: _forms(TAG_ASCII, TEXT_ASCII), Charset.UTF8: _forms(TAG_ANY, TEXT_ANY)}
 IDENTIFIER = re.compile(rb"[0-9]++")
 
 
 def parse_pattern(text: bytes, charset: Charset) -> Pattern | None:
-    """A Pattern as a client writes it; None if it is none (2, 2.1)."""
+    """Parse a pattern as a client writes it; None if it is illegal (2, 2.1)."""
     if not FORMS[charset].pattern.fullmatch(text) or not is_of(charset, text):
         return None
     is_prefix = text.endswith(b"*")
     return Pattern(text[:-1] if is_prefix else text, is_prefix)
 
 
-def is_tag(tag: bytes, charset: Charset) -> bool:
-    """Whether it is a legal MessageTag (2)."""
-    return FORMS[charset].tag.fullmatch(tag) is not None and is_of(charset, tag)
-
-
 def is_message(text: bytes, charset: Charset) -> bool:
-    """Whether it is a legal Message (2)."""
+    """Return whether it is a legal Message (2)."""
     return FORMS[charset].text.fullmatch(text) is not None and is_of(charset, text)
 
 
 def is_of(charset: Charset, text: bytes) -> bool:
-    """Whether the bytes are text in this charset at all, control characters and all (2.1)."""
+    """Return whether the bytes are text in this charset, control characters included (2.1)."""
     return text.isascii() or (charset is Charset.UTF8 and _is_utf8(text))
 
 

@@ -1,4 +1,4 @@
-"""Lists of what a store holds: `store/incarnation:from-to+from-to,...`, or `-` for nothing (pubsub.md 4.5)."""
+"""Lists of the entries in a store: `store/incarnation:from-to+from-to,...`, or `-` for none (pubsub.md 4.5)."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,10 +7,10 @@ from protos.pubsub.link_events import Held
 from protos.pubsub.origins import INCARNATION, NUMBER, STORE, is_interval, is_origin
 from protos.types import LocalError, PeerError
 
-MAX_PIECE_BYTES = 60 << 10  # of a list in one line; the rest goes on in the next
+MAX_PIECE_BYTES = 60 << 10  # of a list in one line; the rest follows in the next
 MAX_LINES = 1_000  # of one list
 MAX_INTERVALS = 100_000  # of one list
-INTERVAL_BYTES = 128  # what one of them takes in memory
+INTERVAL_BYTES = 128  # memory used by one interval
 
 _NOTHING = b"-"
 _INTERVAL = NUMBER + b"-" + NUMBER
@@ -31,11 +31,11 @@ class HeldList:
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes in memory."""
+        """Memory used, in bytes, about."""
         return self._text_bytes + self._intervals * INTERVAL_BYTES
 
     def add(self, text: bytes) -> bool:
-        """One line's piece; whether the list goes on in the next line."""
+        """Add one line's piece; return whether the list continues in the next line."""
         self._count(text)
         if text == _NOTHING and self._lines == 1:
             return False
@@ -48,13 +48,13 @@ class HeldList:
         return text.endswith(b",")
 
     def held(self) -> Held:
-        """All of it: intervals sorted, those that overlap or touch made one."""
+        """Return the whole list: intervals sorted, those that overlap or touch merged."""
         return {origin: merged(intervals) for origin, intervals in self._origins.items()}
 
     def _count(self, text: bytes) -> None:
         self._text_bytes += len(text)
         self._lines += 1
-        self._intervals += text.count(b":") + text.count(b"+")  # one of these before each interval
+        self._intervals += text.count(b":") + text.count(b"+")  # one of these comes before each interval
         if self._lines > MAX_LINES or self._intervals > MAX_INTERVALS:
             raise PeerError("held_too_long")
 
@@ -68,7 +68,7 @@ def _parse_intervals(text: bytes) -> Iterator[tuple[int, int]]:
 
 
 def merged(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The same numbers: sorted, intervals that overlap or touch made one."""
+    """Return the same numbers with intervals sorted, and merged where they overlap or touch."""
     result: list[tuple[int, int]] = []
     for low, high in sorted(intervals):
         if result and low <= result[-1][1] + 1:
@@ -79,9 +79,9 @@ def merged(intervals: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def encode_held(held: Held) -> list[bytes]:
-    """The list in pieces of at most MAX_PIECE_BYTES, at least one; all but the last end in a comma.
+    """Encode a list in pieces of at most MAX_PIECE_BYTES, at least one; all but the last end in a comma.
 
-    LocalError for what a neighbour would refuse.
+    Raises LocalError for a list that a neighbour would refuse.
     """
     if sum(map(len, held.values())) > MAX_INTERVALS:
         raise LocalError(f"more than {MAX_INTERVALS} intervals held")

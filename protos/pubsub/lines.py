@@ -1,11 +1,11 @@
-"""One line of a client, looked at closely (pubsub.md 2): what is in it, or what is wrong with it."""
+"""Parse one line of a client (pubsub.md 2)."""
 
 from protos.pubsub.events import Event, Ping, Quit, Refused, Send, Subscribe, Unsubscribe
 from protos.pubsub.grammar import FORMS, IDENTIFIER, LF, Charset, Reason, is_of, parse_pattern
 
 
 def parse_line(line: bytes, eol: bytes, charset: Charset, strict: bool) -> Event:
-    """The event of `line`, which comes without its end `eol`."""
+    """Return the event of `line`, which comes without its end `eol`."""
     if not is_of(charset, line):
         return Refused(Reason.NOT_ASCII if charset is Charset.ASCII else Reason.NOT_UTF8, eol)
     verb, space, rest = line.partition(b" ")

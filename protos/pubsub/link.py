@@ -1,11 +1,12 @@
-"""One link to a neighbour, without I/O: what TCP delivers in, events out (pubsub.md 4.5).
+"""Parse one link to a neighbour, without I/O (pubsub.md 4.5).
 
-A neighbour is a program of ours. So nothing is forgiven and nothing skipped: whatever breaks the grammar ends the link.
+A neighbour is another Penstock. So nothing is tolerated or skipped: any violation of the grammar ends the link.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from protos.connection_input import ConnectionInput
 from protos.pubsub.grammar import LF
 from protos.pubsub.link_events import LinkEvent
 from protos.pubsub.link_lines import ENTRY_RUN, MAX_CONTROL_LINE_BYTES
@@ -15,34 +16,27 @@ from protos.types import PeerError
 
 @dataclass(frozen=True, slots=True)
 class LinkLimits:
-    """What a link accepts."""
+    """Limits on what a link accepts."""
 
-    max_line_bytes: int = (64 << 20) + (
-        4 << 10
-    )  # without its end: the largest entry and what stands before it
+    max_line_bytes: int = (64 << 20) + (4 << 10)  # without its end: the largest entry and its head
     request_timeout_s: float = 30.0  # how long a line, or a list of several lines, may stay unfinished
-    silence_s: float = 15.0  # without a byte for so long the neighbour counts as gone
+    silence_s: float = 15.0  # a neighbour that sends nothing for this long counts as gone
 
 
-class LinkConnection:
-    """Parses one neighbour's lines; knows nothing of stores. What may come when is for its user to judge.
-
-    `now`, the iterators and the cuts of the bytes are as in `Connection`. Once PeerError was raised or the end of
-    input seen, the link is over: whatever still comes is ignored.
+class LinkConnection(ConnectionInput[LinkEvent]):
+    """Parses one neighbour's lines; knows nothing of stores. Its user checks what may come when.
 
     PeerError reasons: `unknown_verb`, `bad_version`, `bad_line`, `bad_held`, `held_too_long`, `unfinished_list`,
     `line_too_long`, `truncated`, `request_timeout`, `silent`.
     """
 
-    __slots__ = ("_heard_at", "_held", "_is_over", "_limits", "_listing", "_unfinished_since")
+    __slots__ = ("_heard_at", "_limits", "_listing")
 
     def __init__(self, limits: LinkLimits, now: float) -> None:
+        super().__init__(limits.request_timeout_s)
         self._limits = limits
-        self._held = bytearray()  # of an unfinished line
         self._listing: Listing | None = None  # an unfinished list
-        self._unfinished_since: float | None = None  # either of them
-        self._heard_at = now  # the last byte
-        self._is_over = False
+        self._heard_at = now  # when the last byte came
 
     @property
     def buffered(self) -> int:
@@ -50,7 +44,7 @@ class LinkConnection:
         return len(self._held) + (0 if self._listing is None else self._listing.list.size)
 
     def receive(self, data: bytes, now: float) -> Iterator[LinkEvent]:
-        """What `data` completes, in order; then PeerError if something else follows."""
+        """Yield what `data` completes, in order; then raise PeerError if something else follows."""
         if self._is_over or not data:
             return
         self._heard_at = now
@@ -67,25 +61,15 @@ class LinkConnection:
             self._end()
             raise
 
-    def receive_eof(self, now: float) -> Iterator[LinkEvent]:
-        """The neighbour's FIN; PeerError if it cuts a line or a list short."""
-        is_unfinished = self._unfinished_since is not None
-        self._end()
-        if is_unfinished:
-            raise PeerError("truncated")
-        yield from ()
-
     def deadline(self) -> float | None:
-        """When `on_time` will have something to say; None once the link is over."""
+        """Return when `on_time` is due; None once the link is over."""
         if self._is_over:
             return None
-        silent_at = self._heard_at + self._limits.silence_s
-        if self._unfinished_since is None:
-            return silent_at
-        return min(silent_at, self._unfinished_since + self._limits.request_timeout_s)
+        silent_at, due = self._heard_at + self._limits.silence_s, super().deadline()
+        return silent_at if due is None else min(silent_at, due)
 
     def on_time(self, now: float) -> Iterator[LinkEvent]:
-        """PeerError for a silent neighbour, or for one that does not finish what it began."""
+        """Raise PeerError for a silent neighbour, or for an unfinished line or list."""
         due = self.deadline()
         if due is not None and now >= due:
             is_silent = now >= self._heard_at + self._limits.silence_s
@@ -94,10 +78,9 @@ class LinkConnection:
         yield from ()
 
     def restart_clock(self, now: float) -> None:
-        """Reading had been paused by us, so the silence was not the neighbour's: all waiting begins anew."""
+        """Restart all time limits: we had paused reading, so the silence was not the neighbour's."""
+        super().restart_clock(now)
         self._heard_at = now
-        if self._unfinished_since is not None:
-            self._unfinished_since = now
 
     def _parse(self, data: bytes, now: float) -> Iterator[LinkEvent]:
         position, began = 0, self._unfinished_since
@@ -119,7 +102,7 @@ class LinkConnection:
         self._unfinished_since = (now if began is None else began) if is_unfinished else None
 
     def _line(self, line: bytes) -> LinkEvent | None:
-        """The event of a line that is no ENTRY; None for one that only goes on with a list."""
+        """Parse a line that is not an ENTRY; None for one that only continues a list."""
         verb = line.partition(b" ")[0]
         is_entry = verb in (b"ENTRY", b"BRIDGED")
         longest = self._limits.max_line_bytes
@@ -141,8 +124,5 @@ class LinkConnection:
             raise PeerError("line_too_long")
 
     def _end(self) -> None:
-        """Nothing is awaited any more, and nothing listened to."""
-        self._held.clear()
+        super()._end()
         self._listing = None
-        self._unfinished_since = None
-        self._is_over = True

@@ -1,15 +1,15 @@
-"""What a neighbour's link hands out (pubsub.md 4.5)."""
+"""Events of a neighbour's link (pubsub.md 4.5)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# (store id, incarnation) -> the intervals of numbers held, each (from, to) with both ends in: sorted, not touching.
+# (store id, incarnation) -> the intervals of numbers held, each (from, to) inclusive: sorted, not touching.
 Held = Mapping[tuple[bytes, bytes], tuple[tuple[int, int], ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """HAVE, all its lines: the neighbour is `store` in its `incarnation`, and `held` is all that it holds."""
+    """HAVE, all its lines: the neighbour is `store` in its `incarnation`, and has the entries `held`."""
 
     store: bytes
     incarnation: bytes
@@ -18,10 +18,10 @@ class Have:
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """FOLLOW, all its lines: the neighbour wants what is not in `held`.
+    """FOLLOW, all its lines: the neighbour wants the entries that are not in `held`.
 
-    `position` is one that an earlier Beat of ours gave on this link (None: none yet): what stands up to there in our
-    log has been sent before.
+    `position` is one that an earlier Beat of ours gave on this link (None: none yet): entries up to there in our log
+    have been sent before.
     """
 
     store: bytes
@@ -48,7 +48,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """GAP: the entries `first` to `last` of an origin are gone for ever, trimmed by retention."""
+    """GAP: the entries `first` to `last` of an origin are deleted, trimmed by retention."""
 
     store: bytes
     incarnation: bytes
@@ -58,7 +58,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """BEAT: the neighbour lives; up to `position` of its log all has been sent. None: it says nothing of that."""
+    """BEAT: the neighbour is alive; its log up to `position` has been sent. None: no position is given."""
 
     position: bytes | None
 

@@ -1,4 +1,4 @@
-"""The lines between neighbours as expressions over bytes, and how to write them (pubsub.md 4.5)."""
+"""The lines between neighbours as expressions over bytes, and their encoding (pubsub.md 4.5)."""
 
 import re
 from itertools import count
@@ -12,13 +12,13 @@ from protos.runs import MAX_RUN
 from protos.types import LocalError
 
 VERSION = b"1"
-BEAT_INTERVAL_S = 5.0  # a link never says nothing for longer
+BEAT_INTERVAL_S = 5.0  # a link is never silent for longer
 MAX_CONTROL_LINE_BYTES = 64 << 10  # of every line but ENTRY and BRIDGED
 
 POSITION = rb"[0-9]{1,20}+-[0-9]{1,20}+"
 _ENTRY = NUMBER + rb" " + TAG_ANY + rb"++ " + TEXT_ANY + rb"*+\n"
 
-# Lines of one verb and one origin: all that is before the number; verb, store, incarnation.
+# Lines of one verb and one origin. Groups: all before the number; verb, store, incarnation.
 ENTRY_RUN = re.compile(
     rb"((ENTRY|BRIDGED) (%b) (%b) )%b(?:\1%b){0,%d}" % (STORE, INCARNATION, _ENTRY, _ENTRY, MAX_RUN - 1)
 )
@@ -30,21 +30,21 @@ PROBLEM = re.compile(rb"ERROR (%b*+)" % TEXT_ANY)
 
 
 def encode_have(store: bytes, incarnation: bytes, held: Held) -> bytes:
-    """HAVE, as many lines as it takes. LocalError for an illegal name, number or a list too long."""
+    """Encode HAVE in as many lines as it takes. Raises LocalError for an illegal name, number or long list."""
     return _listing(b"HAVE", store, incarnation, held, b"")
 
 
 def encode_follow(store: bytes, incarnation: bytes, held: Held, position: bytes | None = None) -> bytes:
-    """FOLLOW, as many lines as it takes; `position` as the neighbour's Beat gave it. LocalError as in HAVE."""
+    """Encode FOLLOW; `position` as in the neighbour's Beat. Raises LocalError as HAVE does."""
     return _listing(b"FOLLOW", store, incarnation, held, b" " + position if position else b"")
 
 
 def encode_entries(
     store: bytes, incarnation: bytes, first: int, block: bytes, bridged: bool = False
 ) -> bytes:
-    """ENTRY lines, numbered from `first`, of a block of `SEND <tag> <message>` lines; BRIDGED ones if so said.
+    """Encode a block of `SEND <tag> <message>` lines as ENTRY lines numbered from `first`, or BRIDGED ones.
 
-    The block is one that a parser has seen: it is not looked at again. LocalError for an illegal number.
+    The block has been parsed before and is not checked again. Raises LocalError for an illegal number.
     """
     head = b"%b %b %b " % (b"BRIDGED" if bridged else b"ENTRY", store, incarnation)
     texts = block[5:-1].split(b"\nSEND ")
@@ -56,19 +56,19 @@ def encode_entries(
 
 
 def encode_gap(store: bytes, incarnation: bytes, first: int, last: int) -> bytes:
-    """GAP: those entries are gone. LocalError for an illegal name or number."""
+    """Encode GAP: those entries are deleted. Raises LocalError for an illegal name or number."""
     if not is_interval(first, last):
         raise LocalError(f"no interval: {first} to {last}")
     return b"GAP %b %d %d\n" % (_origin(store, incarnation), first, last)
 
 
 def encode_beat(position: bytes | None = None) -> bytes:
-    """BEAT; `position`, if given, is `<digits>-<digits>`: what stands up to there in our log has been sent."""
+    """Encode BEAT; `position`, `<digits>-<digits>`, says up to where our log has been sent."""
     return b"BEAT %b\n" % position if position else b"BEAT\n"
 
 
 def encode_problem(reason: str) -> bytes:
-    """ERROR and why the link is about to be closed."""
+    """Encode ERROR, the reason why the link is about to be closed."""
     return b"ERROR " + escape(reason.encode("utf-8", "backslashreplace"), Charset.ASCII) + LF
 
 

@@ -1,4 +1,4 @@
-"""Lines of a neighbour, looked at closely: events out, PeerError for whatever is not in the grammar (pubsub.md 4.5)."""
+"""Parse a neighbour's lines; raise PeerError for what is not in the grammar (pubsub.md 4.5)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ class Listing:
     list: HeldList
 
     def event(self, position: bytes | None) -> Have | Follow:
-        """What it all says."""
+        """Return the event of the complete list."""
         if self.verb == b"HAVE":
             return Have(self.store, self.incarnation, self.list.held())
         return Follow(self.store, self.incarnation, self.list.held(), position)
 
 
 def parse_listing(line: bytes, begun: Listing | None) -> tuple[Listing, bytes | None, bool]:
-    """A line of HAVE or FOLLOW, read into the list that was begun, if any: list, position, whether it goes on."""
+    """Add a line of HAVE or FOLLOW to the list begun, if any; return list, position, whether it continues."""
     found = LISTING.fullmatch(line)
     if found is None:
         raise PeerError("bad_version" if OTHER_VERSION.fullmatch(line) else "bad_line")
@@ -43,11 +43,11 @@ def parse_listing(line: bytes, begun: Listing | None) -> tuple[Listing, bytes | 
 
 
 def parse_entries(head: bytes, run: bytes, max_line_bytes: int) -> Iterator[Entries]:
-    """ENTRY or BRIDGED lines that all begin with `head`: an event for each run of consecutive numbers.
+    """Parse ENTRY or BRIDGED lines that begin with `head`: one event for each run of consecutive numbers.
 
-    PeerError `line_too_long`, or `bad_line` for a number too large, after the entries before it.
+    Raises PeerError `line_too_long`, or `bad_line` for a number too large, after the entries before it.
     """
-    lines = run[len(head) : -1].split(b"\n" + head)  # of each what follows its head; no message holds an LF
+    lines = run[len(head) : -1].split(b"\n" + head)  # without their heads; no message holds an LF
     numbers, texts = zip(*[line.split(b" ", 1) for line in lines], strict=True)
     found = list(map(int, numbers))
     good = (
@@ -68,7 +68,7 @@ def _is_odd(run: bytes, numbers: list[int], max_line_bytes: int) -> bool:
 
 
 def _good_lines(head: bytes, lines: list[bytes], numbers: list[int], max_line_bytes: int) -> int:
-    """How many lines stand before the first bad one."""
+    """Count the lines before the first bad one."""
     for place, (line, number) in enumerate(zip(lines, numbers, strict=True)):
         if number > MAX_NUMBER or len(head) + len(line) > max_line_bytes:
             return place
@@ -76,7 +76,7 @@ def _good_lines(head: bytes, lines: list[bytes], numbers: list[int], max_line_by
 
 
 def parse_line(verb: bytes, line: bytes) -> LinkEvent:
-    """A line that stands for itself."""
+    """Parse a line that is complete in itself."""
     read = _READERS.get(verb)
     if read is None:
         raise PeerError("unknown_verb")
@@ -104,7 +104,7 @@ def _parse_problem(line: bytes) -> Problem | None:
 
 
 def _no_entry(line: bytes) -> None:
-    """A good one would have been read as a run of one."""
+    """Refuse the line: a good one would have been parsed as a run of one."""
 
 
 _READERS: dict[bytes, Callable[[bytes], LinkEvent | None]] = {

@@ -1,7 +1,6 @@
-"""What a server sends: answers and deliveries, as bytes and back (pubsub.md 2)."""
+"""Encode and parse a server's answers and deliveries (pubsub.md 2)."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from protos.pubsub.grammar import LF, Charset, Reason
@@ -14,12 +13,12 @@ _ERROR = re.compile(rb"ERROR ([ -\xff]*+)")
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """What was asked is done (3.1)."""
+    """The request was carried out (3.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """What was asked is not done; `text` says why."""
+    """The request was not carried out; `text` says why."""
 
     text: bytes
 
@@ -37,23 +36,23 @@ _OK = Ok()
 
 
 def encode_ok(eol: bytes, count: int = 1) -> bytes:
-    """So many `OK` lines."""
+    """Encode `count` OK lines."""
     return (b"OK" + eol) * count
 
 
 def encode_error(reason: Reason | str, eol: bytes) -> bytes:
-    """`ERROR` and why, escaped if need be (5.3)."""
+    """Encode ERROR and the reason, escaped if necessary (5.3)."""
     text = reason.text if isinstance(reason, Reason) else reason
     return b"ERROR " + escape(text.encode("utf-8", "backslashreplace"), Charset.ASCII) + eol
 
 
 def encode_message(identifier: bytes, message: bytes, eol: bytes) -> bytes:
-    """One delivery; `message` is a legal Message."""
+    """Encode one delivery; `message` is a legal Message."""
     return b"MESSAGE " + identifier + b" " + message + eol
 
 
 def encode_reply(reply: Reply, eol: bytes) -> bytes:
-    """Any reply."""
+    """Encode any reply."""
     match reply:
         case Ok():
             return encode_ok(eol)
@@ -64,7 +63,7 @@ def encode_reply(reply: Reply, eol: bytes) -> bytes:
 
 
 def parse_reply(line: bytes) -> Reply:
-    """One line of a server, with or without its end. PeerError `bad_reply` if it is none."""
+    """Parse one line of a server, with or without its end. Raises PeerError `bad_reply`."""
     line = line.removesuffix(LF).removesuffix(b"\r")
     if line == b"OK":
         return _OK
@@ -73,32 +72,3 @@ def parse_reply(line: bytes) -> Reply:
     if found := _ERROR.fullmatch(line):
         return Error(found[1])
     raise PeerError("bad_reply")
-
-
-class ReplyReader:
-    """A client's side of one connection: what TCP delivers in, replies out.
-
-    PeerError reasons: `bad_reply`, `line_too_long` for a line over `max_line_bytes`, `truncated` for an end inside
-    a line.
-    """
-
-    __slots__ = ("_held", "_max_line_bytes")
-
-    def __init__(self, max_line_bytes: int = 64 << 20) -> None:
-        self._held = bytearray()  # of an unfinished line
-        self._max_line_bytes = max_line_bytes
-
-    def receive(self, data: bytes) -> Iterator[Reply]:
-        """The replies that `data` completes, in order."""
-        self._held += data  # grows in place
-        if LF in data:
-            *lines, rest = bytes(self._held).split(LF)
-            self._held[:] = rest
-            yield from map(parse_reply, lines)
-        if len(self._held) > self._max_line_bytes:
-            raise PeerError("line_too_long")
-
-    def receive_eof(self) -> None:
-        """The server's FIN; PeerError if it cuts a line short."""
-        if self._held:
-            raise PeerError("truncated")

@@ -1,7 +1,7 @@
-"""A client's side: requests as bytes (pubsub.md 2).
+"""Encode a client's requests (pubsub.md 2).
 
-Tags, messages, identifiers and patterns are encoded as they are, even illegal ones: it is the server that judges
-them. LocalError only for one that holds an end of line: it would derail all that follows.
+Tags, messages, identifiers and patterns are encoded unchanged, even illegal ones, which the server refuses. Raises
+LocalError only for one that holds an end of line, which would derail all that follows.
 """
 
 from typing import assert_never
@@ -12,32 +12,32 @@ from protos.types import LocalError
 
 
 def encode_send(tag: bytes, message: bytes, eol: bytes = LF) -> bytes:
-    """SEND `message` under `tag`; answered by OK or ERROR."""
+    """Encode SEND of `message` under `tag`; answered by OK or ERROR."""
     return _encode(b"SEND " + tag + b" " + message, eol)
 
 
 def encode_subscribe(identifier: bytes, pattern: bytes, eol: bytes = LF) -> bytes:
-    """SUBSCRIBE to a tag, or to all that begin with one (`tag*`); answered by OK or ERROR."""
+    """Encode SUBSCRIBE to a tag, or to all that begin with one (`tag*`); answered by OK or ERROR."""
     return _encode(b"SUBSCRIBE " + identifier + b" " + pattern, eol)
 
 
 def encode_unsubscribe(identifier: bytes, eol: bytes = LF) -> bytes:
-    """UNSUBSCRIBE, an addition (2.2); answered by OK or ERROR."""
+    """Encode UNSUBSCRIBE, an addition (2.2); answered by OK or ERROR."""
     return _encode(b"UNSUBSCRIBE " + identifier, eol)
 
 
 def encode_ping(eol: bytes = LF) -> bytes:
-    """PING, an addition (2.2); answered by OK."""
+    """Encode PING, an addition (2.2); answered by OK."""
     return b"PING" + eol
 
 
 def encode_quit(eol: bytes = LF) -> bytes:
-    """QUIT, an addition (2.2); answered by OK and the connection's end."""
+    """Encode QUIT, an addition (2.2); answered by OK and the connection's end."""
     return b"QUIT" + eol
 
 
 def encode_request(request: Request) -> bytes:
-    """Any request, with the end of line that it came with."""
+    """Encode any request, with the end of line that it came with."""
     match request:
         case Send():
             return request.block.replace(LF, request.eol)

@@ -1,9 +1,9 @@
-"""Bodies of queues as text that a line can carry (pubsub.md 5.3)."""
+"""Encode bodies of queues as text that fits into a line (pubsub.md 5.3)."""
 
 from protos.pubsub.grammar import Charset, is_message
 
-# Python's own escaping works at C speed but spells a tab `\t` and hides 127; so these travel through it as characters
-# that no byte is. So do backslashes: after it each backslash begins an escape, and there is nothing to mistake.
+# Python's own escaping works at C speed but writes a tab as `\t` and leaves 127: so these pass through it as characters
+# beyond any byte. So do backslashes: afterwards each backslash begins an escape.
 _DETOURS = [
     ("\t", "\u0100", rb"\u0100", rb"\x09"),
     ("\x7f", "\u0101", rb"\u0101", b"\x7f"),
@@ -12,9 +12,9 @@ _DETOURS = [
 
 
 def escape(body: bytes, charset: Charset) -> bytes:
-    r"""`body` itself if it is a legal Message; else with `\\`, `\n`, `\r`, `\xNN` for what ASCII text lacks.
+    r"""Return `body` itself if it is a legal Message, else with `\\`, `\n`, `\r`, `\xNN` for other bytes.
 
-    One way only: a legal Message is never touched, so one that holds a backslash looks as if it had been escaped.
+    One way only: a legal Message is never changed, so one that holds a backslash looks as if it had been escaped.
     """
     return body if is_message(body, charset) else _escaped(body)
 

@@ -1,15 +1,15 @@
-"""The ring: nodes that find each other, close a ring, and carry queue operations around it (ring.md).
+"""The ring: nodes that discover each other, close a ring, and carry queue operations around it (ring.md).
 
-`messages` has what nodes say, and the limits, on one screen; `link` is that on a connection of two nodes, `beacons` in
-datagrams; `frames` is what queue operations look like, and in the ring; `client` reads those of one client, `requests`
-are their events, `replies` the octets of the answers and of a client's questions; `relay` decides what becomes of what
-comes round, by `laps`, `copies` and `recent`; `routes` are its decisions; `window` knows what is not answered yet.
-`node` joins `tail`, `head` and `election`, each a table; `vacancy`, `circling` and `vain` know of
-leaders that are missing, names that are gone, and tails that wait in vain.
+`messages` has the messages of nodes and the limits; `link` encodes them for the link of two nodes, `beacons` for
+datagrams. `frames` is the layout of queue operations; `client` parses those of one client, `requests` are their events,
+`replies` encodes answers and a client's own requests. `relay` decides what to do with each message that comes around,
+using `laps`, `copies` and `lru`; `routes` are its decisions. `window` keeps unanswered messages. `node` joins `tail`,
+`head` and `election`, each a table; `vacancy`, `circulation` and `starved_tails` handle missing leaders, names that
+have left, and tails that wait in vain.
 """
 
 from protos.ring.actions import Action, CloseInbound, CloseOutbound, Dial, SendBeacon
-from protos.ring.beacons import encode_beacon, host_of, parse_beacon, port_of
+from protos.ring.beacons import encode_beacon, host_of, parse_beacon
 from protos.ring.client import ClientConnection
 from protos.ring.election import ELECTION, LeaderMove, LeaderState
 from protos.ring.frames import (
@@ -26,7 +26,7 @@ from protos.ring.frames import (
     resent,
 )
 from protos.ring.head import HEAD, HeadMove, HeadState
-from protos.ring.laps import Around
+from protos.ring.laps import Questions
 from protos.ring.link import Acks, Connection, encode_message
 from protos.ring.messages import (
     ACK,
@@ -39,7 +39,6 @@ from protos.ring.messages import (
     MAX_NAMES,
     MAX_USER,
     MAX_USER_SENT,
-    ORIGINAL_TTL,
     RING_PORT,
     TTL,
     Beacon,
@@ -65,7 +64,6 @@ from protos.ring.replies import (
     encode_reply,
     encode_request,
     parse_reply,
-    sender_of,
 )
 from protos.ring.requests import REFUSALS, ClientEvent, ClientRequest, Create, Destroy, Pull, Push, Refused
 from protos.ring.routes import (
@@ -73,12 +71,12 @@ from protos.ring.routes import (
     CameBack,
     Deliver,
     Drop,
+    DropReason,
     PassOn,
     Request,
     Route,
     Settle,
     TakenOff,
-    Why,
 )
 from protos.ring.tail import TAIL, TailMove, TailState
 from protos.ring.times import Times
@@ -104,7 +102,6 @@ __all__ = [
     "MAX_USER",
     "MAX_USER_SENT",
     "NO_ID",
-    "ORIGINAL_TTL",
     "REFUSALS",
     "REPLIES",
     "RING_PORT",
@@ -113,7 +110,6 @@ __all__ = [
     "Acks",
     "Action",
     "Answer",
-    "Around",
     "Beacon",
     "Break",
     "BreakLinkForced",
@@ -129,6 +125,7 @@ __all__ = [
     "Destroy",
     "Dial",
     "Drop",
+    "DropReason",
     "Find",
     "Frame",
     "HeadMove",
@@ -146,6 +143,7 @@ __all__ = [
     "PassOn",
     "Pull",
     "Push",
+    "Questions",
     "Refused",
     "Relay",
     "ReplyHead",
@@ -159,7 +157,6 @@ __all__ = [
     "Times",
     "Unusable",
     "User",
-    "Why",
     "Window",
     "echo_of",
     "encode_beacon",
@@ -175,7 +172,5 @@ __all__ = [
     "parse_beacon",
     "parse_frame",
     "parse_reply",
-    "port_of",
     "resent",
-    "sender_of",
 ]

@@ -1,4 +1,4 @@
-"""What a node wants done by whoever owns the sockets (ring.md 3, 4)."""
+"""The actions that a node wants from the owner of its sockets (ring.md 3, 4)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from protos.ring.messages import TTL, Beacon, Loop
 
-MAX_LOOPS = 256  # that wait for the successor; the oldest is dropped
+MAX_LOOPS = 256  # waiting for the successor; the oldest is dropped
 
 
 @dataclass(frozen=True, slots=True)
 class SendBeacon:
-    """To everybody on the network."""
+    """Send a beacon to all addresses."""
 
     beacon: Beacon
 
@@ -27,14 +27,14 @@ class Dial:
 
 @dataclass(frozen=True, slots=True)
 class CloseOutbound:
-    """Whatever there is of a connection to a successor. Not answered."""
+    """Close the connection to a successor, or the attempt to connect. Not answered."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class CloseInbound:
-    """One connection from a predecessor, or somebody who wanted to be one. Not answered."""
+    """Close one connection from a predecessor, or from a node that wanted to be one. Not answered."""
 
     link: int
     why: str
@@ -43,46 +43,52 @@ class CloseInbound:
 Action = SendBeacon | Dial | CloseOutbound | CloseInbound
 
 
-class Orders:
-    """What the parts of one node have to say: actions at once, LOOPs when the link to the successor has room."""
+class ActionQueue:
+    """The output of one node: actions at once, LOOPs when the link to the successor has room."""
 
     __slots__ = ("_actions", "_loops")
 
     def __init__(self) -> None:
         self._actions: list[Action] = []
-        self._loops: OrderedDict[Loop, Loop] = OrderedDict()  # by what they say, whatever their TTL
+        self._loops: OrderedDict[Loop, Loop] = OrderedDict()  # by content without TTL
 
     def do(self, action: Action) -> None:
+        """Add an action."""
         self._actions.append(action)
 
-    def say(self, loop: Loop) -> None:
-        """To the successor, once there is one. What waits already is not said twice, and lives as long as it may."""
-        says = _says(loop)
-        waiting = self._loops.pop(says, loop)
+    def send(self, loop: Loop) -> None:
+        """Send a LOOP to the successor, once there is one.
+
+        A LOOP that waits already is not added again; it keeps the larger TTL.
+        """
+        key = _without_ttl(loop)
+        waiting = self._loops.pop(key, loop)
         if len(self._loops) == MAX_LOOPS:
             self._loops.popitem(last=False)
-        self._loops[says] = max(waiting, loop, key=lambda one: one.ttl)
+        self._loops[key] = max(waiting, loop, key=lambda one: one.ttl)
 
-    def pass_on(self, loop: Loop) -> None:
-        """The same for one of another node: with a lower TTL, and dropped where the next one would drop it (2.3)."""
+    def forward(self, loop: Loop) -> None:
+        """Forward another node's LOOP with a lower TTL, or drop it where the next node would (2.3)."""
         ttl = min(loop.ttl, TTL) - 1
         if ttl > 0:
-            self.say(replace(loop, ttl=ttl))
+            self.send(replace(loop, ttl=ttl))
 
-    def say_again(self, loop: Loop) -> None:
-        """Before all that waits, unless it has been said anew since."""
-        says = _says(loop)
-        if says not in self._loops and len(self._loops) < MAX_LOOPS:
-            self._loops[says] = loop
-            self._loops.move_to_end(says, last=False)
+    def resend(self, loop: Loop) -> None:
+        """Put an unanswered LOOP before all others, unless it was sent again since."""
+        key = _without_ttl(loop)
+        if key not in self._loops and len(self._loops) < MAX_LOOPS:
+            self._loops[key] = loop
+            self._loops.move_to_end(key, last=False)
 
     def next_loop(self) -> Loop | None:
+        """Remove and return the next LOOP for the successor."""
         return self._loops.popitem(last=False)[1] if self._loops else None
 
     def take_actions(self) -> list[Action]:
+        """Remove and return all actions."""
         actions, self._actions = self._actions, []
         return actions
 
 
-def _says(loop: Loop) -> Loop:
+def _without_ttl(loop: Loop) -> Loop:
     return replace(loop, ttl=0)

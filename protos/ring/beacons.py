@@ -1,4 +1,4 @@
-"""What nodes say to everybody on the network, one UDP datagram each (ring.md 3)."""
+"""Encode and parse beacons, one UDP datagram each (ring.md 3)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from protos.types import LocalError, PeerError
 HEAD = struct.Struct(">4sH")  # type, group; then the length of each name, then the names
 OPEN, FIND = b"OPEN", b"FIND"
 NAME_COUNT = {OPEN: 3, FIND: 1}  # leader, node, service (3.1); leader (3.2)
-WORD = re.compile(rb"[!-~]+")  # what can be looked up: graphic ASCII
+WORD = re.compile(rb"[!-~]+")  # a name that can be resolved: graphic ASCII
 DECIMAL = re.compile(rb"[0-9]{1,5}")
 
 
 def encode_beacon(beacon: Beacon) -> bytes:
-    """The datagram that parses to `beacon`. LocalError if there is none, as a name is empty or too long."""
+    """Encode a beacon. Raises LocalError if a name is empty or too long."""
     match beacon:
         case Open(group, leader, node, service):
             data = _encode(OPEN, group, leader, node, service)
@@ -33,10 +33,10 @@ def encode_beacon(beacon: Beacon) -> bytes:
 
 
 def parse_beacon(datagram: bytes) -> Beacon:
-    """What a datagram says; PeerError if it is no beacon (3.3).
+    """Parse a datagram; raises PeerError if it is not a beacon (3.3).
 
-    PeerError reasons: `beacon_unknown`, `beacon_truncated`, `beacon_trailing`, `beacon_too_long`,
-    `group_zero`, `empty_name`, `bad_node` (nothing to connect to), `bad_service`.
+    PeerError reasons: `beacon_unknown`, `beacon_truncated`, `beacon_trailing`, `beacon_too_long`, `group_zero`,
+    `empty_name`, `bad_node` (nothing to connect to), `bad_service`.
     """
     kind = datagram[:4]
     if kind not in NAME_COUNT:
@@ -55,13 +55,8 @@ def parse_beacon(datagram: bytes) -> Beacon:
 
 
 def host_of(node: bytes) -> bytes:
-    """The part of a node's name that one connects to: all before the first `:` (1.2)."""
+    """Return the host part of a node's name: all before the first `:` (1.2)."""
     return node.partition(b":")[0]
-
-
-def port_of(service: bytes) -> int | None:
-    """The TCP port that a service says in decimal; None if it is the name of a service (3.1)."""
-    return int(service) if service.isdigit() else None
 
 
 def _parse_names(datagram: bytes, count: int) -> list[bytes]:
@@ -84,7 +79,7 @@ def _parse_names(datagram: bytes, count: int) -> list[bytes]:
 
 
 def _check_address(node: bytes, service: bytes) -> None:
-    """PeerError if nobody could connect there, whatever the network looks like."""
+    """Raise PeerError if no connection could be made there on any network."""
     if not WORD.fullmatch(host_of(node)):
         raise PeerError("bad_node", repr(node[:40]))
     if not WORD.fullmatch(service):

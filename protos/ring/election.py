@@ -1,12 +1,12 @@
-"""Who leads the ring, as one node knows it (ring.md 4)."""
+"""The election of the ring's leader, as one node knows it (ring.md 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
 
-from protos.ring.actions import Orders, SendBeacon
-from protos.ring.circling import GONE_AT, SUSPECT_AT, Circling
+from protos.ring.actions import ActionQueue, SendBeacon
+from protos.ring.circulation import GONE_AT, SUSPECT_AT, CirculationDetector
 from protos.ring.messages import OTHERS_TTL, TTL, Find, Leader, LinkBroken
 from protos.ring.table import Machine, earliest, is_due
 from protos.ring.times import Times
@@ -16,12 +16,12 @@ from protos.ring.vacancy import Vacancy
 class LeaderState(Enum):
     """Whether a node leads."""
 
-    FOLLOWER = "another one leads, or nobody"
+    FOLLOWER = "another node leads, or none"
     LEADER = "this node leads its ring"
 
 
 class LeaderMove(Enum):
-    """What makes a leader; the values are the labels of the diagram."""
+    """The events that change the leader; the values are the labels of the diagram."""
 
     ELECTED = "?Leader(me), !FIND"
     PROPOSED_ANOTHER = "?Leader(n), n > me, passed on"
@@ -44,11 +44,10 @@ ELECTION: dict[LeaderState, dict[LeaderMove, LeaderState]] = {
 
 
 class Election:
-    """Times in the caller's seconds. It is told nothing while the store is away.
+    """The node's view of the leader. Times in the caller's seconds; no events come while the store is away.
 
-    `candidates` says who else might lead, the likeliest first; `went_round` is told of names that
-    nobody here answers to; `open_ring` breaks the outbound side, and the inbound one if
-    nothing comes of that.
+    `candidates` returns other possible leaders, the likeliest first; `went_round` is called with names that no node
+    here answers to; `open_ring` breaks the outbound side, and the inbound one if that has no effect.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Election:
         me: bytes,
         group: int,
         times: Times,
-        orders: Orders,
+        action_queue: ActionQueue,
         candidates: Callable[[float], list[bytes]],
         went_round: Callable[[bytes, float], None],
         open_ring: Callable[[str, float], None],
@@ -66,42 +65,41 @@ class Election:
         self._me = me
         self._group = group
         self._times = times
-        self._orders = orders
+        self._action_queue = action_queue
         self._propose_due: float | None = None
         self._find_due: float | None = None
-        self._return_due: float | None = (
-            None  # until then a proposal of this leader should have come back (4.6)
-        )
-        self._alone_due: float | None = None  # when a follower has had no proposal for too long (4.6)
-        self._confirm_due: float | None = None  # until then my leader should have been heard to lead
-        self._unheard: bytes | None = None  # who was taken for the leader, and not heard
-        self._heard_at: float | None = None  # my leader said that it leads, last
+        self._return_due: float | None = None  # a leader's own proposal must be back by then (4.6)
+        self._alone_due: float | None = None  # a follower must have had a proposal by then (4.6)
+        self._confirm_due: float | None = None  # the leader must have been heard by then
+        self._unheard: bytes | None = None  # a leader that was not heard in time
+        self._heard_at: float | None = None  # when the leader was last heard
         self._vacancy = Vacancy(me, times, self._propose, candidates, self._lost)
-        self._circling = Circling()
+        self._circulation = CirculationDetector()
         self._went_round = went_round
         self._open_ring = open_ring
 
     @property
     def is_leader(self) -> bool:
+        """True if this node leads the ring."""
         return self._machine.state is LeaderState.LEADER
 
     def is_led(self, now: float) -> bool:
-        """Whether I lead, or my leader has said so lately: nobody is believed for long without (4.6)."""
+        """Return whether this node leads, or its leader was heard recently (4.6)."""
         return self.is_leader or (self._heard_at is not None and now - self._heard_at < self._times.confirm_s)
 
-    # events
-
     def store_back(self, now: float) -> None:
+        """Start looking for a leader."""
         self._alone_due = now + self._times.no_leader_s
         self._vacancy.begin(now)
 
     def store_away(self) -> None:
+        """Stop leading, and wait for nothing."""
         self._alone_due = self._confirm_due = self._heard_at = None
         self._vacancy.end()
         self._step_down(LeaderMove.STORE_AWAY)
 
     def proposed(self, message: Leader, now: float) -> None:
-        """Leader(n) with TTL > 0 (4.2)."""
+        """Handle Leader(n) with TTL > 0 (4.2)."""
         if message.name < self._me:
             self.propose()
         elif message.name == self._me:
@@ -110,16 +108,17 @@ class Election:
             self._hear_other(message, now)
 
     def link_broken(self, message: LinkBroken, now: float) -> None:
-        """LinkBroken(n) with TTL > 0, n not me (4.4)."""
+        """Handle LinkBroken(n) with TTL > 0, n not this node (4.4)."""
         self.depose(LeaderMove.LINK_BROKEN, now)
-        if self._circling.passes(message, now) < GONE_AT:
-            self._orders.pass_on(message)
+        if self._circulation.count(message, now) < GONE_AT:
+            self._action_queue.forward(message)
 
     def propose(self) -> None:
+        """Propose this node."""
         self._propose(self._me)
 
     def found(self, beacon: Find, now: float) -> bool:
-        """FIND of my group. True if my ring is to be opened (4.3)."""
+        """Handle a FIND of this group; return whether the ring must be opened (4.3)."""
         if self._vacancy.has_just_proposed(beacon.leader, now):
             self._accept(beacon.leader, now)  # it has heard me (4.6)
         if beacon.leader == self.leader:
@@ -133,18 +132,18 @@ class Election:
         return True
 
     def depose(self, move: LeaderMove, now: float) -> None:
-        """I lead no more, if I did; nobody is known to lead (4.6)."""
+        """Stop leading, if this node did; the leader is unknown (4.6)."""
         if self._step_down(move):
             self._alone_due = now + self._times.no_leader_s
         self._vacancy.begin(now)
 
-    # time
-
     def deadline(self) -> float | None:
+        """Return when `on_time` is due."""
         leads = earliest(self._propose_due, self._find_due, self._return_due)
         return earliest(leads, self._alone_due, self._confirm_due, self._vacancy.deadline())
 
     def on_time(self, now: float) -> None:
+        """Do what is due."""
         if is_due(self._return_due, now):
             self.depose(LeaderMove.UNRETURNED, now)
         if is_due(self._propose_due, now):
@@ -161,11 +160,9 @@ class Election:
             self._vacancy.begin(now, waited=True)
         self._vacancy.on_time(now)
 
-    # inside
-
     def _hear_mine(self, message: Leader, now: float) -> None:
         if message.ttl <= OTHERS_TTL:
-            self.propose()  # another one did (4.6): not all have heard it
+            self.propose()  # another node proposed this one (4.6): not all have heard it
         else:
             self.leader, self._heard_at = self._me, None
             self._elect(now)
@@ -174,9 +171,9 @@ class Election:
     def _hear_other(self, message: Leader, now: float) -> None:
         if message.ttl <= OTHERS_TTL and message.name < self.leader and not self._vacancy.is_on:
             return  # two would be elected
-        passes = self._circling.passes(message, now)
+        passes = self._circulation.count(message, now)
         self._accept(message.name, now)
-        if message.ttl > OTHERS_TTL:  # else another one proposes it (4.6)
+        if message.ttl > OTHERS_TTL:  # otherwise another node proposes it (4.6)
             self._heard_at = now
         self._step_down(LeaderMove.PROPOSED_ANOTHER)
         if passes >= SUSPECT_AT:
@@ -184,9 +181,9 @@ class Election:
             self.leader, self._heard_at = self._me, None
             self._vacancy.begin(now)
         if passes < GONE_AT:
-            self._orders.pass_on(message)
+            self._action_queue.forward(message)
         else:
-            self._stand(now)  # it has dethroned everybody
+            self._stand(now)  # it has deposed all others
 
     def _accept(self, name: bytes, now: float) -> None:
         if name != self.leader or self._vacancy.is_on:
@@ -217,17 +214,17 @@ class Election:
         return True
 
     def _stand(self, now: float) -> None:
-        """I take myself for the leader that I propose (4.6)."""
+        """Take this node for its leader and propose it (4.6)."""
         self.leader, self._heard_at = self._me, None
         self.propose()
         self._vacancy.begin(now)
 
     def _lost(self, now: float) -> None:
         self._find()
-        self._open_ring("nobody leads this ring", now)
+        self._open_ring("the ring has no leader", now)
 
     def _propose(self, name: bytes) -> None:
-        self._orders.say(Leader(name, TTL if name == self._me else OTHERS_TTL))
+        self._action_queue.send(Leader(name, TTL if name == self._me else OTHERS_TTL))
 
     def _find(self) -> None:
-        self._orders.do(SendBeacon(Find(self._group, self._me)))
+        self._action_queue.do(SendBeacon(Find(self._group, self._me)))

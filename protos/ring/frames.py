@@ -1,4 +1,4 @@
-"""Queue operations: the frame that clients and nodes share, and what it holds in the ring (ring.md 5.1, 5.3)."""
+"""Queue operations: the frame that clients and nodes share, and its fields in the ring (ring.md 5.1, 5.3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESENT = b"\2"  # there, in a request (5.3)
 
 
 class Operation(enum.IntEnum):
-    """What a frame asks for, or answers (5.1)."""
+    """What a frame requests or answers (5.1)."""
 
     CREATE_QUEUE = 0  # make a queue
     PUSH = 1  # put a message
@@ -38,25 +38,23 @@ REPLIES = frozenset({Operation.ERROR, Operation.OK})
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A queue operation, or a reply to one, on its way around the ring (5.3)."""
+    """A queue operation or a reply on its way around the ring (5.3)."""
 
     operation: Operation
-    sender: bytes  # the node that asks, and takes the reply: 1 to MAX_SENDER octets
+    sender: bytes  # the requesting node, which gets the reply: 1 to MAX_SENDER octets
     queue: bytes  # 1 to MAX_FIELD_NAME octets
     message: bytes = b""
     request_id: bytes = NO_ID  # ID octets
-    settles: bool = False  # an OK from the node that asked, whose client has what was pulled (5.4)
-    resent: bool = (
-        False  # a request that some node has sent on a second link, and that may have been done (5.3)
-    )
+    settles: bool = False  # an OK from the requesting node, whose client has the message (5.4)
+    resent: bool = False  # a request sent on a second link, which may have been done (5.3)
 
 
 def encode_frame(frame: Frame) -> bytes:
-    """The USER payload that parses to `frame`. LocalError if it does not fit."""
+    """Encode a frame as a USER payload. Raises LocalError if it does not fit."""
     if frame.settles and not _may_settle(frame.operation, frame.message, frame.request_id):
         raise LocalError("a settlement is an empty OK with a request id")  # 5.4
     if frame.resent and not _may_be_resent(frame.operation, frame.request_id):
-        raise LocalError("only a request with an id says that it was sent again")  # 5.3
+        raise LocalError("only a request with an id can be marked as sent again")  # 5.3
     if len(frame.request_id) != ID or len(frame.message) > MAX_RING_MESSAGE:
         raise LocalError(f"an id of {len(frame.request_id)} octets, a message of {len(frame.message)}")
     sender = encode_name(frame.sender, MAX_SENDER) + b"\0" + frame.request_id + _kind(frame)
@@ -65,7 +63,7 @@ def encode_frame(frame: Frame) -> bytes:
 
 
 def parse_frame(payload: bytes) -> Frame | None:
-    """The queue operation that a USER payload is; None for a payload of any other kind (5.3, 5.5)."""
+    """Parse a USER payload; None if it is not a queue operation (5.3, 5.5)."""
     if len(payload) < HEAD_BYTES:
         return None
     code, sender_field, queue_field, size = LAYOUT.unpack_from(payload)
@@ -83,7 +81,7 @@ def parse_frame(payload: bytes) -> Frame | None:
 
 
 def resent(payload: bytes) -> bytes:
-    """The USER payload as it goes on a second link: a request with an id says so (5.3), anything else is as it was."""
+    """Mark a USER payload that goes on a second link, if it is a request with an id (5.3)."""
     frame = parse_frame(payload)
     if frame is None or not _may_be_resent(frame.operation, frame.request_id):
         return payload
@@ -92,13 +90,13 @@ def resent(payload: bytes) -> bytes:
 
 
 def name_in(field: bytes) -> bytes | None:
-    """The name in a field: all before its first NUL, which may be nothing; None if it has no NUL (5.1)."""
+    """Return the name in a field: all before its first NUL, which may be nothing; None without a NUL (5.1)."""
     name, end, _ = field.partition(b"\0")
     return name if end else None
 
 
 def encode_name(name: bytes, max_bytes: int) -> bytes:
-    """`name`, if it can be one: LocalError if it is empty, too long, or holds a NUL, which would end it."""
+    """Return the name. Raises LocalError if it is empty, too long, or holds a NUL, which would end it."""
     if not 0 < len(name) <= max_bytes or b"\0" in name:
         raise LocalError(f"a name has 1 to {max_bytes} octets and no NUL: {name[:40]!r}")
     return name

@@ -1,18 +1,18 @@
-"""A node's head: it hears who is open, and connects to a successor (ring.md 3.6, 2.6)."""
+"""A node's head: it receives OPENs and connects to a successor (ring.md 3.6, 2.6)."""
 
 from __future__ import annotations
 
 from enum import Enum
 
-from protos.ring.actions import CloseOutbound, Dial, Orders
+from protos.ring.actions import ActionQueue, CloseOutbound, Dial
+from protos.ring.lru import ExpiringSet
 from protos.ring.messages import Leader, Loop, Open
-from protos.ring.recent import Marked
 from protos.ring.table import Machine
 from protos.ring.times import Times
 
 
 class HeadState(Enum):
-    """Where a head stands."""
+    """The states of a head."""
 
     AWAY = "the store cannot be used: no successor is wanted (4.7)"
     LISTENING = "no successor: OPENs are heard"
@@ -22,7 +22,7 @@ class HeadState(Enum):
 
 
 class HeadMove(Enum):
-    """What makes a head move; the values are the labels of the diagram."""
+    """The events that move a head; the values are the labels of the diagram."""
 
     STORE_BACK = "the store can be used"
     STORE_AWAY = "the store refuses, links closed"
@@ -49,43 +49,45 @@ CONNECTED = (HeadState.PROVING, HeadState.LINKED)
 
 
 class Head:
-    """Times in the caller's seconds."""
+    """The outbound side of a node. Times in the caller's seconds."""
 
-    def __init__(self, me: bytes, times: Times, orders: Orders) -> None:
-        self.successor: bytes | None = None  # the node, from the moment that it is dialled
-        self.waiting_since: float | None = None  # None while there is a successor, or no store
+    def __init__(self, me: bytes, times: Times, action_queue: ActionQueue) -> None:
+        self.successor: bytes | None = None  # the node, from the attempt to connect on
+        self.waiting_since: float | None = None  # None while there is a successor, or the store is away
         self._machine: Machine[HeadState, HeadMove] = Machine(HEAD)
         self._me = me
         self._times = times
-        self._orders = orders
+        self._action_queue = action_queue
         self._idle_due: float | None = None
-        self._is_to_tell = False  # that I am here
-        self._failed = Marked(times.open_s)  # nodes that are passed over (3.6)
-        self._left: bytes | None = None  # whom I left for another ring (4.3)
+        self._must_announce = False  # this node's name is to be sent
+        self._failed = ExpiringSet(times.open_s)  # nodes that are ignored (3.6)
+        self._left: bytes | None = None  # the successor left for another ring (4.3)
 
     @property
     def state(self) -> HeadState:
+        """The current state."""
         return self._machine.state
 
     @property
     def is_connected(self) -> bool:
+        """True if there is a connection, acknowledged or not."""
         return self.state in CONNECTED
 
-    # events
-
     def store_back(self, now: float) -> None:
+        """Start looking for a successor."""
         self._machine.move(HeadMove.STORE_BACK)
         self.waiting_since = now
 
     def store_away(self, why: str) -> None:
+        """Close the outbound side until the store is back."""
         if self.successor is not None:
-            self._orders.do(CloseOutbound(why))
+            self._action_queue.do(CloseOutbound(why))
         self._machine.move(HeadMove.STORE_AWAY)
         self._forget()
         self.waiting_since = None
 
     def heard(self, beacon: Open, my_leader: bytes, now: float) -> None:
-        """An OPEN of my group (3.6)."""
+        """Handle an OPEN of this group: connect, if it is time to (3.6)."""
         if self.state is not HeadState.LISTENING or self.waiting_since is None:
             return
         if self._failed.has(beacon.node, now):
@@ -99,24 +101,28 @@ class Head:
         if now - self.waiting_since >= wait_s:
             self._machine.move(HeadMove.DIALS)
             self.successor = beacon.node
-            self._orders.do(Dial(beacon.node, beacon.service))
+            self._action_queue.do(Dial(beacon.node, beacon.service))
 
     def connected(self, now: float) -> None:
+        """Send this node's name at once, which tells the peer that this is not a health probe (3.5)."""
         self._machine.move(HeadMove.CONNECTED)
-        self._tell(now)  # or nobody would know that this is no health probe (3.5)
+        self._announce(now)
 
     def connect_failed(self, now: float) -> None:
+        """Ignore the node for a while, so that others that announce themselves get a turn."""
         self._machine.move(HeadMove.FAILED)
-        self._pass_over(now)
+        if self.successor is not None and self.successor != self._me:
+            self._failed.mark(self.successor, now)
         self._forget()
 
     def acknowledged(self) -> None:
+        """Note an `A`: the first one makes the peer a successor."""
         if self.state is HeadState.PROVING:
             self._machine.move(HeadMove.PROVED)
             self.waiting_since = self._left = None
 
     def lost(self, now: float) -> bool:
-        """The connection is gone. True if it was a successor's; before its first `A` it was none."""
+        """Handle the end of the connection; return whether it was a successor's, which has sent an `A`."""
         if self.state is not HeadState.LINKED:
             self.connect_failed(now)
             return False
@@ -126,46 +132,39 @@ class Head:
         return True
 
     def break_off(self, why: str, now: float) -> None:
-        """Whatever there is of a connection is closed."""
+        """Close the connection, in whatever state."""
         if self.state in (HeadState.AWAY, HeadState.LISTENING):
             return
-        self._orders.do(CloseOutbound(why))
+        self._action_queue.do(CloseOutbound(why))
         self._left = self.successor if self.state is HeadState.LINKED else self._left
         self.lost(now)
 
     def sent(self, now: float) -> None:
-        """Something went to the successor."""
+        """Note that a message was sent to the successor."""
         self._idle_due = now + self._times.idle_s
 
     def next_loop(self) -> Loop | None:
-        """What is for the successor; that I am here before all else (2.6)."""
+        """Return the next LOOP for the successor; this node's name comes first (2.6)."""
         if not self.is_connected:
             return None
-        if self._is_to_tell:
-            self._is_to_tell = False
+        if self._must_announce:
+            self._must_announce = False
             return Leader(self._me, 0)
-        return self._orders.next_loop()
-
-    # time
+        return self._action_queue.next_loop()
 
     def deadline(self) -> float | None:
+        """Return when the idle link needs a message."""
         return self._idle_due if self.is_connected else None
 
     def on_time(self, now: float) -> None:
+        """Send this node's name on an idle link."""
         if self.is_connected and self._idle_due is not None and now >= self._idle_due:
-            self._tell(now)
+            self._announce(now)
 
-    # inside
-
-    def _tell(self, now: float) -> None:
-        self._is_to_tell = True
+    def _announce(self, now: float) -> None:
+        self._must_announce = True
         self.sent(now)
-
-    def _pass_over(self, now: float) -> None:
-        """Who was in vain shall not keep me from others who announce themselves."""
-        if self.successor is not None and self.successor != self._me:
-            self._failed.mark(self.successor, now)
 
     def _forget(self) -> None:
         self.successor = self._idle_due = None
-        self._is_to_tell = False
+        self._must_announce = False

@@ -1,4 +1,4 @@
-"""What a node sends to its successor, and the octets that come back (ring.md 2), without I/O."""
+"""Encode and parse messages between a node and its successor (ring.md 2), without I/O."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import assert_never
 
+from protos.connection_input import ConnectionInput
 from protos.ring.messages import (
     ACK,
     MAX_LOOP,
@@ -32,7 +33,7 @@ LEADER, LINK_BROKEN, BREAK_LINK_FORCED = range(3)  # subtypes
 
 
 def encode_message(message: Message) -> bytes:
-    """The octets that parse to `message`. LocalError for what may not be sent, such as an `Unusable`."""
+    """Encode a message. Raises LocalError for what may not be sent, such as an `Unusable`."""
     match message:
         case User(payload):
             if len(payload) > MAX_USER:
@@ -50,70 +51,18 @@ def encode_message(message: Message) -> bytes:
             assert_never(message)
 
 
-class Connection:
+class Connection(ConnectionInput[Message]):
     """Parses what the predecessor sends; answers nothing, and knows nothing of rings.
-
-    `now` is any clock in seconds that never runs backwards. Consume each iterator to its end (or drop the
-    connection) before the next call. The messages do not depend on how the octets were cut. Once PeerError
-    was raised, or the end of input seen, the connection is over: whatever still comes is ignored.
 
     PeerError reasons: `unknown_type`, `too_long` (2.5), `truncated`, `request_timeout` (2.7).
     """
 
-    __slots__ = ("_held", "_is_over", "_needed", "_timeout_s", "_unfinished_since")
+    __slots__ = ()
 
     def __init__(self, limits: Limits) -> None:
-        self._timeout_s = limits.request_timeout_s
-        self._held = bytearray()  # of an unfinished message
-        self._needed = 0  # octets of it before it is worth reading again
-        self._unfinished_since: float | None = None
-        self._is_over = False
+        super().__init__(limits.request_timeout_s)
 
-    @property
-    def buffered(self) -> int:
-        """Octets held of an unfinished message: never more than the largest has."""
-        return len(self._held)
-
-    def receive(self, data: bytes, now: float) -> Iterator[Message]:
-        """What `data` completes, in order; then PeerError if what follows is no message (2.5)."""
-        if self._is_over:
-            return
-        if self._held:
-            self._held += data
-            if len(self._held) < self._needed:
-                return
-            data = bytes(self._held)
-            self._held.clear()
-        yield from self._parse(data)
-        if self._held and self._unfinished_since is None:
-            self._unfinished_since = now
-
-    def receive_eof(self, now: float) -> Iterator[Message]:
-        """The predecessor's FIN; PeerError if it cuts a message short."""
-        is_unfinished = bool(self._held)
-        self._end()
-        if is_unfinished:
-            raise PeerError("truncated")
-        yield from ()
-
-    def deadline(self) -> float | None:
-        """When `on_time` will have something to say; None while nothing is unfinished."""
-        return None if self._unfinished_since is None else self._unfinished_since + self._timeout_s
-
-    def on_time(self, now: float) -> Iterator[Message]:
-        """PeerError for a message that has been unfinished for too long (2.7)."""
-        due = self.deadline()
-        if due is not None and now >= due:
-            self._end()
-            raise PeerError("request_timeout")
-        yield from ()
-
-    def restart_clock(self, now: float) -> None:
-        """Reading had been paused by us, so the silence was not the peer's: all waiting begins anew."""
-        if self._unfinished_since is not None:
-            self._unfinished_since = now
-
-    def _parse(self, data: bytes) -> Iterator[Message]:
+    def _parse(self, data: bytes, now: float) -> Iterator[Message]:
         position, size = 0, len(data)
         while size - position >= HEAD.size:
             kind, length = HEAD.unpack_from(data, position)
@@ -132,28 +81,20 @@ class Connection:
         self._keep(data, position, TYPE_BYTES if size - position < TYPE_BYTES else HEAD.size)
 
     def _judge(self, data: bytes, position: int) -> None:
-        """PeerError if no message can begin so: the type is judged as soon as it is there."""
+        """Raise PeerError if no message can begin so; the type is judged as soon as it is complete."""
         kind = data[position : position + TYPE_BYTES]
         if len(kind) == TYPE_BYTES and kind not in MAX_LENGTH:
-            self._end()
             raise PeerError("unknown_type", repr(kind))
         if len(data) - position >= HEAD.size:
-            self._end()
             raise PeerError("too_long", f"{kind.decode()} of {HEAD.unpack_from(data, position)[1]} octets")
 
     def _keep(self, data: bytes, position: int, needed: int) -> None:
         self._held += data[position:]
         self._needed = needed
 
-    def _end(self) -> None:
-        """Nothing is awaited any more, and nothing listened to."""
-        self._held.clear()
-        self._unfinished_since = None
-        self._is_over = True
-
 
 class Acks:
-    """Counts what the successor answers: an `A` for each message, and nothing else (2.2)."""
+    """Counts the successor's answers: an `A` for each message, and nothing else (2.2)."""
 
     __slots__ = ("_is_over",)
 
@@ -161,7 +102,7 @@ class Acks:
         self._is_over = False
 
     def receive(self, data: bytes) -> Iterator[int]:
-        """How many messages `data` acknowledges, if any; then PeerError `not_an_ack` for any other octet."""
+        """Yield how many messages `data` acknowledges, if any; raise PeerError `not_an_ack` for other octets."""
         if self._is_over:
             return
         count = len(data) - len(data.lstrip(ACK))
@@ -173,7 +114,7 @@ class Acks:
 
 
 def parse_loop(payload: bytes) -> Loop | Unusable:
-    """A LOOP's payload: TTL, subtype, and of most a name that fills the rest (2.3)."""
+    """Parse a LOOP's payload: TTL, subtype, and for most a name that fills the rest (2.3)."""
     if len(payload) < LOOP_HEAD.size:
         return Unusable("loop_too_short")
     ttl, subtype = LOOP_HEAD.unpack_from(payload)

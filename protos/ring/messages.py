@@ -1,4 +1,4 @@
-"""What nodes of a ring say to each other: on a link (ring.md 2), and to everybody on the network (3)."""
+"""The messages of ring nodes: on a link (ring.md 2), and to all nodes on the network (3)."""
 
 from __future__ import annotations
 
@@ -6,33 +6,32 @@ from dataclasses import dataclass
 
 BEACON_PORT = 8083  # UDP; older nodes of the originals: OPEN on 8084, FIND on 8085 (1.1)
 RING_PORT = 8085  # TCP, for the predecessor
-CLIENT_PORT = 9000  # TCP, for those who use queues
+CLIENT_PORT = 9000  # TCP, for queue clients
 MAX_GROUP = 65535  # groups are 1 to this (3.3)
 
 ACK = b"A"  # 2.2
-TTL = 255  # of LOOPs that we begin (2.3)
-OTHERS_TTL = 64  # of proposals of others; one's own come back with more (4.6)
-ORIGINAL_TTL = 65025  # of those that the original nodes begin
-MAX_USER = 16384  # octets of a USER's payload that we take, and pass on (2.1)
-MAX_USER_SENT = 16383  # of one that we begin: the document's bound
+TTL = 255  # of LOOPs that this node begins (2.3)
+OTHERS_TTL = 64  # of proposals of other nodes; a node's own come back with more (4.6)
+MAX_USER = 16384  # octets of a USER's payload that is accepted and forwarded (2.1)
+MAX_USER_SENT = 16383  # of one that this node begins: the document's limit
 MAX_LOOP = 16384
 MAX_NAME = 255  # octets of a node's name: a length is one octet
-MAX_NAMES = 470  # octets that the three names of a beacon have together (1.2)
+MAX_NAMES = 470  # octets of the three names of a beacon together (1.2)
 MAX_BEACON = 512  # octets
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a connection accepts (2.5, 5.2)."""
+    """Limits on what a connection accepts (2.5, 5.2)."""
 
     max_message_bytes: int = 1 << 20  # of a client's message; longer ones are refused
-    max_discard_bytes: int = 16 << 20  # longer ones are not even read: refused and closed
+    max_discard_bytes: int = 16 << 20  # longer ones are refused and the connection closed
     request_timeout_s: float = 30.0  # how long a message or request may stay unfinished on the wire
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """For the application layer (2.4)."""
+    """A message for the application layer (2.4)."""
 
     payload: bytes
 
@@ -47,7 +46,7 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class LinkBroken:
-    """The node of this name lost its predecessor, or found another one (2.3, 4.4)."""
+    """The named node has lost its predecessor, or found another ring (2.3, 4.4)."""
 
     name: bytes
     ttl: int = TTL
@@ -55,14 +54,14 @@ class LinkBroken:
 
 @dataclass(frozen=True, slots=True)
 class BreakLinkForced:
-    """Close this link and build again (2.3)."""
+    """Close this link and build it again (2.3)."""
 
     ttl: int = TTL
 
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A LOOP that nobody can act upon: answered, counted, never forwarded (2.3)."""
+    """A LOOP that cannot be interpreted: answered, counted, never forwarded (2.3)."""
 
     reason: str  # a stable label
     ttl: int = 0
@@ -74,7 +73,7 @@ Message = User | Loop | Unusable
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A tail waits for a predecessor (3.1)."""
+    """A tail that waits for a predecessor (3.1)."""
 
     group: int
     leader: bytes
@@ -84,7 +83,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """The leader of a ring looks for other rings of its group (3.2)."""
+    """The leader of a ring that looks for other rings of its group (3.2)."""
 
     group: int
     leader: bytes

@@ -1,4 +1,4 @@
-"""What a client is answered, and a client's own side: its requests as octets, and answers read (ring.md 5.1, 5.2)."""
+"""Encode replies, and a client's own side: encode requests and parse replies (ring.md 5.1, 5.2)."""
 
 from __future__ import annotations
 
@@ -23,42 +23,37 @@ _OPERATION = {operation: U32.pack(operation) for operation in Operation}
 
 
 def encode_reply(operation: Operation, echo: bytes, message: bytes = b"") -> bytes:
-    """OK or ERROR to a request with this `echo`. LocalError for anything else: it would derail all that follows."""
+    """Encode OK or ERROR to a request with this `echo`. Raises LocalError for any other operation."""
     return _head(operation, echo) + encode_record(message)
 
 
 def encode_replies(echo: bytes, count: int) -> bytes:
-    """OK to each of a run of pushes."""
+    """Encode OK to each of a run of pushes."""
     return encode_reply(Operation.OK, echo) * count
 
 
 def encode_deliveries(echo: bytes, records: Iterable[bytes]) -> bytes:
-    """OK to each of a run of pulls, with its message: each record is `u32 N, N octets`."""
+    """Encode OK with a message to each of a run of pulls; each record is `u32 N, N octets`."""
     head = _head(Operation.OK, echo)
     return b"".join([head + record for record in records])
 
 
 def encode_refusal(refused: Refused) -> bytes:
-    """ERROR, in the words that REFUSALS has for its reason."""
+    """Encode the ERROR of a refused request."""
     return encode_reply(Operation.ERROR, refused.echo, REFUSALS[refused.reason].encode())
-
-
-def sender_of(echo: bytes) -> bytes:
-    """The name in the field sender_name, which may be anything: for the log."""
-    return echo[:FIELD].partition(b"\0")[0]
 
 
 # --- a client's side
 
 
 def echo_of(sender: bytes, queue: bytes) -> bytes:
-    """sender_name and queue_id, padded. LocalError if a name is empty, too long, or holds a NUL."""
+    """Encode sender_name and queue_id, padded. Raises LocalError if a name is empty, too long, or holds a NUL."""
     fields = (encode_name(sender, MAX_FIELD_NAME), encode_name(queue, MAX_FIELD_NAME))
     return b"".join(field.ljust(FIELD, b"\0") for field in fields)
 
 
 def encode_request(request: ClientRequest) -> bytes:
-    """The octets that parse to `request`: a run of n requests is n requests long."""
+    """Encode a request; a run of n requests is n requests long."""
     match request:
         case Create(echo):
             return _OPERATION[Operation.CREATE_QUEUE] + echo + U32.pack(0)
@@ -83,7 +78,7 @@ class ReplyHead(NamedTuple):
 
 
 def parse_reply(head: bytes) -> ReplyHead:
-    """The head of a reply, HEAD_BYTES octets. ValueError if it is none."""
+    """Parse the head of a reply, HEAD_BYTES octets. Raises ValueError if it is not one."""
     code, sender, queue, size = LAYOUT.unpack(head)
     if code not in REPLIES:
         raise ValueError(f"not a reply: {code}")

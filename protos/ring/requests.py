@@ -1,6 +1,6 @@
-"""What a client asks for, and how it is read: one event for a request, or for a run of like ones (ring.md 5.1, 5.2).
+"""Client requests, and how they are read: one event for a request or a run of like ones (ring.md 5.1, 5.2).
 
-`echo` is what every reply repeats of its request: the fields sender_name and queue_id as they came, 510 octets.
+`echo` is what every reply repeats of its request: the fields sender_name and queue_id unchanged, 510 octets.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class Pull:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A request to be answered by ERROR (`encode_refusal`); then, if `close`, the connection closes.
+    """A request to answer with ERROR (`encode_refusal`), and with `close` the last one of its connection.
 
-    `reason` is a key of REFUSALS. Without `close` the request has been consumed whole; with it nothing after
-    the request's head will ever be parsed.
+    `reason` is a key of REFUSALS. Without `close` the request has been consumed whole; with it nothing after the
+    request's head is ever parsed.
     """
 
     operation: Operation
@@ -76,7 +76,7 @@ REFUSALS = {  # reason: what the ERROR says (5.6)
 
 
 class Found(NamedTuple):
-    """A request's event, the position after what was read of it, and how much of it is still to go by unread."""
+    """An event, the position after what was read of it, and how many of its octets are to be skipped."""
 
     event: ClientEvent
     end: int
@@ -84,10 +84,10 @@ class Found(NamedTuple):
 
 
 def read_request(data: bytes, start: int, limits: Limits) -> Found | int:
-    """The request, or run of them, that begins at `start`.
+    """Read the request, or run of requests, that begins at `start`.
 
-    If it is not there whole: how many octets it has at least, before it is worth reading again. No more than
-    a request's head is looked at before its lengths are judged. PeerError `unknown_operation`.
+    If it is incomplete, return the octets it needs at least. Only its head is read before its lengths are checked.
+    Raises PeerError `unknown_operation`.
     """
     if len(data) - start < U32.size:
         return U32.size
@@ -116,7 +116,7 @@ def read_request(data: bytes, start: int, limits: Limits) -> Found | int:
 
 
 def _read_pushes(data: bytes, start: int, queue: bytes, size: int, limits: Limits) -> Found | int:
-    """Whatever ends the run (another request, a bad length, missing octets) is left for the next look."""
+    """Read a run of pushes; what ends it (another request, a bad length, missing octets) is read next time."""
     head = data[start : start + U32.size + ECHO]
     records, end = read_records(data, start, head, limits.max_message_bytes)
     if not records:
@@ -127,7 +127,7 @@ def _read_pushes(data: bytes, start: int, queue: bytes, size: int, limits: Limit
 def _refuse(
     data: bytes, start: int, operation: Operation, queue: bytes | None, size: int, limits: Limits
 ) -> Found:
-    """The message is thrown away if it is small enough for that, else the connection closes (5.2)."""
+    """Refuse a request: its message is skipped if it is small enough, else the connection closes (5.2)."""
     echo = data[start + U32.size : start + U32.size + ECHO]
     close = size > limits.max_discard_bytes
     if size > limits.max_message_bytes:
@@ -137,6 +137,5 @@ def _refuse(
     return Found(Refused(operation, echo, reason, close), start + HEAD_BYTES, 0 if close else size)
 
 
-_ASKED = frozenset(
-    {Operation.CREATE_QUEUE, Operation.PUSH, Operation.PULL, Operation.DESTROY_QUEUE}
-)  # by a client: 0 to 3
+# Those of clients: 0 to 3.
+_ASKED = frozenset({Operation.CREATE_QUEUE, Operation.PUSH, Operation.PULL, Operation.DESTROY_QUEUE})

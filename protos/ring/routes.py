@@ -1,7 +1,7 @@
-"""What is to be done with a USER payload that came round the ring (ring.md 5.3 to 5.5, 5.7).
+"""Decisions about a USER payload that came around the ring (ring.md 5.3 to 5.5, 5.7).
 
-What is passed on is the payload as it came, with the questions `around` it, if there are any, directly before and
-behind it. What is carried out or taken off here is not passed on.
+A payload is forwarded unchanged, with its `questions`, if any, directly before and behind it. What is carried out or
+taken off here is not forwarded.
 """
 
 from __future__ import annotations
@@ -10,81 +10,83 @@ import enum
 from dataclasses import dataclass
 
 from protos.ring.frames import Frame
-from protos.ring.laps import NOTHING, Around
+from protos.ring.laps import NOTHING, Questions
 
 
-class Why(enum.Enum):
-    """Why a payload leaves the ring here with nothing done; the values are labels for metrics."""
+class DropReason(enum.Enum):
+    """Why a payload leaves the ring here without effect; the values are metric labels."""
 
     SEEN = "seen"  # its second pass (5.5)
-    NOBODY_HOLDS_IT = "nobody_holds_it"  # my own settlement: no node knows its id, the lease runs out (5.4)
-    NOT_MINE = "not_mine"  # in my name, but without a request id, which all that I send has
-    LAPS = "laps"  # it went round again and again, and nobody claims it (5.7)
-    CLAIMED = "claimed"  # somebody's question about what I put on: it is not lost, I take it off myself (5.7)
-    NOBODY_CLAIMS = "nobody_claims"  # my own question: nobody took it off (5.7)
-    MARK = "mark"  # my own mark: what I put on before it has come back, or was kept (5.5)
+    NOBODY_HOLDS_IT = (
+        "nobody_holds_it"  # this node's settlement: no node knows its id, the lease runs out (5.4)
+    )
+    NOT_MINE = "not_mine"  # in this node's name, but without a request id, which all its frames have
+    LAPS = "laps"  # it keeps going around and no node claims it (5.7)
+    CLAIMED = "claimed"  # a question about this node's own message, which takes that off itself (5.7)
+    NOBODY_CLAIMS = "nobody_claims"  # this node's question: no node took it off (5.7)
+    MARK = "mark"  # this node's mark: all messages before it have come back or were kept (5.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply to me: hand it to who asked for its id; drop it unsettled if nobody does any more (5.3)."""
+    """A reply to this node: give it to the client that waits for it; without one, drop it unsettled (5.3)."""
 
     frame: Frame
 
 
 @dataclass(frozen=True, slots=True)
 class CameBack:
-    """My own request, unserved: `no node serves this queue`, if it is still awaited (5.3)."""
+    """This node's own request, unserved: `no node serves this queue`, if a client still waits for it (5.3)."""
 
     frame: Frame
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Somebody's request: carry it out and send the reply on if the queue is here, else pass it on (5.3).
+    """Another node's request: carry it out and send the reply if the queue is here, else forward it (5.3).
 
-    `again`: it was carried out here before. Whatever became of the queue, ask the store again, by the request id: it
-    has the reply (5.4).
+    `again`: it was carried out here before. Whatever became of the queue, ask the store again by the request id: it has
+    the reply (5.4).
     """
 
     frame: Frame
-    around: Around = NOTHING
+    questions: Questions = NOTHING
     again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Somebody's settlement: settle if its id is known here, else pass it on (5.4)."""
+    """Another node's settlement: settle if its id is known here, else forward it (5.4)."""
 
     frame: Frame
 
 
 @dataclass(frozen=True, slots=True)
 class PassOn:
-    """Somebody's reply, for another node (5.3)."""
+    """A reply for another node (5.3)."""
 
     frame: Frame
-    around: Around = NOTHING
+    questions: Questions = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver:
-    """No queue operation: into the inbox, if one is bound, and passed on if `forward_user` is set (5.5)."""
+    """Not a queue operation: put it into the inbox, if one is bound; forward it if `forward_user` is set (5.5)."""
 
     payload: bytes
-    around: Around = NOTHING
+    questions: Questions = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
 class TakenOff:
-    """What we put on the ring has gone round: that is all (5.5)."""
+    """This node's own message has gone around: nothing more to do (5.5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Answered by `A`, counted by the label, and nothing else."""
+    """Answer with `A` and count it by the label; nothing else."""
 
-    why: Why
+    why: DropReason
 
 
 Route = Answer | CameBack | Request | Settle | PassOn | Deliver | TakenOff | Drop

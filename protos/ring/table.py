@@ -1,4 +1,4 @@
-"""What makes the tables the only way to move (ring.md 3.7, 4.9)."""
+"""State machines that move only as their tables say (ring.md 3.7, 4.9)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MoveT = TypeVar("MoveT", bound=Enum)
 
 
 class Machine(Generic[StateT, MoveT]):
-    """A state that only moves as its table says. It begins in the table's first."""
+    """A state that starts as the table's first and moves only along the table."""
 
     __slots__ = ("_table", "state")
 
@@ -22,10 +22,11 @@ class Machine(Generic[StateT, MoveT]):
         self.state = next(iter(table))
 
     def may(self, move: MoveT) -> bool:
+        """Return whether the move is allowed in this state."""
         return move in self._table[self.state]
 
     def move(self, move: MoveT) -> None:
-        """LocalError for a move that the table lacks."""
+        """Move. Raises LocalError for a move that the table lacks."""
         following = self._table[self.state].get(move)
         if following is None:
             raise LocalError(f"{self.state.name} has no move {move.name}")
@@ -33,12 +34,14 @@ class Machine(Generic[StateT, MoveT]):
 
 
 def earliest(*times: float | None) -> float | None:
+    """Return the earliest of these times; None if there is none."""
     found: float | None = None
-    for time in times:  # a loop: each node asks with everything that happens
+    for time in times:  # a loop, as it is called for every event
         if time is not None and (found is None or time < found):
             found = time
     return found
 
 
 def is_due(time: float | None, now: float) -> bool:
+    """Return whether the time, if any, has come."""
     return time is not None and now >= time

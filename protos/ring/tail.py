@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-from protos.ring.actions import CloseInbound, Orders
+from protos.ring.actions import ActionQueue, CloseInbound
 from protos.ring.table import Machine, earliest, is_due
 from protos.ring.times import Times
 
 
 class TailState(Enum):
-    """Where a tail stands."""
+    """The states of a tail."""
 
     AWAY = "the store cannot be used: no predecessor is wanted (4.7)"
     OPEN = "no predecessor: OPEN is sent"
-    TRIED = "somebody has connected and said nothing yet: OPEN goes on"
+    TRIED = "a node has connected and sent nothing yet: OPEN goes on"
     LINKED = "there is a predecessor"
 
 
 class TailMove(Enum):
-    """What makes a tail move; the values are the labels of the diagram."""
+    """The events that move a tail; the values are the labels of the diagram."""
 
     STORE_BACK = "the store can be used"
     STORE_AWAY = "the store refuses, links closed"
@@ -45,58 +45,60 @@ TAIL: dict[TailState, dict[TailMove, TailState]] = {
 
 
 class Tail:
-    """Times in the caller's seconds. `opened` and `linked` are called when it is without a predecessor, and has one.
+    """The inbound side of a node. Times in the caller's seconds.
 
-    `announce` sends an OPEN, and is told if it is one that may come from anywhere (3.8).
+    `opened` and `linked` are called when it has no predecessor, and when it has one. `announce` sends an OPEN; its
+    argument says whether that may pretend to be of another ring (3.8).
     """
 
     def __init__(
         self,
         times: Times,
-        orders: Orders,
+        action_queue: ActionQueue,
         announce: Callable[[bool], None],
         opened: Callable[[float], None],
         linked: Callable[[float], None],
     ) -> None:
-        self.link: int | None = None  # the connection that is a predecessor, or may become one
-        self.name: bytes | None = (
-            None  # of the predecessor, once it has been seen to say that it is there (2.6)
-        )
+        self.link: int | None = None  # the connection of the predecessor, or of a node that may become it
+        self.name: bytes | None = None  # of the predecessor, once it is known to send it (2.6)
         self._machine: Machine[TailState, TailMove] = Machine(TAIL)
         self._times = times
-        self._orders = orders
+        self._action_queue = action_queue
         self._announce = announce
         self._opened = opened
         self._linked = linked
         self._open_since = 0.0
         self._open_due: float | None = None
-        self._was_in_vain = False  # the OPEN before
+        self._was_in_vain = False  # the last OPEN pretended to be of another ring
         self._alone_due: float | None = None
         self._counts_due: float | None = None
-        self._counts_since = 0.0  # from when on it was a predecessor
-        self._heard_at: float | None = None  # when the link said something last
-        self._told: bytes | None = None  # by its last Leader with TTL 0
-        self._is_first = False  # nothing has come of the link before
+        self._counts_since = 0.0  # when the connection became the predecessor's
+        self._heard_at: float | None = None  # when the last message came
+        self._last_name: bytes | None = None  # in the last Leader with TTL 0
+        self._is_first = False  # this is the link's first message
 
     @property
     def state(self) -> TailState:
+        """The current state."""
         return self._machine.state
 
-    # events
-
     def store_back(self, now: float) -> None:
+        """Announce that a predecessor is wanted."""
         self._machine.move(TailMove.STORE_BACK)
         self._open(now)
 
     def store_away(self, why: str) -> None:
+        """Close the inbound side until the store is back."""
         self._machine.move(TailMove.STORE_AWAY)
         self._close(why)
         self._open_due = self._alone_due = None
 
     def accepted(self, link: int, now: float) -> None:
-        """Somebody has connected."""
+        """Handle a new connection."""
         if self.state in (TailState.LINKED, TailState.AWAY):
-            self._orders.do(CloseInbound(link, "there is a predecessor" if self.link is not None else "away"))
+            self._action_queue.do(
+                CloseInbound(link, "there is a predecessor" if self.link is not None else "away")
+            )
             return
         if self.state is TailState.TRIED:
             self._close("a newer connection takes its place")
@@ -107,7 +109,7 @@ class Tail:
         self._counts_due = now + self._times.newcomer_s
 
     def heard(self, link: int, now: float) -> bool:
-        """Whether what came is a predecessor's: a first message makes one."""
+        """Return whether a message came from the predecessor; a first message makes its connection one."""
         if link != self.link:
             return False
         self._is_first = self._heard_at is None
@@ -116,14 +118,14 @@ class Tail:
             self._count(now)
         return True
 
-    def told(self, name: bytes) -> None:
-        """Leader(name) with TTL 0: the predecessor says that it is there, or a proposal has lived its life (2.6)."""
-        if self._is_first or name == self._told:
+    def named(self, name: bytes) -> None:
+        """Handle Leader(name) with TTL 0: the predecessor's own name, or a proposal whose TTL has ended (2.6)."""
+        if self._is_first or name == self._last_name:
             self.name = name
-        self._told = name
+        self._last_name = name
 
     def lost(self, link: int, now: float) -> bool:
-        """A connection is gone. True if it was the predecessor."""
+        """Handle the end of a connection; return whether it was the predecessor's."""
         if link != self.link:
             return False
         was_linked = self.state is TailState.LINKED
@@ -136,24 +138,23 @@ class Tail:
         return was_linked
 
     def force(self, why: str, now: float) -> None:
-        """The inbound side is closed, and built again."""
+        """Close the inbound side, to build it again."""
         link = self.link
         if link is not None:
-            self._orders.do(CloseInbound(link, why))
+            self._action_queue.do(CloseInbound(link, why))
             self.lost(link, now)
 
     def is_silent_since(self, time: float) -> bool:
-        """Whether there is a predecessor, and has been since then, who has said nothing."""
+        """Return whether there has been a predecessor since `time` and it has sent nothing."""
         return self.state is TailState.LINKED and self._last_heard() <= time
 
-    # time
-
     def deadline(self) -> float | None:
+        """Return when `on_time` is due."""
         silent = earliest(self._silence_due(), self._hung_due())
         return earliest(self._open_due, self._alone_due, self._counts_due, silent)
 
     def on_time(self, now: float) -> str:
-        """What has become too much, '' if nothing: the caller forces then."""
+        """Do what is due; return why the predecessor must be closed, '' if it need not."""
         if is_due(self._counts_due, now):
             self._count(now)
         if is_due(self._open_due, now):
@@ -167,15 +168,13 @@ class Tail:
             return "the predecessor is silent: no proposal comes around"
         return ""
 
-    # inside
-
     def _silence_due(self) -> float | None:
         if self.name is None or self._heard_at is None:
             return None
         return self._heard_at + self._times.silence_s
 
     def _hung_due(self) -> float | None:
-        """When even a predecessor that never says that it is there must have passed a proposal on (4.6)."""
+        """Return when even a predecessor that never sends its name must have forwarded a proposal (4.6)."""
         if self.state is not TailState.LINKED:
             return None
         return self._last_heard() + self._times.hung_s
@@ -204,8 +203,8 @@ class Tail:
 
     def _close(self, why: str) -> None:
         if self.link is not None:
-            self._orders.do(CloseInbound(self.link, why))
+            self._action_queue.do(CloseInbound(self.link, why))
         self._forget()
 
     def _forget(self) -> None:
-        self.link = self.name = self._counts_due = self._heard_at = self._told = None
+        self.link = self.name = self._counts_due = self._heard_at = self._last_name = None

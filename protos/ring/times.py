@@ -1,11 +1,11 @@
-"""How long a node waits for what, all in seconds (ring.md 2, 3, 4)."""
+"""Intervals and time limits of a node, in seconds (ring.md 2, 3, 4)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The defaults are the spec's; tests use short ones."""
+    """Times of a node; the defaults are the spec's."""
 
     open_s: float = 30.0  # between two OPENs (3.5)
     open_first_s: float = 1.0  # the same in the beginning
@@ -18,15 +18,15 @@ class Times:
     propose_s: float = 300.0  # a leader proposes itself again (4.2)
     find_s: float = 60.0  # between two FINDs (4.3)
     no_leader_s: float = 650.0  # without a proposal: takes itself for its leader (4.6)
-    confirm_s: float = 130.0  # for the FIND of the one whom I took for my leader (4.6)
-    vacant_s: float = 60.0  # between two proposals while nobody is known to lead (4.6)
-    lost_s: float = 300.0  # without anybody who leads: the ring is opened (4.6)
+    confirm_s: float = 130.0  # for the FIND of an accepted leader (4.6)
+    vacant_s: float = 60.0  # between two proposals without a known leader (4.6)
+    lost_s: float = 300.0  # without a leader: the ring is opened (4.6)
     absent_s: float = 1200.0  # that it is not proposed by others, since it was found not to be here (4.6)
     ack_s: float = 5.0  # for an `A` (4.5)
-    idle_s: float = 10.0  # after which a sender says that it is there (2.6)
-    silence_s: float = 30.0  # of a predecessor that used to say so
+    idle_s: float = 10.0  # after which a silent sender sends its name (2.6)
+    silence_s: float = 30.0  # of a predecessor that used to send its name
 
     @property
     def hung_s(self) -> float:
-        """Three proposals: without one that comes around, the ring is not whole (4.6)."""
+        """Three proposal intervals: if no proposal comes around in this time, the ring is not whole (4.6)."""
         return 3 * self.propose_s

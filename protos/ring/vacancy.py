@@ -1,4 +1,4 @@
-"""Nobody is known to lead: who is proposed, and when (ring.md 4.6)."""
+"""Propose leaders while none is known (ring.md 4.6)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from protos.ring.table import is_due
 from protos.ring.times import Times
 
-ANSWER_S = 3.0  # in which a FIND is the answer to a proposal
-SPREAD = 16  # nodes begin at as many different times, by their names: mostly one proposes for all
+ANSWER_S = 3.0  # a FIND within this time answers a proposal
+SPREAD = 16  # different times at which nodes start, by their names: mostly one proposes for all
 
 
 class Vacancy:
-    """Times in the caller's seconds.
+    """The time without a known leader. Times in the caller's seconds.
 
-    `propose` says Leader(name); `candidates` are names of others that may be here; `lost` is called when all that was
-    in vain for `lost_s`.
+    `propose` sends Leader(name); `candidates` returns names of others that may be here; `lost` is called when no
+    proposal had an effect for `lost_s`.
     """
 
     __slots__ = (
@@ -51,15 +51,16 @@ class Vacancy:
         self._due: float | None = None
         self._tried: set[bytes] = set()
         self._is_others_turn = False
-        self._last: bytes | None = None  # whom I proposed last, and when
+        self._last: bytes | None = None  # the last name proposed for another node
         self._last_at = 0.0
 
     @property
     def is_on(self) -> bool:
+        """True while no leader is known."""
         return self._due is not None
 
     def begin(self, now: float, waited: bool = False) -> None:
-        """Unless it has begun before. `waited`: the first proposal has waited for long enough already."""
+        """Start, unless it has started. `waited`: the first proposal need not wait."""
         if self._due is None:
             self._tried.clear()
             self._is_others_turn = False
@@ -68,19 +69,23 @@ class Vacancy:
             self._due = now + self._wait_s * (sum(self._me) % SPREAD / SPREAD + (not waited))
 
     def end(self) -> None:
+        """Stop: a leader is known."""
         self._due = None
 
     def is_not_lost(self, now: float) -> None:
-        """There is somebody who may lead, though he is not heard to."""
+        """Note that a node may lead, though it is not heard."""
         self._lost_due = now + self._lost_s
 
     def has_just_proposed(self, name: bytes, now: float) -> bool:
+        """Return whether a FIND of `name` answers this node's last proposal."""
         return self.is_on and name == self._last and now - self._last_at <= ANSWER_S
 
     def deadline(self) -> float | None:
+        """Return when the next proposal is due."""
         return self._due
 
     def on_time(self, now: float) -> None:
+        """Propose this node and another one."""
         if not is_due(self._due, now):
             return
         self._due = now + self._wait_s
@@ -94,7 +99,7 @@ class Vacancy:
             self._propose(self._last)
 
     def _choose(self, names: list[bytes]) -> bytes:
-        """The greatest, as all choose alike then; every other time another one: the greatest may be in vain."""
+        """Return the greatest name, as all nodes choose it, and every other time another one, as it may not answer."""
         greatest = max(names)
         is_others_turn, self._is_others_turn = self._is_others_turn, not self._is_others_turn
         untried = [name for name in names if name not in self._tried and name != greatest]

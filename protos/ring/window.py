@@ -1,4 +1,4 @@
-"""What was sent to the successor and is not answered yet (ring.md 2.2, 4.5)."""
+"""Messages sent to the successor and not answered yet (ring.md 2.2, 4.5)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Item = TypeVar("Item")
 
 
 class Window(Generic[Item]):
-    """Messages under way on one outbound link, in the order they were sent; a new link begins with a new window.
+    """Messages under way on one outbound link, in order; a new link begins with a new window.
 
     The link is late once nothing has been acknowledged for `ack_s` seconds while something could have been: counted
     from when the oldest message was sent, or from the last acknowledgement if that came later. The successor answers in
     order, so a message's time begins when it is the next to be answered. Counted from each message's own sending, a
     successor that makes steady progress through a window of 64 would be taken for broken; counted from the latest
-    sending, one that is dead would be found out late.
+    sending, a dead one would be found late.
     """
 
     __slots__ = ("_ack_s", "_since", "_size", "_under_way")
@@ -35,7 +35,7 @@ class Window(Generic[Item]):
         return self._size - len(self._under_way)
 
     def sent(self, item: Item, now: float) -> None:
-        """`item` stands for a message, USER or LOOP, that went out. LocalError if there was no room."""
+        """Add a message, USER or LOOP, that was sent. Raises LocalError if there was no room."""
         if not self.room:
             raise LocalError(f"{self._size} messages are unanswered already")
         if not self._under_way:
@@ -43,22 +43,22 @@ class Window(Generic[Item]):
         self._under_way.append(item)
 
     def acknowledged(self, count: int, now: float) -> Iterator[Item]:
-        """What `count` acknowledgements answer, in order; then PeerError `ack_for_nothing` if they are too many."""
+        """Yield the answered messages in order; raise PeerError `ack_for_nothing` if `count` exceeds them."""
         for _ in range(count):
             if not self._under_way:
-                raise PeerError("ack_for_nothing")  # 2.5: what was answered before it counts
+                raise PeerError("ack_for_nothing")  # 2.5: the answers before it count
             self._since = now
             yield self._under_way.popleft()
 
     def deadline(self) -> float | None:
-        """When the link is late; None while nothing is unanswered."""
+        """Return when the link is late; None if nothing is unanswered."""
         return self._since + self._ack_s if self._under_way else None
 
     def is_late(self, now: float) -> bool:
-        """Whether an acknowledgement did not come in time: the link is broken (4.5)."""
+        """Return whether an acknowledgement is overdue: the link is broken (4.5)."""
         due = self.deadline()
         return due is not None and now >= due
 
     def unacknowledged(self) -> list[Item]:
-        """What is to be sent again on the next link, in order (2.2)."""
+        """Return what to send again on the next link, in order (2.2)."""
         return list(self._under_way)

@@ -1,11 +1,11 @@
 """RQP/cast, remote queues found by UDP and filled by TCP, as `protos/rqp_cast.md` numbers it.
 
-`wire` is the layout on one screen, `messages` are the seven structures, `codec` their bytes, `stored` those that lie in
-queues and files, `readers` take one message out of one connection. `question` says who is heard. `sender` and
-`receiver` decide what is done and when: each with its table of moves, which is also the diagram in the spec, and its
-actions. `rqprc` is the file of machines, `identity` what makes two messages the same.
+`wire` is the layout on one screen, `messages` are the seven structures, `codec` encodes and parses them, `stored` those
+in queues and files, `readers` parse one message of one connection. `question` checks who asks. `sender` and `receiver`
+decide what is done and when: each with its table of moves, which is also the diagram in the spec, and its actions.
+`rqprc` is the file of machines, `identity` says when two messages are the same.
 
-What it must not know: sockets and ports that are open, names and their addresses, the store, how long anything is kept.
+What it must not know: sockets and open ports, names and their addresses, the store, how long anything is kept.
 """
 
 from protos.rqp_cast.codec import (
@@ -49,7 +49,7 @@ from protos.rqp_cast.receiver_actions import (
     ReceiverAction,
 )
 from protos.rqp_cast.receiver_table import RECEIVER_TRANSITIONS, ReceiverMove, ReceiverState
-from protos.rqp_cast.rqprc import BadLine, Host, Rqprc, format_rqprc, parse_rqprc, read_host
+from protos.rqp_cast.rqprc import BadLine, Host, Rqprc, parse_rqprc, read_host
 from protos.rqp_cast.sender import Sender, SenderSettings
 from protos.rqp_cast.sender_actions import (
     Approve,
@@ -165,7 +165,6 @@ __all__ = [
     "encode_t_msg",
     "end_transmission_reader",
     "fingerprint",
-    "format_rqprc",
     "identity",
     "is_address",
     "judge_question",

@@ -1,4 +1,4 @@
-"""What travels, as bytes and back (rqp_cast.md 2). Each `parse_*` takes one message exactly, whole.
+"""Encode and parse messages (rqp_cast.md 2). Each `parse_*` takes exactly one whole message.
 
 PeerError reasons: `bad_size`, `unknown_type`, `unknown_result`, `zero_port`, `zero_id`.
 """
@@ -33,12 +33,12 @@ Parse = Callable[[bytes, bool], MessageT]
 
 
 def encode_question(message: QuestionMsg) -> bytes:
-    """QUESTION_MSG: 8 bytes, a datagram."""
+    """Encode QUESTION_MSG: 8 bytes, a datagram."""
     return encode_address(message.address) + packed(U32, message.key)
 
 
 def parse_question(data: bytes) -> QuestionMsg:
-    """QUESTION_MSG out of a datagram. PeerError `bad_size`."""
+    """Parse the QUESTION_MSG of a datagram. PeerError `bad_size`."""
     if len(data) != QUESTION_BYTES:
         raise PeerError("bad_size", f"{len(data)} bytes are no QUESTION_MSG")
     (key,) = U32.unpack_from(data, ADDRESS_BYTES)
@@ -46,13 +46,13 @@ def parse_question(data: bytes) -> QuestionMsg:
 
 
 def encode_accept_sender(message: AcceptSenderMsg) -> bytes:
-    """ACCEPT_SENDER_MSG: 12 bytes, 8 without the address."""
+    """Encode ACCEPT_SENDER_MSG: 12 bytes, 8 without the address."""
     fields = packed(ACCEPT_SENDER, message.accept_port, message.key, message.data_port)
     return encode_address(message.address) + fields
 
 
 def parse_accept_sender(data: bytes, omit_address: bool = False) -> AcceptSenderMsg:
-    """ACCEPT_SENDER_MSG. PeerError `bad_size`, `zero_port` for a port that nobody can connect to."""
+    """Parse ACCEPT_SENDER_MSG. PeerError `bad_size`, `zero_port` for a port that cannot be connected to."""
     address, fields = _split(data, ACCEPT_SENDER.size, omit_address)
     accept_port, key, data_port = ACCEPT_SENDER.unpack(fields)
     if not accept_port or not data_port:
@@ -61,13 +61,13 @@ def parse_accept_sender(data: bytes, omit_address: bool = False) -> AcceptSender
 
 
 def encode_accept_receiver(message: AcceptReceiverMsg) -> bytes:
-    """ACCEPT_RECEIVER_MSG: 11 bytes, 7 without the address."""
+    """Encode ACCEPT_RECEIVER_MSG: 11 bytes, 7 without the address."""
     fields = packed(ACCEPT_RECEIVER, message.endtransmission_port, message.id, message.msg_type)
     return encode_address(message.address) + fields
 
 
 def parse_accept_receiver(data: bytes, omit_address: bool = False) -> AcceptReceiverMsg:
-    """ACCEPT_RECEIVER_MSG; what an uncertain message has for port and id is not looked at (2.3).
+    """Parse ACCEPT_RECEIVER_MSG; port and id of an uncertain message are not checked (2.3).
 
     PeerError `bad_size`, `unknown_type`; for a certain message `zero_port`, `zero_id`.
     """
@@ -80,7 +80,7 @@ def parse_accept_receiver(data: bytes, omit_address: bool = False) -> AcceptRece
 
 
 def encode_data(message: DataMsg) -> bytes:
-    """DATA_MSG: 12 bytes and the data, 8 and the data without the address. LocalError if the record is none."""
+    """Encode DATA_MSG: 12 bytes and the data, 8 without the address. LocalError if `record` is not a record."""
     record = message.record
     if len(record) < U32.size or U32.unpack_from(record)[0] != len(record) - U32.size:
         raise LocalError("not a record: u32 message_size, data")
@@ -88,17 +88,17 @@ def encode_data(message: DataMsg) -> bytes:
 
 
 def encode_record(data: bytes) -> bytes:
-    """Data as it travels in a DATA_MSG, and as the store keeps it: u32 message_size, data."""
+    """Encode data as in a DATA_MSG, and as the store keeps it: u32 message_size, data."""
     return packed(U32, len(data)) + data
 
 
 def encode_end_transmission(message: EndTransmissionMsg) -> bytes:
-    """END_TRANSMISSION_MSG: 9 bytes, 5 without the address."""
+    """Encode END_TRANSMISSION_MSG: 9 bytes, 5 without the address."""
     return encode_address(message.address) + packed(END_TRANSMISSION, message.id, message.result)
 
 
 def parse_end_transmission(data: bytes, omit_address: bool = False) -> EndTransmissionMsg:
-    """END_TRANSMISSION_MSG. PeerError `bad_size`, `unknown_result`."""
+    """Parse END_TRANSMISSION_MSG. PeerError `bad_size`, `unknown_result`."""
     address, fields = _split(data, END_TRANSMISSION.size, omit_address)
     identifier, number = END_TRANSMISSION.unpack(fields)
     try:
@@ -108,7 +108,7 @@ def parse_end_transmission(data: bytes, omit_address: bool = False) -> EndTransm
 
 
 def quality_of(number: int) -> Quality:
-    """What a msg_type means. PeerError `unknown_type`."""
+    """Return the Quality of a msg_type. PeerError `unknown_type`."""
     try:
         return Quality(number)
     except ValueError:
@@ -116,7 +116,7 @@ def quality_of(number: int) -> Quality:
 
 
 def _split(data: bytes, size: int, omit_address: bool) -> tuple[str | None, bytes]:
-    """(address, the fields behind it)"""
+    """Return the address and the fields behind it. PeerError `bad_size`."""
     start = 0 if omit_address else ADDRESS_BYTES
     if len(data) != start + size:
         raise PeerError("bad_size", f"{len(data)} bytes instead of {start + size}")

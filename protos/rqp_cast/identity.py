@@ -1,4 +1,4 @@
-"""What makes two certain messages the same one (rqp_cast.md 2.3, 5.4)."""
+"""When two certain messages are the same (rqp_cast.md 2.3, 5.4)."""
 
 import hashlib
 
@@ -6,10 +6,10 @@ from protos.rqp_cast.wire import DATA_HEAD, U32, encode_address, packed
 
 
 def identity(address: str, id: int) -> bytes:
-    """Under what a received id is remembered: 8 bytes, the sending agent's address and the id."""
+    """Return the key under which a received id is kept: 8 bytes, the sending agent's address and the id."""
     return encode_address(address) + packed(U32, id)
 
 
 def fingerprint(key: int, data: bytes) -> bytes:
-    """What is remembered of the content: 32 bytes, the SHA-256 of key, size and data."""
+    """Return the digest kept of the content: 32 bytes, the SHA-256 of key, size and data."""
     return hashlib.sha256(packed(DATA_HEAD, key, len(data)) + data).digest()

@@ -1,4 +1,4 @@
-"""The seven structures, as what they say (rqp_cast.md 2). Numbers are unsigned; an `address` of None is left out."""
+"""The seven structures (rqp_cast.md 2). Numbers are unsigned; an `address` of None is left out."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from protos.rqp_cast.wire import U32, Quality, Reason, Result
 
 @dataclass(frozen=True, slots=True)
 class QuestionMsg:
-    """QUESTION_MSG: who has a queue with this key? The one datagram; it always has its address."""
+    """QUESTION_MSG: which agents have a queue with this key? The one datagram; it always has its address."""
 
     address: str
     key: int
@@ -15,7 +15,7 @@ class QuestionMsg:
 
 @dataclass(frozen=True, slots=True)
 class AcceptSenderMsg:
-    """ACCEPT_SENDER_MSG: I have, it is reserved for you, and these ports are open for you."""
+    """ACCEPT_SENDER_MSG: the queue is here and reserved for the sender, and these ports are open for it."""
 
     address: str | None
     accept_port: int
@@ -25,7 +25,7 @@ class AcceptSenderMsg:
 
 @dataclass(frozen=True, slots=True)
 class AcceptReceiverMsg:
-    """ACCEPT_RECEIVER_MSG: I have chosen you; uncertain messages carry ZERO_ID in port and id."""
+    """ACCEPT_RECEIVER_MSG: the receiver is chosen; uncertain messages carry ZERO_ID in port and id."""
 
     address: str | None
     endtransmission_port: int
@@ -35,7 +35,7 @@ class AcceptReceiverMsg:
 
 @dataclass(frozen=True, slots=True)
 class DataMsg:
-    """DATA_MSG: the message. `record` is `u32 message_size, data`, exactly as it travels: the store keeps it so."""
+    """DATA_MSG: the message. `record` is `u32 message_size, data`, exactly as it is sent and stored."""
 
     address: str | None
     key: int
@@ -43,12 +43,13 @@ class DataMsg:
 
     @property
     def data(self) -> bytes:
+        """The data without its size."""
         return self.record[U32.size :]
 
 
 @dataclass(frozen=True, slots=True)
 class EndTransmissionMsg:
-    """END_TRANSMISSION_MSG: what became of the certain message `id`."""
+    """END_TRANSMISSION_MSG: the outcome of the certain message `id`."""
 
     address: str | None
     id: int
@@ -57,7 +58,7 @@ class EndTransmissionMsg:
 
 @dataclass(frozen=True, slots=True)
 class TMsg:
-    """T_MSG, as programs put it into a transmission queue. Its id says nothing to us: we give our own (2.3)."""
+    """T_MSG, as programs put it into a transmission queue. Its id is ignored: the bridge gives its own (2.3)."""
 
     msg_type: Quality
     id: int

@@ -1,4 +1,4 @@
-"""Who is asking, who is answering, and why some are not heard (rqp_cast.md 1.1, 2.2, 3.2)."""
+"""Check the sender of a question or an answer, and name the reasons for not answering (rqp_cast.md 1.1, 2.2, 3.2)."""
 
 import enum
 
@@ -8,22 +8,22 @@ from protos.types import PeerError
 
 
 class Unanswered(enum.Enum):
-    """Why a question gets no answer; the values are labels for metrics."""
+    """Why a question gets no answer; the values are metric labels."""
 
-    BAD_SIZE = "bad_size"  # no QUESTION_MSG
+    BAD_SIZE = "bad_size"  # not a QUESTION_MSG
     FOREIGN_ADDRESS = "foreign_address"  # it names another machine than the one it came from (2.2)
     UNKNOWN_KEY = "unknown_key"  # no queue has this key
     ACCESS_DENIED = "access_denied"  # the queue is not for this machine (3.2)
     REMOTE = "remote"  # the queue is itself sent elsewhere (3.2)
     RESERVED = "reserved"  # by another session, perhaps of another replica
     ANSWERED = "answered"  # by another replica, whose session is over by now (3.2)
-    LATE = "late"  # it was read so late that nobody waits for an answer any more (3.1)
-    PORTS_USED_UP = "ports_used_up"  # every port of the range is open or rests (1.2)
-    UNAVAILABLE = "unavailable"  # the store cannot be asked, or takes nothing
+    LATE = "late"  # it was read so late that its sender waits no more (3.1)
+    PORTS_USED_UP = "ports_used_up"  # every port of the range is in use or resting (1.2)
+    UNAVAILABLE = "unavailable"  # the store is unavailable, or refuses
 
 
 def judge_question(data: bytes, source: str, trust_address: bool) -> QuestionMsg:
-    """The question in a datagram that came from `source`. PeerError `bad_size`, `foreign_address` (2.2).
+    """Parse a question that came from `source`. PeerError `bad_size`, `foreign_address` (2.2).
 
     Whatever it says, the answer goes to `source`.
     """
@@ -34,5 +34,5 @@ def judge_question(data: bytes, source: str, trust_address: bool) -> QuestionMsg
 
 
 def agent_of(address: str | None, source: str, trust_address: bool) -> str:
-    """Who sends over a connection from `source`: its field `address` if that is trusted, else `source` (2.2)."""
+    """Return the sending agent of a connection: its field `address` if that is trusted, else `source` (2.2)."""
     return address if trust_address and address is not None else source

@@ -1,6 +1,6 @@
-"""One TCP connection carries one message: its octets in, the message out, however they were cut (rqp_cast.md 1.2, 5.2).
+"""Parse the one message of a TCP connection, however its octets were cut (rqp_cast.md 1.2, 5.2).
 
-Nothing here has a clock: whoever waits for the message, an attempt or a session, says when it has waited long enough.
+There is no clock here: the attempt or session that waits for the message has the time limit.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from protos.types import PeerError
 
 
 class MessageReader(Generic[MessageT]):
-    """Reads the one message of a fixed size; what follows it is counted in `excess` and otherwise ignored."""
+    """Parses a message of fixed size; later octets are counted in `excess` and otherwise ignored."""
 
     __slots__ = ("_held", "_is_over", "_omit_address", "_parse", "_size", "excess")
 
@@ -41,7 +41,7 @@ class MessageReader(Generic[MessageT]):
         self.excess = 0  # octets behind the message
 
     def receive(self, data: bytes) -> MessageT | None:
-        """The message, once, when `data` completes it. PeerError if what is complete is none."""
+        """Return the message, once, when `data` completes it. Raises PeerError if it is invalid."""
         if self._is_over:
             self.excess += len(data)
             return None
@@ -54,32 +54,32 @@ class MessageReader(Generic[MessageT]):
         return self._parse(whole, self._omit_address)
 
     def receive_eof(self) -> None:
-        """The peer's FIN. PeerError `truncated` before the message is whole."""
+        """Handle the peer's FIN. Raises PeerError `truncated` before the message is whole."""
         is_over, self._is_over, self._held = self._is_over, True, b""
         if not is_over:
             raise PeerError("truncated")
 
 
 def accept_sender_reader(omit_address: bool = False) -> MessageReader[AcceptSenderMsg]:
-    """For what comes to findreceiver_port."""
+    """Return the reader for findreceiver_port."""
     return MessageReader(parse_accept_sender, ACCEPT_SENDER.size, omit_address)
 
 
 def accept_receiver_reader(omit_address: bool = False) -> MessageReader[AcceptReceiverMsg]:
-    """For what comes to accept_port."""
+    """Return the reader for accept_port."""
     return MessageReader(parse_accept_receiver, ACCEPT_RECEIVER.size, omit_address)
 
 
 def end_transmission_reader(omit_address: bool = False) -> MessageReader[EndTransmissionMsg]:
-    """For what comes to endtransmission_port."""
+    """Return the reader for endtransmission_port."""
     return MessageReader(parse_end_transmission, END_TRANSMISSION.size, omit_address)
 
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """A DATA_MSG that is not to be inserted (5.2).
+    """A DATA_MSG that must not be inserted (5.2).
 
-    `data` is what there is of its data, nothing of one too large. `detail` is a stable label: `other_key`,
+    `data` is what came of its data; empty for one too large. `detail` is a stable label: `other_key`,
     `message_too_large`, `truncated` or `timed_out`.
     """
 
@@ -89,13 +89,12 @@ class Damaged:
 
 
 class DataReader:
-    """Reads the one DATA_MSG of a session for `key` (5.2).
+    """Parses the one DATA_MSG of a session for `key` (5.2).
 
-    Its size is judged before a body is kept. One with another key is read to its end: nobody else may still have it.
+    Its size is checked before a body is kept. One with another key is read to its end: there may be no other copy.
     """
 
     __slots__ = (
-        "_address",
         "_head_bytes",
         "_held",
         "_is_over",
@@ -122,7 +121,7 @@ class DataReader:
         return len(self._held)
 
     def receive(self, data: bytes) -> DataMsg | Damaged | None:
-        """The message or what is wrong with it, once, when `data` decides it."""
+        """Return the message, or what is wrong with it, once, when `data` decides that."""
         position, found = 0, None
         while not self._is_over and (position < len(data) or self._is_complete()):
             taken = data[position : position + self._needed - len(self._held)]
@@ -134,7 +133,7 @@ class DataReader:
         return found
 
     def cut(self, detail: str) -> Damaged | None:
-        """Nothing more will come, because of `detail`; what there is is damaged. None if nothing had come, or all."""
+        """Return the damaged message at the end of the input; None if nothing had come, or all. detail: the reason."""
         if self._is_over or not self._held:
             self._is_over = True
             return None

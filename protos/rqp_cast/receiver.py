@@ -19,36 +19,35 @@ from protos.types import LocalError
 
 Actions = list[ReceiverAction]
 
-# An uncertain message that was not inserted has nobody else who keeps it.
+# Dead letters' reasons for uncertain messages that were not inserted: their senders keep none.
 _LOST_WITHOUT = {
     Insertion.GONE: Reason.ZOMBIE.label,
     Insertion.FULL: "rejected_full",
     Insertion.REFUSED: "refused",
 }
-BURIED_AS = frozenset(
-    {*(reason.label for reason in Reason), *_LOST_WITHOUT.values()}
-)  # reasons of BuryReceived
+# Reasons of BuryReceived.
+BURIED_AS = frozenset({*(reason.label for reason in Reason), *_LOST_WITHOUT.values()})
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiverSettings:
-    """How long a session waits, and what its peer group is promised (2.2, 3, 5)."""
+    """Time limits and options of a session (2.2, 3, 5)."""
 
     t_wait2_s: float = 5.0  # for ACCEPT_RECEIVER_MSG
     t_wait3_s: float = 10.0  # for the whole DATA_MSG, from the approval
     max_message_bytes: int = 1 << 20  # larger ones are INJURED
-    duplicate_result: Result = Result.FAILURE  # what a message is answered that is there already (5.4)
+    duplicate_result: Result = Result.FAILURE  # the answer to a duplicate (5.4)
     omit_address: bool = False  # TCP messages have no address (2.2)
-    trust_address: bool = False  # the address in a message is who sent it, whatever it came from (2.2)
+    trust_address: bool = False  # the sender is the address in a message, not the connection's (2.2)
 
 
 class ReceiverSession:
-    """Decides what is done with one message that is offered; holds its body, but no sockets.
+    """Decides what to do with one offered message; holds its body, but no sockets.
 
-    It begins with the ACCEPT_SENDER_MSG: the queue is reserved, its ports are open, all for `source` alone. Later
-    come `approved`, `receive`, `lost` and `inserted`, as things happen. `now` is any clock in seconds that never runs
-    backwards. A call that comes too late does what `on_time` would have done. After its END nothing changes any more.
-    LocalError for steps out of order.
+    It begins with the ACCEPT_SENDER_MSG: the queue is reserved, its ports are open for `source` only. Then `approved`,
+    `receive`, `lost` and `inserted` report events. `now` is any clock in seconds that never runs backwards. A call that
+    comes too late does what `on_time` would have done. After END nothing changes. Raises LocalError for steps out of
+    order.
     """
 
     __slots__ = (
@@ -76,12 +75,12 @@ class ReceiverSession:
 
     @property
     def state(self) -> ReceiverState:
-        """END when all that it needs may be forgotten, once its last actions have been carried out."""
+        """The state; at END the session may be dropped, once its last actions have been carried out."""
         return self._state
 
     @property
     def excess(self) -> int:
-        """Octets that came behind the end of the message, or of a body too large: ignored (5.2)."""
+        """Octets after the end of the message, or of a body too large: ignored (5.2)."""
         return self._data.excess
 
     @property
@@ -90,17 +89,17 @@ class ReceiverSession:
         return self._data.buffered
 
     def deadline(self) -> float | None:
-        """When `on_time` will have something to do; None while the store is asked, and at the end."""
+        """Return when `on_time` is due; None while the store is asked, and at the end."""
         return self._deadline
 
     def on_time(self, now: float) -> Actions:
-        """T_WAIT2 or T_WAIT3 is over (5.1, 5.2)."""
+        """End the session if T_WAIT2 or T_WAIT3 is over (5.1, 5.2)."""
         if self._deadline is None or now < self._deadline:
             return []
         return self._cut(ReceiverMove.TIME_OUT, "timed_out")
 
     def approved(self, message: AcceptReceiverMsg, now: float) -> Actions:
-        """An ACCEPT_RECEIVER_MSG on accept_port; from now on data_port listens (3.2)."""
+        """Handle an ACCEPT_RECEIVER_MSG on accept_port; from now on data_port listens (3.2)."""
         if self._is_over(late := self.on_time(now)):
             return late
         self._move(ReceiverMove.APPROVED)
@@ -110,7 +109,7 @@ class ReceiverSession:
         return []
 
     def receive(self, data: bytes, now: float) -> Actions:
-        """Octets on data_port."""
+        """Handle octets on data_port."""
         late = self.on_time(now)
         if self._state is ReceiverState.WAIT_FOR_APPROVAL:
             raise LocalError("data before the approval")
@@ -127,13 +126,13 @@ class ReceiverSession:
                 return late
 
     def lost(self, now: float) -> Actions:
-        """The connection that it waits on ended or failed, or brought no ACCEPT_RECEIVER_MSG."""
+        """Handle the end or failure of the connection, or one that brought no ACCEPT_RECEIVER_MSG."""
         if self._is_over(late := self.on_time(now)) or self._state is ReceiverState.INSERTING:
             return late
         return self._cut(ReceiverMove.LOST, "truncated")
 
     def inserted(self, outcome: Insertion) -> Actions:
-        """What the store says; certain messages are confirmed (5.3 to 5.6)."""
+        """Handle the outcome of an Insert; certain messages are confirmed (5.3 to 5.6)."""
         self._move(ReceiverMove.INSERTED)
         data = DataMsg(None, self._key, self._record).data
         is_buried = outcome is Insertion.GONE or (outcome in _LOST_WITHOUT and not self._is_certain())
@@ -150,12 +149,12 @@ class ReceiverSession:
             case Insertion.DUPLICATE:
                 return self._settings.duplicate_result
             case Insertion.UNKNOWN:
-                return None  # neither yes nor no would be true
+                return None  # neither answer may be true
             case Insertion.CLASH | Insertion.GONE | Insertion.FULL | Insertion.REFUSED:
                 return Result.FAILURE
 
     def _cut(self, move: ReceiverMove, detail: str) -> Actions:
-        """Time or connection have ended: in the middle of the DATA_MSG, or before it."""
+        """End because of time or connection, before the DATA_MSG or in its middle."""
         is_time_out = move is ReceiverMove.TIME_OUT
         damaged = self._data.cut(detail)
         if damaged is not None:
@@ -171,7 +170,7 @@ class ReceiverSession:
         return [buried, Free(ports_rest), *self._confirm(Result.FAILURE)]
 
     def _confirm(self, result: Result | None) -> Actions:
-        """For certain messages only (5.6); after the reservation is free, so that the next question is answered."""
+        """Confirm a certain message (5.6), after its reservation is free for the next question."""
         approval = self._approval
         if result is None or approval is None or not self._is_certain():
             return []
@@ -187,7 +186,7 @@ class ReceiverSession:
         return bool(late) or self._state is ReceiverState.END
 
     def _move(self, move: ReceiverMove) -> None:
-        """The only way from one state to another. LocalError if the table has no such move."""
+        """Change the state. Raises LocalError for a move that the table lacks."""
         following = RECEIVER_TRANSITIONS[self._state].get(move)
         if following is None:
             raise LocalError(f"{move.name} while {self._state.value}")

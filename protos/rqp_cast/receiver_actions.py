@@ -1,4 +1,4 @@
-"""What a receiving agent's session says is to be done, and what it is told of the store (rqp_cast.md 5)."""
+"""The actions that a receiving agent's session wants, and the outcomes of the store (rqp_cast.md 5)."""
 
 import enum
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from protos.rqp_cast.wire import Result
 
 
 class Insertion(enum.Enum):
-    """What became of an Insert; the values are labels for metrics."""
+    """The outcome of an Insert; the values are metric labels."""
 
     STORED = "stored"  # durably
     DUPLICATE = "duplicate"  # its id was received before, with the same content (5.4)
@@ -15,27 +15,27 @@ class Insertion(enum.Enum):
     GONE = "gone"  # the queue no longer exists (5.3)
     FULL = "full"  # the queue is (5.5)
     REFUSED = "refused"  # by the store, for any other reason; nothing was stored and nothing will be
-    UNKNOWN = "unknown"  # nobody can say whether it was stored
+    UNKNOWN = "unknown"  # it is unknown whether it was stored
 
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """Insert `record` and remember its id, in one step that looks again at the reservation; then `inserted` (5.4, 5.5).
+    """Insert `record` and remember its id, in one step that checks the reservation again; then `inserted` (5.4, 5.5).
 
     `record` is `u32 message_size, data`. An uncertain message has ZERO_ID: nothing is remembered of it.
     """
 
     record: bytes
     id: int
-    agent: str  # whose id it is: an IPv4 address
+    agent: str  # the sending agent: an IPv4 address
 
 
 @dataclass(frozen=True, slots=True)
 class BuryReceived:
-    """Put this into DEAD.LETTER.Q if there is one (5.2, 5.3).
+    """Put a message into DEAD.LETTER.Q if there is one (5.2, 5.3).
 
-    `reason` is the label of a Reason, or for an uncertain message that no queue took `rejected_full` or `refused`;
-    `detail` says more, as a label.
+    `reason` is the label of a Reason, or for an uncertain message that no queue accepted `rejected_full` or `refused`;
+    `detail` is a more precise label.
     """
 
     reason: str
@@ -45,9 +45,9 @@ class BuryReceived:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """The session is over: free the reservation, close what is still open.
+    """End the session: free the reservation, close what is still open.
 
-    `ports_rest`: no DATA_MSG has come, so one may still come late, and must find no other session there (1.2).
+    `ports_rest`: no DATA_MSG has come, so a late one must not reach another session on these ports (1.2).
     """
 
     ports_rest: bool
@@ -55,7 +55,7 @@ class Free:
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Connect to the sender's endtransmission_port, send END_TRANSMISSION_MSG. If that fails, nothing more (3.5)."""
+    """Connect to the sender's endtransmission_port and send END_TRANSMISSION_MSG; on failure do nothing (3.5)."""
 
     endtransmission_port: int
     id: int

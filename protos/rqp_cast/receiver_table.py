@@ -1,4 +1,4 @@
-"""The states of a receiving agent's session, and every move that there is (rqp_cast.md 5).
+"""The states of a receiving agent's session, and all its moves (rqp_cast.md 5).
 
 WAIT_FOR_SENDER_STATE is not among them: that is the agent itself, always; each question it answers begins a session.
 """
@@ -7,7 +7,7 @@ import enum
 
 
 class ReceiverState(enum.Enum):
-    """Where a session stands. The document's names, which end in `_STATE` there, and two of ours."""
+    """The states of a session: the document's, which end in `_STATE` there, and two of ours."""
 
     WAIT_FOR_APPROVAL = "wait_for_approval"  # up to T_WAIT2 for ACCEPT_RECEIVER_MSG (5.1)
     WAIT_FOR_MESSAGE = "wait_for_message"  # up to T_WAIT3 from then for the whole DATA_MSG (5.1)
@@ -16,7 +16,7 @@ class ReceiverState(enum.Enum):
 
 
 class ReceiverMove(enum.Enum):
-    """What happens to it; the values are the texts of the diagram."""
+    """The events that move a session; the values are the texts of the diagram."""
 
     APPROVED = "ACCEPT_RECEIVER_MSG"
     WHOLE = "DATA_MSG / insert"

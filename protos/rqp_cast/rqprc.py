@@ -1,11 +1,10 @@
 """The file `.rqprc`: the machines to ask, one per line (rqp_cast.md 1.1)."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from protos.rqp_cast.wire import REQUEST_PORT, is_address
-from protos.types import LocalError
 
 MAX_NAME = 253  # characters, as in DNS
 MAX_PORT = 65_535
@@ -28,7 +27,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that names no machine: its number from 1, the line, and what is wrong with it, for people."""
+    """A line that names no machine: its number from 1, its text, and what is wrong with it."""
 
     number: int
     text: str
@@ -37,7 +36,7 @@ class BadLine:
 
 @dataclass(frozen=True, slots=True)
 class Rqprc:
-    """What a file says: each machine once, in the file's order, and the lines that were skipped."""
+    """The content of a file: each machine once, in the file's order, and the lines that were skipped."""
 
     hosts: tuple[Host, ...]
     bad_lines: tuple[BadLine, ...]
@@ -46,9 +45,9 @@ class Rqprc:
 def parse_rqprc(
     text: str, standard_port: int = REQUEST_PORT, read: Callable[[str, int], Host | str] | None = None
 ) -> Rqprc:
-    """Reads a whole file; bad lines stop none of the good ones. standard_port: of lines that name none.
+    """Parse a whole file and skip bad lines. standard_port: of lines that name none.
 
-    read: makes a machine of a line's word and the standard port, or says what is wrong; `read_host` if none is given.
+    read: parses one machine with that port, or returns what is wrong; `read_host` if none is given.
     """
     read = read or read_host
     hosts: dict[Host, None] = {}
@@ -67,18 +66,8 @@ def parse_rqprc(
     return Rqprc(tuple(hosts), tuple(bad_lines))
 
 
-def format_rqprc(hosts: Iterable[Host], comment: str = "") -> str:
-    """A file that says `hosts`, below a comment. LocalError if `parse_rqprc` would not read one of them so."""
-    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
-    for host in hosts:
-        if read_host(f"{host.name}:{host.request_port}") != host:
-            raise LocalError(f"not a machine for .rqprc: {host!r}")
-        lines.append(str(host))
-    return "".join(f"{line}\n" for line in lines)
-
-
 def read_host(word: str, standard_port: int = REQUEST_PORT) -> Host | str:
-    """The machine of `host` or `host:port`, or what is wrong with it."""
+    """Parse `host` or `host:port`; return the machine, or what is wrong."""
     name, colon, port = word.partition(":")
     if ":" in port:
         return "an IPv6 address: RQP/cast has room for IPv4 only"

@@ -28,7 +28,7 @@ from protos.types import LocalError
 
 Actions = list[SenderAction]
 
-# Why it comes to nothing when the time is up, or a connection fails.
+# The outcome of a time-out or a failed connection.
 _VAIN = {
     SenderState.WAIT_FOR_RECEIVER: Why.NO_ANSWER,
     SenderState.APPROVING: Why.NOT_BEGUN,
@@ -43,7 +43,7 @@ _GOOD = (SenderMove.SUCCESS, SenderMove.SENT_UNCERTAIN)  # the next message may 
 
 @dataclass(frozen=True, slots=True)
 class SenderSettings:
-    """How long a sending agent waits, and how often it tries (3, 4)."""
+    """Time limits and retries of a sending agent (3, 4)."""
 
     t_wait1_s: float = 2.0  # for an answer
     t_wait4_s: float = 15.0  # for the confirmation, from when it is listened for; no attempt lasts longer
@@ -56,12 +56,12 @@ class SenderSettings:
 
 
 class Sender:
-    """Decides what is done with the messages for one key; holds no bodies and no sockets.
+    """Decides what to do with the messages for one key; holds no bodies and no sockets.
 
-    `now` is any clock in seconds that never runs backwards. The actions of a call are carried out in their order, and
-    each before the next. A step that comes too late does what `on_time` would have done instead. What is reported of
-    an attempt that is over changes nothing. LocalError for what cannot be: a message while another one is under way or
-    before its time, or steps out of order.
+    `now` is any clock in seconds that never runs backwards. Carry out the actions of a call in their order, and before
+    the next call. A step that comes too late does what `on_time` would have done instead. Reports about an attempt that
+    is over change nothing. Raises LocalError for a message while another one is under way or before its time, and for
+    steps out of order.
 
     It may be dropped at any time, as by a crash: what it needs again is in `Kept`.
     """
@@ -80,15 +80,15 @@ class Sender:
 
     @property
     def state(self) -> SenderState:
-        """IDLE when the next message may be given."""
+        """The state: at IDLE the next message may be given."""
         return self._state
 
     def deadline(self) -> float | None:
-        """When `on_time` will have something to do."""
+        """Return when `on_time` is due."""
         return self._deadline
 
     def on_time(self, now: float) -> Actions:
-        """Time-outs, and the end of a pause, which has no actions. What has happened before is reported before."""
+        """Handle time-outs, and the end of a pause, which has no actions. Report earlier events first."""
         if self._deadline is None or now < self._deadline:
             return []
         if self._state is SenderState.PAUSING:
@@ -97,10 +97,8 @@ class Sender:
         is_broken = self._state is SenderState.BROKEN_OFF
         return self._in_vain(SenderMove.UNEXPLAINED if is_broken else SenderMove.TIME_OUT, now)
 
-    # The message -------------------------------------------------------------------------------------------------
-
     def send(self, message: Outgoing, now: float) -> Actions:
-        """The next message (4.1): Ask, or Hold if it is too old."""
+        """Begin the next message (4.1): Ask, or Hold if it is too old."""
         if self._state is SenderState.PAUSING:
             self.on_time(now)  # it may be over by now
         not_before = message.kept.not_before
@@ -115,7 +113,7 @@ class Sender:
         return [Ask(message.kept.receiver)]
 
     def answered(self, offer: Offer, now: float) -> Actions:
-        """An ACCEPT_SENDER_MSG; the first that may be taken is (3.3)."""
+        """Handle an ACCEPT_SENDER_MSG; the first acceptable one is taken (3.3)."""
         late = self.on_time(now)
         if self._state is not SenderState.WAIT_FOR_RECEIVER or offer.key != self._key:
             return [*late, Refuse(Unheard.NOT_ASKED)]
@@ -127,10 +125,8 @@ class Sender:
         message = self._under_way()
         return [Approve(offer, message.quality, message.id)]
 
-    # Its way to the receiver -------------------------------------------------------------------------------------
-
     def approved(self, now: float) -> Actions:
-        """ACCEPT_RECEIVER_MSG has left. Before data can, it is kept whose the message is from now on (4.2)."""
+        """Note that ACCEPT_RECEIVER_MSG was sent. The receiver is recorded before data can be sent (4.2)."""
         if self._is_over(late := self.on_time(now)):
             return late
         self._move(SenderMove.APPROVED)
@@ -142,14 +138,14 @@ class Sender:
         return [Keep(self._bound), SendData(offer)]
 
     def begun(self, now: float) -> Actions:
-        """The data connection is there; the first octet of DATA_MSG is about to leave, unless this ends the attempt."""
+        """Note that the first octet of DATA_MSG is about to be sent, unless this call ends the attempt."""
         if self._is_over(late := self.on_time(now)):
             return late
         self._move(SenderMove.BEGUN)
         return []
 
     def sent(self, now: float) -> Actions:
-        """The last octet of DATA_MSG may have left."""
+        """Note that the last octet of DATA_MSG may have been sent."""
         if self._state is not SenderState.SENDING:
             return self._only_if_over()
         message = self._under_way()
@@ -159,9 +155,9 @@ class Sender:
         return self.on_time(now)
 
     def failed(self, now: float) -> Actions:
-        """A connection could not be made or broke, or Keep failed; the last octet of DATA_MSG has surely not left.
+        """Handle a failed connection or Keep; the last octet of DATA_MSG has certainly not been sent.
 
-        A certain message of which octets have left may still be answered: the deadline changes.
+        A certain message that was sent in part may still be answered: the deadline changes.
         """
         if self._is_over(late := self.on_time(now)):
             return late
@@ -170,7 +166,7 @@ class Sender:
         return self._in_vain(SenderMove.FAILED, now)
 
     def ended(self, message: EndTransmissionMsg, source: str, now: float) -> Actions:
-        """An END_TRANSMISSION_MSG (4.2); one that is late counts until it was given up. Refuse leaves the listening."""
+        """Handle an END_TRANSMISSION_MSG (4.2), even a late one. Refuse leaves the port listening."""
         if self._state not in _LISTENING:
             return [*self.on_time(now), Refuse(Unheard.NOT_AWAITED)]
         under_way = self._under_way()
@@ -184,30 +180,28 @@ class Sender:
             return self._end(SenderMove.SUCCESS, Remove(Why.CONFIRMED), now)
         return self._end(SenderMove.FAILURE, self._after_failure(self._kept(SenderMove.FAILURE), now), now)
 
-    # How it ends -------------------------------------------------------------------------------------------------
-
     def _broke(self, now: float) -> Actions:
-        """R may have closed because it will not have the message, and be about to say so (4.2)."""
+        """Wait for an answer: the receiver may have closed because it refuses the message (4.2)."""
         self._move(SenderMove.BROKEN)
         until = now + self._settings.broken_off_s
         self._deadline = until if self._deadline is None else min(self._deadline, until)
         return []
 
     def _in_vain(self, move: SenderMove, now: float) -> Actions:
-        """A time-out or a failed connection."""
+        """End the attempt after a time-out or a failed connection."""
         why = _VAIN[self._state]
         if self._under_way().is_certain:
             return self._end(move, MoveToEnd(why, self._kept(move)), now)
         return self._end(move, Remove(why) if why is Why.CUT_SHORT else PutBack(why), now)
 
     def _kept(self, move: SenderMove) -> Kept:
-        """What is kept with the message when the attempt ends so: whose it is, unless it surely was not sent whole."""
+        """Return what is kept with the message: its receiver, unless it was certainly not sent whole."""
         is_whole = self._state is SenderState.WAIT_FOR_CONFIRMATION
         may_be_whole = self._state is SenderState.SENDING and move is SenderMove.TIME_OUT
         return self._bound if is_whole or may_be_whole else self._under_way().kept
 
     def _after_failure(self, kept: Kept, now: float) -> MoveToEnd | Bury:
-        """The peer says no, or that it had it before: the two look alike (4.2)."""
+        """Decide after a FAILURE, which may also mean that the peer had the message before (4.2)."""
         settings, failures = self._settings, kept.failures + 1
         if failures >= settings.max_attempts:
             return Bury(Why.UNCONFIRMED, replace(kept, failures=failures))
@@ -216,7 +210,7 @@ class Sender:
         return MoveToEnd(Why.FAILURE, replace(kept, failures=failures, not_before=now + pause))
 
     def _end(self, move: SenderMove, fate: SenderAction, now: float) -> Actions:
-        """The attempt is over. After one in vain the next question is T_WAIT1 or more behind this one (4.1)."""
+        """End the attempt. After a failed one the next question follows T_WAIT1 or more after the last (4.1)."""
         self._move(move)
         self._message = self._offer = None
         self._deadline = self._asked_at + self._settings.t_wait1_s
@@ -235,7 +229,7 @@ class Sender:
         return now - kept.first_whole_at >= settings.dedupe_window_s - settings.hold_margin_s
 
     def _is_over(self, late: Actions) -> bool:
-        """Whether the attempt that is spoken of has ended, just now or before."""
+        """Return whether the attempt has ended, just now or before."""
         return bool(late) or self._message is None
 
     def _only_if_over(self) -> Actions:
@@ -254,7 +248,7 @@ class Sender:
         return self._offer
 
     def _move(self, move: SenderMove) -> None:
-        """The only way from one state to another. LocalError if the table has no such move."""
+        """Change the state. Raises LocalError for a move that the table lacks."""
         following = SENDER_TRANSITIONS[self._state].get(move)
         if following is None:
             raise LocalError(f"{move.name} while {self._state.value}")

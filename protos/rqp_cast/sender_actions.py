@@ -1,6 +1,6 @@
-"""What a sending agent is given, and what it says is to be done (rqp_cast.md 4).
+"""The input of a sending agent, and the actions that it wants (rqp_cast.md 4).
 
-Times are seconds of the clock that `now` comes from; whoever keeps them for longer translates them.
+Times are seconds of the clock that `now` comes from; translate them to keep them for longer.
 """
 
 import enum
@@ -12,11 +12,11 @@ from protos.rqp_cast.wire import Quality
 
 
 class Why(enum.Enum):
-    """How an attempt ended; the values are labels for metrics, of `unconfirmed` also the dead letter's reason."""
+    """How an attempt ended; the values are metric labels, that of `unconfirmed` also the dead letter's reason."""
 
     CONFIRMED = "confirmed"  # SUCCESS
     SENT = "sent"  # uncertain, and the last octet has left
-    NO_ANSWER = "no_answer"  # nobody answered within T_WAIT1
+    NO_ANSWER = "no_answer"  # no answer within T_WAIT1
     NOT_BEGUN = "not_begun"  # it ended before the first octet: counts as no answer (4.1)
     CUT_SHORT = "cut_short"  # it ended between the first and the last octet of DATA_MSG
     NOT_CONFIRMED = "not_confirmed"  # sent whole, and no END_TRANSMISSION_MSG within T_WAIT4
@@ -25,12 +25,12 @@ class Why(enum.Enum):
 
 
 class Unheard(enum.Enum):
-    """Why what came is not heard: its connection is closed and counted; the values are labels for metrics."""
+    """Why input is refused: its connection is closed and counted; the values are metric labels."""
 
-    NOT_LISTED = "not_listed"  # from no address of .rqprc; for who accepts the connection to say (1.1)
+    NOT_LISTED = "not_listed"  # from no address of .rqprc; checked where connections are accepted (1.1)
     NOT_ASKED = "not_asked"  # an answer for a key that is not being asked for now (1.1)
-    OTHER_RECEIVER = "other_receiver"  # not the one that the message was sent to before (4.2)
-    FOREIGN_SOURCE = "foreign_source"  # a confirmation from elsewhere than the receiver (1.2)
+    OTHER_RECEIVER = "other_receiver"  # not the receiver that the message was sent to before (4.2)
+    FOREIGN_SOURCE = "foreign_source"  # a confirmation from another address than the receiver's (1.2)
     OTHER_ID = "other_id"  # a confirmation of another message (4.2)
     NOT_AWAITED = "not_awaited"  # a confirmation before the first octet, or after the end
 
@@ -39,7 +39,7 @@ class Unheard(enum.Enum):
 class Kept:
     """What is kept durably with a certain message between its attempts."""
 
-    failures: int = 0  # FAILUREs that it has been answered, of `max_attempts`
+    failures: int = 0  # FAILUREs received, of `max_attempts`
     receiver: str | None = None  # the only one that may still get it (4.2)
     first_whole_at: float | None = None  # when it was first about to be sent whole
     not_before: float | None = None  # when the next attempt may begin; None: at any time
@@ -47,7 +47,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message whose turn it is. An uncertain one has ZERO_ID, and nothing was kept with it."""
+    """The message to send next. An uncertain one has ZERO_ID, and nothing was kept with it."""
 
     quality: Quality
     id: int
@@ -55,12 +55,13 @@ class Outgoing:
 
     @property
     def is_certain(self) -> bool:
+        """True if the message must be confirmed."""
         return self.quality is Quality.HIGH_QUALITY
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An ACCEPT_SENDER_MSG that came from `source`; `agent` is who that is for later attempts (2.2)."""
+    """An ACCEPT_SENDER_MSG from `source`; `agent` identifies its sender in later attempts (2.2)."""
 
     agent: str
     source: str
@@ -70,6 +71,7 @@ class Offer:
 
     @classmethod
     def of(cls, message: AcceptSenderMsg, source: str, trust_address: bool) -> "Offer":
+        """Make an offer of a message that came from `source`."""
         agent = agent_of(message.address, source, trust_address)
         return cls(agent, source, message.key, message.accept_port, message.data_port)
 
@@ -95,7 +97,7 @@ class Approve:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Keep this with the message. It must be durable before anything that follows; if it cannot be, `failed` (4.2)."""
+    """Keep this with the message, durably, before what follows; if that fails, `failed` (4.2)."""
 
     kept: Kept
 
@@ -104,7 +106,7 @@ class Keep:
 class SendData:
     """Connect to the offer's data_port, send DATA_MSG; `begun` before its first octet, `sent` after its last (3.4).
 
-    Otherwise `failed`. `sent` as soon as the last octet may have left: that is when the kernel takes it.
+    Otherwise `failed`. Report `sent` as soon as the last octet may have left: when the kernel takes it.
     """
 
     offer: Offer
@@ -112,7 +114,7 @@ class SendData:
 
 @dataclass(frozen=True, slots=True)
 class CloseAll:
-    """The attempt is over: close whatever was opened for it, before anything else is begun (1.2).
+    """The attempt is over: close whatever was opened for it, before anything else begins (1.2).
 
     `is_timed_out`: its port rests for PORT_REST_S, since a late END_TRANSMISSION_MSG may still come.
     """
@@ -122,21 +124,21 @@ class CloseAll:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The message has left: take it out of the transmission queue (FINAL_STATE)."""
+    """The message is done: remove it from the transmission queue (FINAL_STATE)."""
 
     why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """Uncertain and not sent: back into the transmission queue (BEFORE_TRANSMISSION_STATE)."""
+    """Uncertain and not sent: put it back into the transmission queue (BEFORE_TRANSMISSION_STATE)."""
 
     why: Why
 
 
 @dataclass(frozen=True, slots=True)
 class MoveToEnd:
-    """Certain and not confirmed: to the end of the messages for its key, keeping this with it (4.1, 4.2)."""
+    """Certain and not confirmed: move it behind the other messages for its key, keeping this with it (4.1, 4.2)."""
 
     why: Why
     kept: Kept
@@ -144,7 +146,7 @@ class MoveToEnd:
 
 @dataclass(frozen=True, slots=True)
 class Bury:
-    """To the dead letters, with `why` as the reason (FINAL_STATE)."""
+    """Move it to the dead letters, with `why` as the reason (FINAL_STATE)."""
 
     why: Why
     kept: Kept
@@ -152,7 +154,7 @@ class Bury:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Not to be sent again, as its receiver may have forgotten it: to the dead letters, and an alarm (4.2)."""
+    """Never send it again, as its receiver may have forgotten it: move it to the dead letters and alert (4.2)."""
 
     kept: Kept
 

@@ -1,25 +1,23 @@
-"""The states of a sending agent, for one key, and every move that there is (rqp_cast.md 4)."""
+"""The states of a sending agent, for one key, and all its moves (rqp_cast.md 4)."""
 
 import enum
 
 
 class SenderState(enum.Enum):
-    """Where the sending of the messages for one key stands. Named in the document: those that end in `_STATE` there."""
+    """The states of sending for one key. Those of the document end in `_STATE` there."""
 
     IDLE = "idle"  # the next message may be sent
     WAIT_FOR_RECEIVER = "wait_for_receiver"  # asked; up to T_WAIT1 (4.1)
     APPROVING = "approving"  # an answer was taken; ACCEPT_RECEIVER_MSG is on its way (3.3)
     CONNECTING = "connecting"  # approved; no octet of DATA_MSG has left (3.4)
     SENDING = "sending"  # DATA_MSG is on its way; its last octet has not left
-    WAIT_FOR_CONFIRMATION = (
-        "wait_for_confirmation"  # certain and whole; T_WAIT4 since it began to listen (4.2)
-    )
+    WAIT_FOR_CONFIRMATION = "wait_for_confirmation"  # certain and whole; T_WAIT4 from listening on (4.2)
     BROKEN_OFF = "broken_off"  # certain, and cut short: an END_TRANSMISSION_MSG may still say why (4.2)
     PAUSING = "pausing"  # the attempt is over, and the next one may not begin yet (4.1)
 
 
 class SenderMove(enum.Enum):
-    """What happens to it; the values are the texts of the diagram."""
+    """The events that move it; the values are the texts of the diagram."""
 
     MESSAGE = "a message to send / ask"
     TOO_OLD = "a message too old to repeat / hold"
@@ -59,8 +57,8 @@ SENDER_TRANSITIONS: dict[SenderState, dict[SenderMove, SenderState]] = {
     SenderState.SENDING: {
         SenderMove.SENT_CERTAIN: SenderState.WAIT_FOR_CONFIRMATION,
         SenderMove.SENT_UNCERTAIN: SenderState.PAUSING,
-        SenderMove.SUCCESS: SenderState.PAUSING,  # the receiver was quicker than our own kernel's word
-        SenderMove.FAILURE: SenderState.PAUSING,  # it has seen enough, for example the size
+        SenderMove.SUCCESS: SenderState.PAUSING,  # the answer may come before our kernel reports that all was sent
+        SenderMove.FAILURE: SenderState.PAUSING,  # the receiver refuses early, for example because of the size
         SenderMove.FAILED: SenderState.PAUSING,
         SenderMove.BROKEN: SenderState.BROKEN_OFF,
         SenderMove.TIME_OUT: SenderState.PAUSING,

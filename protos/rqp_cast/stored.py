@@ -1,4 +1,4 @@
-"""Messages where they lie: T_MSG in a transmission queue, GARBAGE_MSG in DEAD.LETTER.Q and in files (rqp_cast.md 2)."""
+"""Encode and parse stored messages: T_MSG in transmission queues, GARBAGE_MSG as dead letters (rqp_cast.md 2)."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from protos.types import PeerError
 
 
 class FileDamaged(ValueError):
-    """A file of GARBAGE_MSGs cannot be read on.
+    """A file of GARBAGE_MSGs is damaged.
 
-    `reason` is `message_too_large`, `unknown_reason` or `truncated`, `offset` where in the file the GARBAGE_MSG begins
-    that is damaged, in bytes: all before it has been handed out.
+    `reason` is `message_too_large`, `unknown_reason` or `truncated`; `offset` is where the damaged GARBAGE_MSG begins,
+    in bytes: all before it has been returned.
     """
 
     def __init__(self, reason: str, offset: int, detail: str) -> None:
@@ -22,13 +22,13 @@ class FileDamaged(ValueError):
 
 
 def encode_t_msg(message: TMsg) -> bytes:
-    """T_MSG: 13 bytes and the data."""
+    """Encode T_MSG: 13 bytes and the data."""
     head = packed(T_HEAD, message.msg_type, message.id, message.key, len(message.data))
     return head + message.data
 
 
 def parse_t_msg(body: bytes) -> TMsg:
-    """T_MSG that is all of `body`. PeerError `truncated`, `trailing_octets`, `unknown_type`: damaged (4.3)."""
+    """Parse a T_MSG that is all of `body`. PeerError `truncated`, `trailing_octets`, `unknown_type`: damaged (4.3)."""
     if len(body) < T_HEAD.size:
         raise PeerError("truncated", f"{len(body)} bytes, and its head alone has {T_HEAD.size}")
     number, identifier, key, size = T_HEAD.unpack_from(body)
@@ -40,21 +40,21 @@ def parse_t_msg(body: bytes) -> TMsg:
 
 
 def encode_garbage(message: GarbageMsg) -> bytes:
-    """GARBAGE_MSG: 8 bytes and the data. Several make a file."""
+    """Encode GARBAGE_MSG: 8 bytes and the data. A file is a sequence of them."""
     return packed(U32, len(message.data)) + message.data + packed(U32, message.reason)
 
 
 class GarbageReader:
-    """Reads a file of GARBAGE_MSGs, in pieces of any size.
+    """Parses a file of GARBAGE_MSGs, in pieces of any size.
 
-    FileDamaged ends it. Behind an `unknown_reason` another reader can go on, which passes over that GARBAGE_MSG, too;
-    otherwise nothing in the format says where the next one would begin.
+    FileDamaged ends it. Behind an `unknown_reason` another reader can continue, which skips that GARBAGE_MSG as well;
+    otherwise the format does not tell where the next one would begin.
     """
 
     __slots__ = ("_held", "_max_message_bytes", "_offset", "_skip", "skipped")
 
     def __init__(self, max_message_bytes: int, skip: int = 0) -> None:
-        """skip: so many are passed over, whatever their reasons."""
+        """skip: how many to skip, whatever their reasons."""
         self._max_message_bytes = max_message_bytes
         self._skip = skip
         self.skipped = 0  # of them, up to now
@@ -63,11 +63,11 @@ class GarbageReader:
 
     @property
     def offset(self) -> int:
-        """How much of the file has been read to the end of a GARBAGE_MSG, in bytes."""
+        """Bytes of the file read, to the end of a GARBAGE_MSG."""
         return self._offset
 
     def receive(self, data: bytes) -> Iterator[GarbageMsg]:
-        """What `data` completes, in order; consume it to its end. FileDamaged after the good ones."""
+        """Yield what `data` completes, in order; consume it to its end. Raises FileDamaged after the good ones."""
         self._held += data
         position = 0
         try:
@@ -83,12 +83,12 @@ class GarbageReader:
             del self._held[:position]
 
     def receive_eof(self) -> None:
-        """The file's end. FileDamaged if it is inside a GARBAGE_MSG."""
+        """Handle the file's end. Raises FileDamaged inside a GARBAGE_MSG."""
         if self._held:
             raise FileDamaged("truncated", self._offset, f"the file ends {len(self._held)} bytes later")
 
     def _end_of(self, start: int) -> int | None:
-        """Where the one that begins at `start` ends; None while it is not all there."""
+        """Return where the GARBAGE_MSG at `start` ends; None while it is incomplete."""
         if len(self._held) - start < U32.size:
             return None
         (size,) = U32.unpack_from(self._held, start)

@@ -44,12 +44,12 @@ class Quality(enum.IntEnum):
 class Result(enum.IntEnum):
     """The field `result` of END_TRANSMISSION_MSG (2.1)."""
 
-    FAILURE = 0  # not inserted, at least not this time
+    FAILURE = 0  # not inserted this time
     SUCCESS = 1  # inserted, durably
 
 
 class Reason(enum.IntEnum):
-    """Why a message lies in DEAD.LETTER.Q (2.1); `label` is the store's name for it."""
+    """Why a message is in DEAD.LETTER.Q (2.1); `label` is the store's name for it."""
 
     INJURED = 0  # another key than the session's, too large, or no T_MSG
     PARTIALLY_RECEIVED = 1  # the connection ended, or the time was up, before its end
@@ -57,6 +57,7 @@ class Reason(enum.IntEnum):
 
     @property
     def label(self) -> str:
+        """The store's name of the reason."""
         return self.name.lower()
 
 
@@ -64,13 +65,13 @@ _ADDRESS = re.compile(r"(0|[1-9]\d{0,2})" + r"\.(0|[1-9]\d{0,2})" * 3, re.ASCII)
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IPv4 address as sockets write it: four decimal numbers without leading zeros."""
+    """Return whether it is an IPv4 address as sockets write it: four decimal numbers without leading zeros."""
     found = _ADDRESS.fullmatch(text)
     return found is not None and all(int(part) <= 255 for part in found.groups())
 
 
 def encode_address(address: str | None) -> bytes:
-    """The field `address`: 4 bytes, or none where it is left out (2.2). LocalError if it is no IPv4 address."""
+    """Encode the field `address`: 4 bytes, or none where it is left out (2.2). LocalError if it is invalid."""
     if address is None:
         return b""
     if not is_address(address):
@@ -79,12 +80,12 @@ def encode_address(address: str | None) -> bytes:
 
 
 def parse_address(field: bytes) -> str:
-    """The text of 4 bytes."""
+    """Return the text of a 4-byte address."""
     return ".".join(map(str, field))
 
 
 def packed(layout: struct.Struct, *fields: int) -> bytes:
-    """Fields as they travel. LocalError if one does not fit."""
+    """Pack fields. Raises LocalError if one does not fit."""
     try:
         return layout.pack(*fields)
     except struct.error as error:

@@ -1,13 +1,13 @@
 """RQP/MCA, remote queues between message channel agents, as `protos/rqp_mca.md` numbers it.
 
-On the wire: `wire` is what it counts with, `layouts` are the three profiles, `events` is what a connection hands out,
-`readers` turn bytes into events, `connection` keeps one connection's state, for either side, `messages` are the bytes.
+On the wire: `wire` has numbers and limits, `layouts` are the three profiles, `events` are what a connection yields,
+`readers` parse messages, `connection` keeps one connection's state, for either side, `messages` encodes.
 
-The sending side: `transitions` is the table of its states, `machine` holds to it, `sender` decides, with `search` (who
-has the queue), `line` (what waits) and `times`; `actions` is what it wants done. The receiving side has one state, and
-the store decides what it answers.
+The sending side: `transitions` is the table of its states, `machine` enforces it, `sender` decides, with `search`
+(which receivers have the queue), `pending` (what waits) and `times`; `actions` is what it wants done. The receiving
+side has one state, and the store decides what it answers.
 
-What it must not know: which queues there are, who holds them, where messages wait, how peers are reached.
+What it must not know: which queues there are, which receivers hold them, where messages wait, how peers are reached.
 """
 
 from protos.rqp_mca.actions import (

@@ -1,20 +1,22 @@
-"""What a sending MCA's machine wants done: to be carried out in order (rqp_mca.md 3)."""
+"""The actions that a sending MCA wants, to be carried out in order (rqp_mca.md 3)."""
 
 from dataclasses import dataclass
 from enum import Enum
 
-Peer = str  # a receiving MCA, as whoever runs the machine calls it
+Peer = str  # the caller's name of a receiving MCA
 
 
 class Failure(Enum):
-    """Why a message did not get through; the values are labels for metrics and dead letters."""
+    """Why a message was not delivered; the values are labels for metrics and dead letters."""
 
-    NO_RECEIVER = "no_receiver"  # nobody said that the queue is available
-    NOT_RESERVED = "not_reserved"  # some did, but none reserved it
+    NO_RECEIVER = "no_receiver"  # no receiver has the queue available
+    NOT_RESERVED = "not_reserved"  # some have it, but none reserved it
     DATA_TIMEOUT = "data_timeout"  # no confirm in time
     CONNECTION_LOST = "connection_lost"  # before the confirm: refused, or gone
-    PROTOCOL_ERROR = "protocol_error"  # before the confirm: closed by us, as what came was no RQP/MCA
-    UNEXPECTED_CONFIRM = "unexpected_confirm"  # something else than the confirm, or one before its data
+    PROTOCOL_ERROR = "protocol_error"  # before the confirm: closed by us, as the peer broke the protocol
+    UNEXPECTED_CONFIRM = (
+        "unexpected_confirm"  # another message than the confirm, or a confirm before its data
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class RequestQueue:
 
 @dataclass(frozen=True, slots=True)
 class SendData:
-    """Send MSG_DATA of `count` messages, from place `start` of the line on; 0 is the message at its front."""
+    """Send MSG_DATA of `count` pending messages, from index `start` on; 0 is the oldest."""
 
     peer: Peer
     start: int
@@ -42,21 +44,21 @@ class SendData:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The first `count` messages of the line are done: confirmed, or UNRELIABLE and sent."""
+    """Remove the first `count` pending messages: confirmed, or UNRELIABLE and sent."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class ToDeadLetters:
-    """The UNRELIABLE message at the front goes to the dead letters, and leaves the line."""
+    """Move the first pending message, an UNRELIABLE one, to the dead letters."""
 
     failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFailure:
-    """A RELIABLE message did not get through: it stays first, and is tried again at `retry_at` (3.1).
+    """Report that a RELIABLE message was not delivered: it stays first, and is retried at `retry_at` (3.1).
 
     `unconfirmed` messages had been sent: they are unsent again, and may arrive twice.
     """
@@ -68,7 +70,7 @@ class ReportFailure:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Close the connection to `peer`, and report nothing of it any more, neither confirms nor its loss."""
+    """Close the connection to `peer`, and report neither its confirms nor its loss any more."""
 
     peer: Peer
 

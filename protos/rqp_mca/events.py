@@ -1,4 +1,4 @@
-"""What a connection hands out: one event for a message, or for a run of like messages (rqp_mca.md 1.3)."""
+"""Events of a connection: one for a message, or for a run of like messages (rqp_mca.md 1.3)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The three profiles: how a uint4 beside a uint32 stands on the wire (rqp_mca.md 1.2)."""
+"""The three profiles: how a uint4 beside a uint32 is encoded (rqp_mca.md 1.2)."""
 
 import struct
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from protos.runs import U32
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One profile: sizes in octets, and how heads are taken apart and put together.
+    """One profile: sizes in octets, and functions that split and encode heads.
 
-    A prefix is what stands before the `body_length` of a MSG_DATA. `last` is a prefix's type, or the padding of a
-    MSG_QUEUE_T, which only `packed` has.
+    A prefix is all of a MSG_DATA before its `body_length`. `last` is a prefix's type, or the padding of a MSG_QUEUE_T,
+    which only `packed` has.
     """
 
     message_bytes: int  # MSG_T
@@ -28,7 +28,7 @@ class Layout:
 
     @property
     def head_bytes(self) -> int:
-        """All of a MSG_BODY_T before its body."""
+        """Octets of a MSG_BODY_T before its body."""
         return self.prefix_bytes + U32.size
 
 
@@ -42,17 +42,17 @@ def _unpack(data: bytes, start: int) -> tuple[int, int]:
 
 
 def _unpadded(fields: struct.Struct) -> Callable[[bytes, int], tuple[int, int]]:
-    """Splits a MSG_QUEUE_T of octets or words."""
+    """Return a function that splits a MSG_QUEUE_T of octets or words."""
     return lambda data, start: (fields.unpack_from(data, start)[1], 0)
 
 
 def _prefixed(fields: struct.Struct) -> Callable[[bytes, int], tuple[int, int]]:
-    """Splits the prefix of a MSG_BODY_T of octets or words."""
+    """Return a function that splits the prefix of a MSG_BODY_T of octets or words."""
     return lambda data, start: fields.unpack_from(data, start)[1:]
 
 
 def _wide(message: str, queue: str, prefix: str) -> Layout:
-    """A profile whose fields are octets or words: its formats as `struct` has them."""
+    """Return the layout of a profile whose fields are octets or words, given its `struct` formats."""
     alone, named, typed = struct.Struct(message), struct.Struct(queue), struct.Struct(prefix)
     return Layout(
         alone.size,
@@ -82,7 +82,7 @@ LAYOUTS = {
     Profile.OCTET: _wide(">B", ">BI", ">BIB"),
     Profile.WORD: _wide(">I", ">II", ">III"),
 }
-# What the first octet of a connection tells (1.2).
+# The profile by the first octet of a connection (1.2).
 PROFILES = {
     0x00: Profile.WORD,
     **dict.fromkeys(range(0x01, 0x07), Profile.OCTET),

@@ -1,4 +1,4 @@
-"""What makes the table the only way to move (rqp_mca.md 3)."""
+"""Enforce that the sending machine moves only as its table says (rqp_mca.md 3)."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from protos.types import LocalError
 
 
 class Machine:
-    """A state, until when something is awaited in it, and what is to be done."""
+    """A state, the deadline in it, and the actions to carry out."""
 
     __slots__ = ("_actions", "_due", "_state")
 
@@ -19,22 +19,22 @@ class Machine:
 
     @property
     def state(self) -> State:
-        """Where it stands."""
+        """The current state."""
         return self._state
 
     def deadline(self) -> float | None:
-        """When `on_time` will have something to say; None while nothing is awaited."""
+        """Return when `on_time` is due; None while nothing is awaited."""
         return self._due
 
     def _move(self, move: Move) -> None:
-        """The only way to another state. LocalError for a move that the table lacks."""
+        """Change the state. Raises LocalError for a move that the table lacks."""
         following = TRANSITIONS[self._state].get(move)
         if following is None:
             raise LocalError(f"{self._state.name} has no move {move.name}")
         self._state = following
 
     def _await(self, move: Move, due: float | None) -> None:
-        """Move, and wait until `due`."""
+        """Change the state, and wait until `due`."""
         self._move(move)
         self._due = due
 

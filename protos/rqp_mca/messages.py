@@ -1,4 +1,4 @@
-"""Messages as bytes, in any profile (rqp_mca.md 1)."""
+"""Encode messages in any profile (rqp_mca.md 1)."""
 
 from typing import assert_never
 
@@ -19,37 +19,37 @@ from protos.types import LocalError
 
 
 def encode_data(profile: Profile, queue_id: int, kind: MessageType, body: bytes) -> bytes:
-    """MSG_DATA; answered by MSG_DATA_CONFIRM if it is RELIABLE and inserted."""
+    """Encode MSG_DATA; answered by MSG_DATA_CONFIRM if it is RELIABLE and inserted."""
     return _prefix(profile, queue_id, kind) + encode_record(body)
 
 
 def encode_data_confirm(profile: Profile) -> bytes:
-    """MSG_DATA_CONFIRM."""
+    """Encode MSG_DATA_CONFIRM."""
     return LAYOUTS[profile].encode_message(MessageId.DATA_CONFIRM)
 
 
 def encode_available_request(profile: Profile, queue_id: int) -> bytes:
-    """MSG_QUEUE_AVAILABLE_REQUEST; answered by MSG_QUEUE_AVAILABLE_CONFIRM if the queue is available."""
+    """Encode MSG_QUEUE_AVAILABLE_REQUEST; answered by MSG_QUEUE_AVAILABLE_CONFIRM if it is available."""
     return _of_queue(profile, MessageId.QUEUE_AVAILABLE_REQUEST, queue_id)
 
 
 def encode_available_confirm(profile: Profile, queue_id: int) -> bytes:
-    """MSG_QUEUE_AVAILABLE_CONFIRM."""
+    """Encode MSG_QUEUE_AVAILABLE_CONFIRM."""
     return _of_queue(profile, MessageId.QUEUE_AVAILABLE_CONFIRM, queue_id)
 
 
 def encode_queue_request(profile: Profile, queue_id: int) -> bytes:
-    """MSG_QUEUE_REQUEST; answered by MSG_QUEUE_CONFIRM if the queue has been assigned."""
+    """Encode MSG_QUEUE_REQUEST; answered by MSG_QUEUE_CONFIRM if the queue has been assigned."""
     return _of_queue(profile, MessageId.QUEUE_REQUEST, queue_id)
 
 
 def encode_queue_confirm(profile: Profile, queue_id: int) -> bytes:
-    """MSG_QUEUE_CONFIRM."""
+    """Encode MSG_QUEUE_CONFIRM."""
     return _of_queue(profile, MessageId.QUEUE_CONFIRM, queue_id)
 
 
 def encode_message(profile: Profile, message: Request | Confirm) -> bytes:
-    """The bytes that parse to `message`: a run of n messages is n messages long."""
+    """Encode any message; a run of n messages is n messages long."""
     match message:
         case Data(queue_id, kind, records):
             prefix = _prefix(profile, queue_id, kind)
@@ -77,7 +77,7 @@ def _of_queue(profile: Profile, message: MessageId, queue_id: int) -> bytes:
 
 
 def _checked(queue_id: int) -> int:
-    """LocalError for a number that is no uint32: packed, it would spill into its neighbours."""
+    """Return a queue_id. Raises LocalError unless it is a uint32: packed, it would spill into other fields."""
     if not 0 <= queue_id <= MAX_U32:
         raise LocalError(f"a queue_id is a uint32, not {queue_id}")
     return queue_id

@@ -1,10 +1,9 @@
-"""From bytes to events: one function for each shape of message, and which of them each side reads.
+"""Parse messages: one function for each shape, and which of them each side reads.
 
-A reader is pure. It gets the input, where a message begins in it, how the profile is laid out and the limits, and
-answers
-- (event, where the next message begins),
+A reader is pure. It gets the input, where a message begins in it, the profile's layout and the limits, and returns
+- (event, where the next message begins), or
 - (None, how many bytes the message needs at least before it is worth reading again);
-or it raises PeerError. No reader looks at, or keeps, more than the head of a message before its length has been judged.
+or it raises PeerError. No reader reads, or keeps, more than the head of a message before its length has been checked.
 """
 
 from collections.abc import Callable
@@ -31,16 +30,16 @@ Readers = dict[MessageId, Reader[EventT]]
 
 
 def message_id(number: int) -> MessageId:
-    """The message of this number. PeerError `unknown_message` or `bad_uint4`."""
+    """Return the message of this number. PeerError `unknown_message` or `bad_uint4`."""
     if not 1 <= number <= len(MessageId):
         raise _no_such("unknown_message", number)
     return MessageId(number)
 
 
 def read_data(data: bytes, start: int, layout: Layout, limits: Limits) -> tuple[Data | None, int]:
-    """A run of MSG_DATAs of one queue and type: prefix, u32 body_length, body (1.5).
+    """Read a run of MSG_DATAs of one queue and type: prefix, u32 body_length, body (1.5).
 
-    Whatever ends the run (another message, a bad length, missing bytes) is left for the next look.
+    What ends the run (another message, a bad length, missing bytes) is read next time.
     """
     if len(data) - start < layout.head_bytes:
         return None, layout.head_bytes
@@ -60,19 +59,19 @@ def read_data(data: bytes, start: int, layout: Layout, limits: Limits) -> tuple[
 def read_data_confirms(
     data: bytes, start: int, layout: Layout, limits: Limits
 ) -> tuple[DataConfirm | None, int]:
-    """A run of MSG_DATA_CONFIRMs."""
+    """Read a run of MSG_DATA_CONFIRMs."""
     size = layout.message_bytes
     if len(data) - start < size:
         return None, size
     message = layout.encode_message(MessageId.DATA_CONFIRM)
     if not data.startswith(message, start):
-        raise PeerError("bad_padding", f"0x{data[start]:02x}")  # its number is the right one
+        raise PeerError("bad_padding", f"0x{data[start]:02x}")  # the number is right
     count = count_run(data, start, message)
     return DataConfirm(count), start + count * size
 
 
 def _of_queue(event: Callable[[int], EventT]) -> Reader[EventT]:
-    """The reader of a MSG_QUEUE_T that means `event`."""
+    """Return the reader of a MSG_QUEUE_T that means `event`."""
 
     def read(data: bytes, start: int, layout: Layout, limits: Limits) -> tuple[EventT | None, int]:
         end = start + layout.queue_bytes
@@ -87,7 +86,7 @@ def _of_queue(event: Callable[[int], EventT]) -> Reader[EventT]:
 
 
 def _no_such(reason: str, number: int) -> PeerError:
-    """For a number that means nothing where it stands; in the wider profiles it may be no uint4 at all (1.2)."""
+    """Return the error for an invalid number, which in the wider profiles may not even be a uint4 (1.2)."""
     return PeerError("bad_uint4" if number > MAX_UINT4 else reason, f"0x{number:02x}")
 
 

@@ -1,4 +1,4 @@
-"""A sending MCA's machine for one destination, without I/O: what happens in, what is to be done out (rqp_mca.md 3)."""
+"""A sending MCA's machine for one destination, without I/O: events in, actions out (rqp_mca.md 3)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,8 +15,8 @@ from protos.rqp_mca.actions import (
     ToDeadLetters,
 )
 from protos.rqp_mca.events import AvailableConfirm, Confirm, DataConfirm, QueueConfirm
-from protos.rqp_mca.line import Line
 from protos.rqp_mca.machine import Machine
+from protos.rqp_mca.pending import Pending
 from protos.rqp_mca.search import Search
 from protos.rqp_mca.times import FailureRow, SenderSettings
 from protos.rqp_mca.transitions import Move, State
@@ -25,17 +25,17 @@ from protos.types import LocalError
 
 
 class Sender(Machine):
-    """Decides when to ask whom, what to send, and when a message is done; holds no bodies and no connections.
+    """Decides which receivers to ask, what to send, and when a message is done; holds no bodies and no connections.
 
-    Its user keeps the line of messages for `queue_id`, as many and in such an order as were `put`; takes them off as
-    `Remove` and `ToDeadLetters` say; and keeps a connection for each peer that was asked, until `Close` or its end.
-    Whatever happens is told with `now`, a clock in seconds that never runs backwards, and answered by actions, to be
-    carried out in order before the next call. Confirms and losses of connections that are not there are ignored.
+    Its user keeps the messages for `queue_id` in the order in which they were `put`, removes them as `Remove` and
+    `ToDeadLetters` say, and keeps a connection for each peer that was asked, until `Close` or its end. Each event comes
+    with `now`, a clock in seconds that never runs backwards, and returns actions to carry out in order before the next
+    call. Confirms and losses of unknown connections are ignored.
     """
 
     __slots__ = (
-        "_line",
         "_peers",
+        "_pending",
         "_row",
         "_search",
         "_settings",
@@ -47,65 +47,63 @@ class Sender(Machine):
     def __init__(self, queue_id: int, settings: SenderSettings) -> None:
         super().__init__()
         self.queue_id = queue_id
-        self.receiver: Peer | None = None  # known to have the queue, reserved for us (3.4)
-        self.unconfirmed = 0  # messages that are out; they stand at the front of the line
+        self.receiver: Peer | None = None  # has the queue, reserved for us (3.4)
+        self.unconfirmed = 0  # messages that are out, the first of the pending ones
         self._settings = settings
         self._row = FailureRow(settings)
         self._peers: dict[Peer, int] = {}  # all receiving MCAs, and the window of each
         self._search = Search()
-        self._line = Line()
+        self._pending = Pending()
 
     @property
     def waiting(self) -> int:
-        """Messages in the line, those that are out among them."""
-        return self._line.size
+        """Pending messages, those that are out included."""
+        return self._pending.size
 
     @property
     def failures(self) -> int:
-        """In a row: 0 once a message has got through."""
+        """Failures in a row: 0 once a message was delivered."""
         return self._row.count
 
-    # what happens
-
     def put(self, kind: MessageType, count: int, now: float) -> list[Action]:
-        """`count` more messages at the end of the line. LocalError if that is less than one."""
+        """Add `count` messages. Raises LocalError if that is less than one."""
         if count < 1:
             raise LocalError(f"{count} messages cannot be put")
-        self._line.append(kind, count)
+        self._pending.append(kind, count)
         return self._go_on(now)
 
     def withdraw(self) -> list[Action]:
-        """What is not out is taken back: the line ends behind the `unconfirmed`, which go on."""
-        self._line.keep(self.unconfirmed)
+        """Take back all messages that are not out; the `unconfirmed` go on."""
+        self._pending.keep(self.unconfirmed)
         if not self.unconfirmed and self.state is not State.IDLE:
             self._close(self._search.end())
             self._await(Move.WITHDRAWN, None)
         return self._taken()
 
     def expire(self, count: int) -> list[Action]:
-        """The first `count` of those that are not out are taken back; for the others everything goes on.
+        """Take back the first `count` messages that are not out; the others go on.
 
-        LocalError if there are not so many.
+        Raises LocalError if there are fewer.
         """
-        waiting = self._line.size - self.unconfirmed
+        waiting = self._pending.size - self.unconfirmed
         if not 1 <= count <= waiting:
             raise LocalError(f"{count} of {waiting} messages cannot be taken back")
         if count == waiting:
             return self.withdraw()
-        self._line.take_out(self.unconfirmed, count)
+        self._pending.take_out(self.unconfirmed, count)
         return self._taken()
 
     def abandon(self) -> list[Action]:
-        """Everything is taken back, also what is out: the line is empty, and no confirm counts any more."""
+        """Take back all messages, also those that are out; no confirm counts any more."""
         if self.unconfirmed:
             self.unconfirmed = 0
             self._forget()
         return self.withdraw()
 
     def peers_changed(self, peers: Mapping[Peer, int], now: float) -> list[Action]:
-        """The list of receiving MCAs, and how many unconfirmed messages each may be sent: 1, or its `window` (3.3).
+        """Set the receiving MCAs, and how many unconfirmed messages each may be sent: 1, or its `window` (3.3).
 
-        LocalError for a window below 1.
+        Raises LocalError for a window below 1.
         """
         if any(window < 1 for window in peers.values()):
             raise LocalError("a window is 1 or more")
@@ -120,9 +118,9 @@ class Sender(Machine):
         return self._go_on(now)
 
     def received(self, peer: Peer, confirm: Confirm, now: float, awaited: int | None = None) -> list[Action]:
-        """`peer` has confirmed something; what is not awaited from it closes its connection (3.3).
+        """Handle a confirm of `peer`; an unexpected one closes its connection (3.3).
 
-        awaited: how many messages were out when this came, if some may have been sent since; it confirms no others.
+        awaited: how many messages were out when this came, if more may have been sent since; it confirms no others.
         """
         match confirm:
             case AvailableConfirm(self.queue_id) if peer in self._search.asked:
@@ -137,12 +135,12 @@ class Sender(Machine):
         return self._go_on(now)
 
     def lost(self, peer: Peer, now: float, failure: Failure = Failure.CONNECTION_LOST) -> list[Action]:
-        """The connection to `peer` has gone, or could not be made: what was awaited on it will not come (3.3)."""
+        """Handle the loss of the connection to `peer`, or the failure to connect (3.3)."""
         self._gone(peer, failure, now)
         return self._go_on(now)
 
     def on_time(self, now: float) -> list[Action]:
-        """What was awaited has not come in time (3.2), or a pause is over (3.1)."""
+        """Handle a time-out (3.2), or the end of a pause (3.1)."""
         if self._due is None or now < self._due:
             return []
         match self.state:
@@ -156,8 +154,6 @@ class Sender(Machine):
                 self._await(Move.PAUSED_ENOUGH, None)
         return self._go_on(now)
 
-    # who has the queue
-
     def _ask_all(self, move: Move, now: float) -> None:
         self._await(move, now + self._settings.availability_timeout_s)
         self._ask(self._peers)
@@ -167,7 +163,7 @@ class Sender(Machine):
         self._do(*map(AskAvailability, peers))
 
     def _welcome(self, came: list[Peer]) -> None:
-        """Whoever is new may have the queue: there is no use in waiting for those who do not (3.4)."""
+        """Ask new peers at once, as the known ones do not have the queue (3.4)."""
         if self.state is State.AWAITING_QUEUE_REQUEST:
             self._move(Move.ASKED_NEWCOMER)
             self._ask(came)
@@ -180,7 +176,7 @@ class Sender(Machine):
         self._request_if_answered(now)
 
     def _request_if_answered(self, now: float) -> None:
-        """If nobody has the queue, the time is waited for all the same (3.5)."""
+        """Request the queue once all have answered; if none has it, the time-out is waited for (3.5)."""
         if self._search.is_answered():
             self._request(Move.ASKED_ENOUGH, now)
 
@@ -189,7 +185,7 @@ class Sender(Machine):
         if self._search.candidates:
             self._request(Move.ASKED_ENOUGH, now)
         else:
-            self._nobody(Failure.NO_RECEIVER, now)
+            self._no_candidate(Failure.NO_RECEIVER, now)
 
     def _request(self, move: Move, now: float) -> None:
         self._await(move, now + self._settings.request_timeout_s)
@@ -203,31 +199,29 @@ class Sender(Machine):
         if self._search.candidates:
             self._request(Move.CANDIDATE_FAILED, now)
         else:
-            self._nobody(Failure.NOT_RESERVED, now)
+            self._no_candidate(Failure.NOT_RESERVED, now)
 
     def _reserved(self) -> None:
         self.receiver, *others = self._search.end()
         self._close(others)
-        is_reliable = self._line.kind is MessageType.RELIABLE
+        is_reliable = self._pending.kind is MessageType.RELIABLE
         self._await(Move.RESERVED_RELIABLE if is_reliable else Move.RESERVED_UNRELIABLE, None)
 
-    def _nobody(self, failure: Failure, now: float) -> None:
-        if self._line.kind is MessageType.RELIABLE:
+    def _no_candidate(self, failure: Failure, now: float) -> None:
+        if self._pending.kind is MessageType.RELIABLE:
             self._row.count += 1
             self._stop(Move.NOBODY_RELIABLE, failure, 0, now)
         else:
             self._await(Move.NOBODY_UNRELIABLE, None)
-            self._line.remove(1)
+            self._pending.remove(1)
             self._do(ToDeadLetters(failure))
 
-    # messages
-
     def _go_on(self, now: float) -> list[Action]:
-        """What needs no news from outside: idle with a message, or a window with room. All that is to be done."""
-        while self.state is State.IDLE and self._line.size:
+        """Do what needs no event: send when idle, or fill the window. Return all actions."""
+        while self.state is State.IDLE and self._pending.size:
             if self.receiver is None:
                 self._ask_all(Move.ASKED, now)
-            elif self._line.kind is MessageType.UNRELIABLE:
+            elif self._pending.kind is MessageType.UNRELIABLE:
                 self._send_unreliable(self.receiver)
             else:
                 self._send_reliable(self.receiver, now)
@@ -236,8 +230,8 @@ class Sender(Machine):
         return self._taken()
 
     def _send_reliable(self, peer: Peer, now: float) -> None:
-        """As many as there are, and the window allows: none to a peer that the list has dropped."""
-        count = min(self._peers.get(peer, 0), self._line.run) - self.unconfirmed
+        """Send as many as there are and the window allows: none to a peer that the list has dropped."""
+        count = min(self._peers.get(peer, 0), self._pending.run) - self.unconfirmed
         if count > 0:
             due = self._due if self.unconfirmed else now + self._settings.data_timeout_s
             self._await(Move.SENT_RELIABLE, due)
@@ -245,13 +239,13 @@ class Sender(Machine):
             self.unconfirmed += count
 
     def _send_unreliable(self, peer: Peer) -> None:
-        count = self._line.run
+        count = self._pending.run
         self._move(Move.SENT_UNRELIABLE)
         self._do(SendData(peer, 0, count))
         self._remove(count)
 
     def _confirmed(self, peer: Peer, count: int, out: int, now: float) -> None:
-        """out: how many it can have been sent for."""
+        """Handle confirms. out: how many messages they can be for."""
         mine = min(count, out)
         if mine:
             self.unconfirmed -= mine
@@ -270,20 +264,18 @@ class Sender(Machine):
             self._await(Move.CONFIRMED_ALL, None)
 
     def _remove(self, count: int) -> None:
-        """They have got through."""
-        self._line.remove(count)
+        """Remove delivered messages."""
+        self._pending.remove(count)
         self._do(Remove(count))
         self._row.end()
 
-    # what goes wrong
-
     def _drop(self, peer: Peer, now: float) -> None:
-        """The list has it no more (3.4); what is out to it may still be confirmed."""
+        """Close the connection of a peer that left the list (3.4), unless messages are out to it."""
         if not (peer == self.receiver and self.unconfirmed):
             self._break_off(peer, Failure.CONNECTION_LOST, now)
 
     def _break_off(self, peer: Peer, failure: Failure, now: float) -> None:
-        """Close its connection, if there is one, and go on as if it had broken."""
+        """Close the connection, if there is one, and go on as if it had broken."""
         if peer in self._search or peer == self.receiver:
             self._do(Close(peer))
             self._gone(peer, failure, now)
@@ -303,12 +295,12 @@ class Sender(Machine):
                 self._request_if_answered(now)
 
     def _has_failed(self, peer: Peer) -> None:
-        """It is asked last, so that it keeps nobody else from being asked (3.5); who has left is not asked at all."""
+        """Ask the peer last, so that it does not keep others from being asked (3.5); not at all if it left."""
         if peer in self._peers:
             self._search.has_failed(peer)
 
     def _fail(self, failure: Failure, now: float) -> None:
-        """What was out is unsent. The first time everybody is asked at once, then after a pause (3.1)."""
+        """Unsend what was out: ask all peers at once the first time, later after a pause (3.1)."""
         unsent, self.unconfirmed = self.unconfirmed, 0
         self._row.count += 1
         if self._row.count > 1:
@@ -318,7 +310,7 @@ class Sender(Machine):
         self._ask_all(Move.FAILED, now)
 
     def _stop(self, move: Move, failure: Failure, unsent: int, now: float) -> None:
-        """Report, and try again later (3.1)."""
+        """Report the failure, and try again later (3.1)."""
         retry_at = now + self._row.pause_s()
         self._await(move, retry_at)
         self._do(ReportFailure(failure, retry_at, unsent))

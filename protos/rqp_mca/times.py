@@ -1,11 +1,11 @@
-"""How long a sending MCA waits (rqp_mca.md 3.1, 3.2)."""
+"""Time limits and pauses of a sending MCA (rqp_mca.md 3.1, 3.2)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class SenderSettings:
-    """Its time-outs, and its pauses after errors."""
+    """Time limits, and pauses after errors."""
 
     availability_timeout_s: float = 2.0  # for the answers of all receivers
     request_timeout_s: float = 2.0  # for that of each candidate
@@ -15,7 +15,7 @@ class SenderSettings:
 
 
 class FailureRow:
-    """The failures since a message has got through, and the pauses that they cost (3.1)."""
+    """The failures since the last delivery, and the pauses after them (3.1)."""
 
     __slots__ = ("_next_pause_s", "_settings", "count")
 
@@ -24,12 +24,12 @@ class FailureRow:
         self.end()
 
     def end(self) -> None:
-        """A message has got through."""
+        """Start anew: a message was delivered."""
         self.count = 0
         self._next_pause_s = self._settings.first_pause_s
 
     def pause_s(self) -> float:
-        """How long to pause now; the next time it will be twice as long."""
+        """Return how long to pause now, and double the next pause."""
         pause_s = self._next_pause_s
         self._next_pause_s = min(2 * pause_s, self._settings.max_pause_s)
         return pause_s

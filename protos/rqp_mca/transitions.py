@@ -1,22 +1,20 @@
-"""The sending MCA's states and moves as a table (rqp_mca.md 3): `Sender` makes no move that is not here."""
+"""The sending MCA's states and moves as a table (rqp_mca.md 3): `Sender` makes no other moves."""
 
 from enum import Enum
 
 
 class State(Enum):
-    """Where a sending MCA stands; the values are the document's names."""
+    """The states of a sending MCA; the values are the document's names."""
 
     IDLE = "SENDER_IDLE_STATE"  # nothing to send, or about to send it
-    AWAITING_QUEUE_REQUEST = (
-        "SENDER_AWAITING_QUEUE_REQUEST_STATE"  # all receivers are asked who has the queue
-    )
-    AWAITING_QUEUE = "SENDER_AWAITING_QUEUE_STATE"  # one of those who have it is asked to reserve it
+    AWAITING_QUEUE_REQUEST = "SENDER_AWAITING_QUEUE_REQUEST_STATE"  # all receivers are asked for the queue
+    AWAITING_QUEUE = "SENDER_AWAITING_QUEUE_STATE"  # a receiver that has it is asked to reserve it
     AWAITING_MESSAGE = "SENDER_AWAITING_MESSAGE_STATE"  # RELIABLE messages are out, unconfirmed
-    STOPPED = "SENDER_STOPPED_STATE"  # an error is reported, a pause made: ours, not the document's (3.1)
+    STOPPED = "SENDER_STOPPED_STATE"  # a pause after a reported error: ours, not the document's (3.1)
 
 
 class Move(Enum):
-    """What makes a sending MCA move; the values are the labels of the diagram."""
+    """The events that move a sending MCA; the values are the labels of the diagram."""
 
     ASKED = "no receiver known, !MSG_QUEUE_AVAILABLE_REQUEST to all"
     ASKED_NEWCOMER = "a peer is new, !MSG_QUEUE_AVAILABLE_REQUEST to it"

@@ -1,4 +1,4 @@
-"""What RQP/MCA counts with: numbers and limits; `layouts` has the profiles (rqp_mca.md 1)."""
+"""Numbers and limits of RQP/MCA; `layouts` has the profiles (rqp_mca.md 1)."""
 
 import enum
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ class MessageId(enum.IntEnum):
     """The document's messages and their `msg_id` (1.3)."""
 
     DATA = 1  # a message for a queue
-    DATA_CONFIRM = 2  # it is in the queue
+    DATA_CONFIRM = 2  # the message is in the queue
     QUEUE_AVAILABLE_REQUEST = 3  # is the queue available?
     QUEUE_AVAILABLE_CONFIRM = 4  # it is
-    QUEUE_REQUEST = 5  # reserve it for me
-    QUEUE_CONFIRM = 6  # it is yours
+    QUEUE_REQUEST = 5  # reserve the queue for the sender
+    QUEUE_CONFIRM = 6  # it is reserved
 
 
 class MessageType(enum.IntEnum):
-    """How much a message matters to its sender (1.3)."""
+    """Whether a message must be confirmed (1.3)."""
 
     RELIABLE = 0  # kept until its receiver confirms
     UNRELIABLE = 1  # sent once
@@ -37,7 +37,7 @@ class MessageType(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a connection accepts (1.5, 2.4)."""
+    """Limits on what a connection accepts (1.5, 2.4)."""
 
     max_message_bytes: int = 1 << 20  # of a body; longer ones close the connection
     request_timeout_s: float = 30.0  # how long a message may stay unfinished on the wire

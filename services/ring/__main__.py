@@ -1,4 +1,4 @@
-"""`python -m services.ring`: this edge alone, with settings from file and environment."""
+"""`python -m services.ring`: run this edge alone, with settings from file and environment."""
 
 import sys
 

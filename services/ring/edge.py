@@ -1,4 +1,4 @@
-"""The ring edge as the kit starts it."""
+"""Start and stop the ring edge for the kit."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from services.ring.settings import RingSettings
 
 
 class RunningRing:
+    """The client port's service, and the node if the listener `ring` is on."""
+
     def __init__(self, service: RingService, node: RunningNode | None) -> None:
-        """node: none where the listener `ring` is off."""
         self.service = service
         self.readiness = service.readiness
         self.node = node
 
     async def stop_taking(self) -> None:
-        """Clients are served what they ask for: for them the drain of their sessions is enough."""
+        """Stop the node's new work. Client sessions need nothing here: their drain is enough."""
         if self.node is not None:
             await self.node.stop_taking()
 
     async def close(self) -> None:
+        """Leave the ring, then close the store."""
         if self.node is not None:
             await self.node.close()
         await self.service.close()
 
 
 async def start(context: EdgeContext[RingSettings]) -> RunningRing:
+    """Open the client ports and start the node. Raises SettingsError."""
     settings = context.settings
     store = settings.store.store(
         context.store_url, context.name, settings.request_timeout_s, context.metrics.store_observer
@@ -50,17 +53,17 @@ async def start(context: EdgeContext[RingSettings]) -> RunningRing:
 
 
 def example(settings: RingSettings) -> list[str]:
-    """create_queue `hello` with nothing but bash; answered 00 00 00 05: made, or 00 00 00 04: it is there already."""
+    """Return shell commands that send create_queue `hello`; the answer is 00 00 00 05 (made) or 04 (exists)."""
     request = r'printf "\0\0\0\0me"; head -c253 /dev/zero; printf hello; head -c254 /dev/zero'
-    talk = f"{{ {request}; }} >&3; head -c4 <&3 | od -An -tx1"
+    exchange = f"{{ {request}; }} >&3; head -c4 <&3 | od -An -tx1"
     return [
-        f"bash -c 'exec 3<>/dev/tcp/{listener.host}/{listener.port}; {talk}'"
+        f"bash -c 'exec 3<>/dev/tcp/{listener.host}/{listener.port}; {exchange}'"
         for listener in client_ports(settings).values()
     ]
 
 
 def client_ports(settings: RingSettings) -> dict[str, ListenerSettings]:
-    """All listeners but the predecessor's."""
+    """Return all listeners except the one for predecessors."""
     return {name: listener for name, listener in settings.listeners.items() if name != LISTENER}
 
 

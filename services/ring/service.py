@@ -1,21 +1,21 @@
-"""What the parts of the ring edge share in a process: the store, the settings, the counters, work beside the loop."""
+"""The state that the parts of the ring edge share in a process."""
 
 from __future__ import annotations
 
 from services.kit.metrics import Metrics
 from services.queueing import QueueService
-from services.ring.asking import Asker
+from services.ring.remote_queues import RemoteQueues
 from services.ring.settings import RingSettings
 from services.store import Store
 from services.store.model import NODE_OWNER
 
-OWNER = NODE_OWNER  # of queues that create_queue made: only these may be removed by destroy_queue
+OWNER = NODE_OWNER  # of queues made by create_queue: destroy_queue removes only these
 
 
 class RingService(QueueService):
-    """`QueueService`, and the way around the ring."""
+    """A `QueueService` that can also reach queues of other nodes."""
 
     def __init__(self, settings: RingSettings, store: Store, metrics: Metrics) -> None:
         super().__init__(store, metrics, settings.request_timeout_s, settings.clients.create.domain)
         self.settings = settings
-        self.asker: Asker | None = None  # the node, if this process is one
+        self.remote_queues: RemoteQueues | None = None  # set if this process runs a node

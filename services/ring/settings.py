@@ -1,4 +1,4 @@
-"""What may be said of the ring edge: `edges.ring` in the file (numbers in brackets are sections of ring.md)."""
+"""Settings of the ring edge: `edges.ring` in the file (numbers in brackets are sections of ring.md)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from services.ring.clients.settings import ClientSettings
 from services.ring.node.settings import NodeSettings
 from services.store.timeouts import StoreTimeouts
 
-CLIENTS = "clients"  # the listener for them
+CLIENTS = "clients"  # the listener of the client port
 
 
 class RingSettings(EdgeSettings):
-    """What holds for both parts. Listener `ring` is the predecessor's [1.1]; all others are client ports [5.2]."""
+    """Settings of both parts. Listener `ring` is for predecessors [1.1]; all others are client ports [5.2]."""
 
     listeners: dict[str, ListenerSettings] = Field(
         default_factory=lambda: {
             CLIENTS: ListenerSettings(port=CLIENT_PORT),
             "ring": ListenerSettings(port=RING_PORT, max_connections=64),
         },
-        description="`ring: off`: no node, the client port alone",
+        description="`ring: off`: client port only, no node",
     )
     workers: int = Field(default=1, ge=1, le=1, description="a node is one process")
     clients: ClientSettings = ClientSettings()
@@ -33,11 +33,12 @@ class RingSettings(EdgeSettings):
         default=30.0,
         gt=0,
         le=MAX_SECONDS,
-        description="[2.7, 5.6] a message or request unfinished for so long closes the connection; so does one whose "
-        "outcome the store has not told by then",
+        description="[2.7, 5.6] a message or request that stays incomplete for this long closes the connection, as "
+        "does one whose outcome the store has not reported by then",
     )
 
     def client_limits(self) -> Limits:
+        """Return the protocol's limits for a client connection."""
         return Limits(
             max_message_bytes=self.clients.max_message_bytes, request_timeout_s=self.request_timeout_s
         )

@@ -44,7 +44,7 @@ BREACHES = {
     ),
     "services/rqp/outbox.py": (
         "services.cli.terminal.text services.tmq.service services.pubsub.router protos.tmq.wire "
-        "protos.ring.frames services.ring.asking"
+        "protos.ring.frames services.ring.remote_queues"
     ),
     "services/rqp/mca/sending_agent.py": "redis",
     "services/kit/net/alarm.py": "services.kit.process",
@@ -89,7 +89,7 @@ ALLOWED = {
     "services/ring/service.py": "services.kit.net",
     "services/ring/clients/session.py": "protos.types protos.ring.frames",
     "services/rqp/outbox.py": "services.kit.net protos.types",
-    "services/rqp/mca/sending_agent.py": "protos.rqp_mca.line",
+    "services/rqp/mca/sending_agent.py": "protos.rqp_mca.pending",
     "services/rqp/rqprc.py": "protos.rqp_cast.rqprc",
     "operator/penstock_operator/documents/rules.py": "services.store services.store.model",
     "services/analytics/pieces.py": "pyspark.sql.types pyarrow.compute services.store.model",

@@ -13,11 +13,11 @@ import yaml
 from protos.ring import REFUSALS
 from services.kit.net.refusals import Refusal
 from services.ring.settings import RingSettings
-from services.ring.words import REFUSED
+from services.ring.error_texts import REFUSED
 from tests.docs.bench import Bench, commands
 from tests.docs.inventory import headings
 from tests.docs.test_reasons import said_in, told_in
-from tests.ring.clients.test_words import said_by_the_port
+from tests.ring.clients.test_error_texts import said_by_the_port
 from tests.sysv.namespace import own_machine
 from tests.tmq.process import ROOT
 

@@ -29,18 +29,18 @@ class Source(Protocol[EventT]):
 
 
 def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
-    """`data` cut at `places`."""
+    """Return `data` cut at `places`."""
     edges = [0, *sorted(places), len(data)]
     return [data[start:end] for start, end in pairwise(edges)]
 
 
 def one_by_one(data: bytes) -> list[bytes]:
-    """`data` byte by byte."""
+    """Return the bytes of `data` one by one."""
     return cut(data, range(1, len(data)))
 
 
 def cuts(data: bytes) -> st.SearchStrategy[list[bytes]]:
-    """`data` byte by byte, or cut at up to 12 places, of which some may be the same."""
+    """Return a strategy that cuts `data` into bytes, or at up to 12 places, of which some may be the same."""
     places = st.lists(st.integers(0, len(data)), max_size=12)
     return st.just(one_by_one(data)) | places.map(lambda chosen: cut(data, chosen))
 

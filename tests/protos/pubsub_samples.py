@@ -21,12 +21,12 @@ LF, CRLF = b"\n", b"\r\n"
 
 
 def events_of(data: bytes, limits: Limits | None = None) -> list[Event]:
-    """The events of one chunk on a fresh connection."""
+    """Return the events of one chunk on a fresh connection."""
     return list(Connection(limits or Limits()).receive(data, 0.0))
 
 
 def event_of(data: bytes, limits: Limits | None = None) -> Event:
-    """The one event of one chunk on a fresh connection."""
+    """Return the one event of one chunk on a fresh connection."""
     (event,) = events_of(data, limits)
     return event
 
@@ -51,7 +51,7 @@ def outcome(limits: Limits, chunks: Iterable[bytes]) -> list[Event]:
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """Runs as long as they can be: where they are cut is the one thing that may depend on the chunks."""
+    """Merge runs, as where they are cut is the one thing that may depend on the chunks."""
     result: list[Event] = []
     for event in events:
         last = result[-1] if result else None
@@ -65,7 +65,7 @@ def merged(events: Iterable[Event]) -> list[Event]:
 
 
 def link_events_of(data: bytes, limits: LinkLimits | None = None) -> list[LinkEvent]:
-    """The events of one chunk on a fresh link."""
+    """Return the events of one chunk on a fresh link."""
     return list(LinkConnection(limits or LinkLimits(), 0.0).receive(data, 0.0))
 
 
@@ -76,7 +76,7 @@ def link_outcome(limits: LinkLimits, chunks: Iterable[bytes]) -> tuple[list[Link
 
 
 def link_error_of(data: bytes, limits: LinkLimits | None = None) -> str | None:
-    """The reason of the PeerError that is all that comes of it."""
+    """Return the reason of the PeerError that is the only outcome."""
     events, reason = link_outcome(limits or LinkLimits(), [data])
     assert events == []
     return reason

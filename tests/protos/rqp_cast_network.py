@@ -71,7 +71,7 @@ class SendingAgent:
         self.alive_at = self.world.now + down_s
 
     def pump(self) -> None:
-        """The next message whose time has come, if it is anybody's turn."""
+        """Send the next message that is due, if there is one."""
         self.do(self.machine.on_time(self.world.now))
         while self.machine.state is SenderState.IDLE and self.world.now >= self.alive_at:
             ready = [each for each in self.queue if (each.message.kept.not_before or 0.0) <= self.world.now]

@@ -53,7 +53,7 @@ Travelling = QuestionMsg | AcceptSenderMsg | AcceptReceiverMsg | DataMsg | EndTr
 
 
 def data_msg(data: bytes = b"hello", key: int = KEY, address: str | None = SENDER) -> bytes:
-    """A DATA_MSG as it travels."""
+    """Return an encoded DATA_MSG."""
     return encode_data(DataMsg(address, key, encode_record(data)))
 
 
@@ -72,7 +72,7 @@ def encode(message: Travelling) -> bytes:
 
 
 def reader_for(message: Travelling, limit: int = 1 << 20) -> MessageReader[Any] | DataReader:
-    """What reads such a message from a connection."""
+    """Return the reader of such a message."""
     omits = message.address is None
     match message:
         case AcceptSenderMsg():

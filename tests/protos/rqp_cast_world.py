@@ -113,7 +113,7 @@ class ReceivingAgent:
                         self.world.soon(lambda end=end: confirm(end, self.name))
 
     def insert(self, port: int, insert: Insert, confirm: Confirming) -> None:
-        """The atomic step; its answer may be lost, and whoever asked may have crashed meanwhile."""
+        """Insert in one atomic step; its answer may be lost, and the agent may have crashed meanwhile."""
         outcome = self.stored(port, insert)
         if self.world.strikes():
             outcome = Insertion.UNKNOWN

@@ -42,7 +42,7 @@ _OF_QUEUE = {
 
 
 def event_of(fields: dict) -> Event:
-    """What a vector says that its wire means."""
+    """Return the meaning of a vector."""
     match fields["message"]:
         case "MSG_DATA":
             record = encode_record(bytes.fromhex(fields["body"]))
@@ -58,7 +58,7 @@ def profile_of(vector: dict) -> Profile:
 
 
 def source_of(vector: dict, limits: Limits | None = None) -> Source:
-    """A fresh connection of the side that a vector is sent to."""
+    """Return a fresh connection of the side that a vector is sent to."""
     if vector["direction"] == "to receiver":
         return ReceiverConnection(limits or Limits())
     return SenderConnection(profile_of(vector), limits or Limits())
@@ -75,7 +75,7 @@ def outcome(source: Source, chunks: Iterable[bytes]) -> tuple[list[Event], str |
 
 
 def merged(events: Iterable[Event]) -> list[Event]:
-    """Runs as long as they can be: where they are cut is the one thing that may depend on the chunks."""
+    """Merge runs, as where they are cut is the one thing that may depend on the chunks."""
     result: list[Event] = []
     for event in events:
         match result[-1] if result else None, event:

@@ -16,7 +16,7 @@ AVAILABLE, YOURS, CONFIRM = AvailableConfirm(QUEUE), QueueConfirm(QUEUE), DataCo
 
 
 def idle(*peers: str, window: int = 1) -> Sender:
-    """A sender that knows these receiving MCAs, and has nothing to do."""
+    """Return an idle sender that knows these receiving MCAs."""
     sender = Sender(QUEUE, SenderSettings())
     assert sender.peers_changed(dict.fromkeys(peers, window), 0.0) == []
     return sender
@@ -49,7 +49,7 @@ def sending(*peers: str, count: int = 1, window: int = 1) -> Sender:
 
 
 def settled(*peers: str, window: int = 1) -> Sender:
-    """The first is the known receiver, and there is nothing to do."""
+    """Return an idle sender to which the first peer is the known receiver."""
     sender = sending(*peers, window=window)
     sender.received(peers[0], CONFIRM, 0.0)
     assert (sender.state, sender.receiver, sender.deadline()) == (State.IDLE, peers[0], None)
@@ -57,7 +57,7 @@ def settled(*peers: str, window: int = 1) -> Sender:
 
 
 def stopped(*peers: str) -> Sender:
-    """Nobody has the queue of a RELIABLE message: stopped at 2.0, until 3.0."""
+    """Return a sender stopped from 2.0 to 3.0, as no receiver has the queue of its RELIABLE message."""
     sender = asking(*peers)
     sender.on_time(2.0)
     assert (sender.state, sender.deadline()) == (State.STOPPED, 3.0)

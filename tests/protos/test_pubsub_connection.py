@@ -83,7 +83,7 @@ def test_1_2_one_long_line_spoils_no_other_of_its_run(charset: Charset) -> None:
 
 
 @pytest.mark.parametrize("piece", [b"x", b"SEND x ", b"\r", b"\xff" * 1000, b"SEND x 45678901234567890"])
-def test_1_2_of_a_line_without_end_nothing_is_kept(piece: bytes) -> None:
+def test_1_2_line_without_end_is_discarded(piece: bytes) -> None:
     source = Connection(TIGHT)
     for _ in range(300):
         assert list(source.receive(piece, 0.0)) == []
@@ -121,7 +121,7 @@ def test_1_3_fin_between_lines_is_a_good_end() -> None:
     assert_over(source, LATE)
 
 
-def test_2_2_behind_quit_nothing_is_looked_at() -> None:
+def test_2_2_input_after_quit_is_ignored() -> None:
     for wire in (b"QUIT\nSEND x y\n", b"QUIT\nSEND x"):
         source = Connection(Limits())
         assert list(source.receive(wire, 0.0)) == [Quit(LF)]
@@ -158,7 +158,7 @@ def test_1_4_the_timeout_counts_from_the_lines_first_byte(line: bytes) -> None:
     assert source.deadline() is None
 
 
-def test_1_4_after_a_pause_of_ours_the_waiting_begins_anew() -> None:
+def test_1_4_restart_clock_restarts_the_time_limit() -> None:
     source = Connection(PATIENT)
     source.restart_clock(5.0)
     assert source.deadline() is None

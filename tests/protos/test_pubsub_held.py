@@ -26,7 +26,7 @@ LONG_NAME = (b"s" * 64, b"0" * 64)
 
 
 def held_of(text: bytes) -> Held:
-    """What one line says is held."""
+    """Return what one line says is held."""
     (event,) = link_events_of(b"HAVE 1 s 0 " + text + b"\n")
     assert isinstance(event, Have)
     return event.held
@@ -82,7 +82,7 @@ def test_4_5_intervals_add_up(text: bytes, intervals: tuple) -> None:
         b"s/0:1-2\r",
     ],
 )
-def test_4_7_what_is_no_list(text: bytes) -> None:
+def test_4_7_illegal_lists(text: bytes) -> None:
     assert error_of(text) == "bad_held"
 
 
@@ -157,7 +157,7 @@ def test_4_5_a_line_of_a_list_stays_below_64_kib(origins: int) -> None:
     assert link_events_of(wire) == [Follow(*LONG_NAME, held, b"1" * 20 + b"-" + b"2" * 20)]
 
 
-def test_4_5_what_the_neighbour_would_refuse_is_our_own_mistake() -> None:
+def test_4_5_encoding_an_illegal_list_is_a_local_error() -> None:
     intervals = tuple((place, place) for place in range(1, 2 * MAX_INTERVALS + 3, 2))
     with pytest.raises(LocalError):
         encode_have(b"s", b"0", {OURS: intervals})
@@ -181,7 +181,7 @@ def test_4_5_the_same_numbers_come_out_sorted_and_merged(said: dict) -> None:
         assert all(low[1] + 1 < high[0] for low, high in pairwise(found))
         for ends in intervals:
             assert any(low <= ends[0] and ends[1] <= high for low, high in found)
-        for low, high in found:  # no number that nobody named
+        for low, high in found:  # no number that was not named
             assert any(low == first for first, _ in intervals)
             assert any(high == last for _, last in intervals)
             small = range(low, min(high, 200) + 1)

@@ -131,7 +131,7 @@ def test_4_5_a_run_has_at_most_a_thousand_entries(count: int) -> None:
     assert [event.first for event in events] == list(range(1, count + 1, MAX_RUN))
 
 
-def test_4_5_both_charsets_travel_and_nothing_is_looked_at_for_utf8() -> None:
+def test_4_5_entries_are_not_checked_for_utf8() -> None:
     text = bytes(set(range(32, 256)))
     tag = bytes(set(range(33, 256)) - {42})
     block = b"SEND %b %b\n" % (tag, text)
@@ -220,7 +220,7 @@ def test_4_7_fin_inside_a_line_or_a_list(wire: bytes) -> None:
     assert link_outcome(LinkLimits(), [b"BEAT\n"]) == ([Beat(None)], None)
 
 
-def test_4_5_names_and_numbers_that_no_link_can_carry_are_our_own_mistake() -> None:
+def test_4_5_encoding_illegal_names_and_numbers_is_a_local_error() -> None:
     for store, incarnation in [(b"", b"0"), (b"s t", b"0"), (b"s", b"A"), (b"s", b""), (b"s" * 65, b"0")]:
         with pytest.raises(LocalError):
             encode_have(store, incarnation, {})

@@ -55,7 +55,7 @@ def test_4_5_a_large_entry_in_small_pieces_takes_time_in_proportion() -> None:
 # --- time
 
 
-def test_4_5_a_neighbour_that_says_nothing_for_15_s_is_silent() -> None:
+def test_4_5_neighbour_silent_for_15_s_is_closed() -> None:
     link = LinkConnection(LinkLimits(), 100.0)
     assert link.deadline() == 115.0
     list(link.receive(b"BEAT\n", 110.0))
@@ -95,7 +95,7 @@ def test_4_5_a_continued_list_must_end_in_time() -> None:
     assert list(link.on_time(45.0)) == []
 
 
-def test_4_5_after_a_pause_of_ours_all_waiting_begins_anew() -> None:
+def test_4_5_restart_clock_restarts_all_time_limits() -> None:
     link = LinkConnection(LinkLimits(), 0.0)
     list(link.receive(b"BE", 1.0))
     link.restart_clock(100.0)

@@ -87,7 +87,7 @@ def test_a_message_has_its_size_with_and_without_the_address(parse: Callable[...
         assert reason_of(parse, bytes([1]) * wrong, omits) == "bad_size"
 
 
-def test_nobody_can_connect_to_port_zero() -> None:
+def test_port_zero_is_refused() -> None:
     for ports in ((0, 1), (1, 0), (0, 0)):
         wire = encode(AcceptSenderMsg(SENDER, ports[0], KEY, ports[1]))
         assert reason_of(parse_accept_sender, wire) == "zero_port"
@@ -124,7 +124,7 @@ def test_other_types_and_results_are_unknown(number: int) -> None:
     ],
     ids=str,
 )
-def test_what_does_not_fit_is_our_own_fault(message: Travelling) -> None:
+def test_oversized_field_is_a_local_error(message: Travelling) -> None:
     with pytest.raises(LocalError):
         encode(message)
 
@@ -142,7 +142,7 @@ def test_every_address_comes_back(address: str) -> None:
     "text",
     ["", "1.2.3", "1.2.3.4.5", "256.1.1.1", "01.2.3.4", "1.2.3.-4", "1.2.3.4 ", "\u0661.2.3.4", "::1", "a"],
 )
-def test_anything_else_is_no_address(text: str) -> None:
+def test_other_texts_are_no_address(text: str) -> None:
     assert not is_address(text)
 
 
@@ -154,7 +154,7 @@ def test_a_question_must_name_where_it_comes_from() -> None:
     assert reason_of(judge_question, wire[:-1], SENDER, True) == Unanswered.BAD_SIZE.value
 
 
-def test_over_tcp_the_connection_says_who_it_is_unless_the_field_is_trusted() -> None:
+def test_agent_is_the_connection_address_unless_the_field_is_trusted() -> None:
     assert agent_of(SENDER, OTHER, trust_address=False) == OTHER
     assert agent_of(SENDER, OTHER, trust_address=True) == SENDER
     assert agent_of(None, OTHER, trust_address=True) == OTHER

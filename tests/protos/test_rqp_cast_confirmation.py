@@ -60,13 +60,13 @@ def test_a_confirmation_that_waited_unread_counts_until_it_was_given_up() -> Non
         assert sender.ended(SUCCESS, RECEIVER, 99.0) == [Refuse(Unheard.NOT_AWAITED)]
 
 
-def test_what_is_not_confirmed_counts_for_nothing_and_is_tried_again_at_once() -> None:
+def test_unconfirmed_message_counts_no_failure_and_is_retried_at_once() -> None:
     sender = confirming(replace(REPEATED, kept=replace(BOUND, failures=19)))
     assert sender.on_time(15.0)[1] == MoveToEnd(Why.NOT_CONFIRMED, replace(BOUND, failures=19))
     assert sender.state is SenderState.IDLE
 
 
-def test_a_whole_send_that_is_told_too_late_was_one() -> None:
+def test_late_report_of_a_whole_send_counts() -> None:
     assert sending().sent(15.5) == [CloseAll(True), MoveToEnd(Why.NOT_CONFIRMED, BOUND)]
 
 
@@ -98,22 +98,22 @@ def test_a_thousand_attempts_are_not_too_many_to_count() -> None:
     assert move.kept.not_before == 61.0
 
 
-def test_after_a_failure_the_key_rests_but_other_messages_need_not_wait_for_this_one() -> None:
+def test_failure_pauses_the_key_but_not_other_messages() -> None:
     sender = confirming()
     sender.ended(FAILURE, RECEIVER, 0.5)
     assert (sender.state, sender.deadline()) == (SenderState.PAUSING, 2.0)
     assert sender.send(Outgoing(Quality.HIGH_QUALITY, ID + 1), 2.0) == [Ask(None)]
 
 
-def test_failure_before_the_last_octet_counts_and_binds_nobody() -> None:
+def test_failure_before_the_last_octet_counts_and_fixes_no_receiver() -> None:
     move = sending().ended(FAILURE, RECEIVER, 1.0)[1]
     assert move == MoveToEnd(Why.FAILURE, Kept(failures=1, not_before=2.0))
     kept = replace(BOUND, failures=19)
     assert isinstance(sending(replace(CERTAIN, kept=kept)).ended(FAILURE, RECEIVER, 1.0)[1], Bury)
 
 
-def test_failure_after_the_connection_broke_says_why() -> None:
-    """R closed since it will not have the message: FAILURE counts, as before the break, and binds nobody."""
+def test_failure_after_a_broken_connection_counts() -> None:
+    """R closed since it refuses the message: FAILURE counts, as before the break, and fixes no receiver."""
     sender = sending()
     sender.failed(1.0)
     assert sender.ended(replace(FAILURE, id=ID + 1), RECEIVER, 1.5) == [Refuse(Unheard.OTHER_ID)]
@@ -121,7 +121,7 @@ def test_failure_after_the_connection_broke_says_why() -> None:
     assert broken_off().ended(SUCCESS, RECEIVER, 1.0) == [CloseAll(False), Remove(Why.CONFIRMED)]
 
 
-def test_success_before_we_know_that_all_has_left_is_success() -> None:
+def test_early_success_counts() -> None:
     sender = sending()
     assert sender.ended(SUCCESS, RECEIVER, 1.0) == [CloseAll(False), Remove(Why.CONFIRMED)]
     assert sender.sent(1.0) == []  # of an attempt that is over

@@ -73,7 +73,7 @@ class AnySender(RuleBasedStateMachine):
         assert due is None or due > self.now  # no busy loop
 
     @rule(pause=pauses)
-    def time_passes_and_nobody_looks(self, pause: float) -> None:
+    def time_passes_without_on_time(self, pause: float) -> None:
         self.now += pause
 
     @precondition(lambda self: self.message is None)

@@ -79,8 +79,10 @@ def test_on_a_good_network_each_message_arrives_once(duplicate_result: Result) -
 
 
 def test_certain_messages_follow_each_other_without_a_wait() -> None:
-    """The queue is free before its sender asks again (3.5); an uncertain message has nothing to wait for, and may ask
-    too early."""
+    """The queue is free before its sender asks again (3.5).
+
+    An uncertain message has nothing to wait for, and may ask too early.
+    """
     network = Network(Random(1), 0.0, Result.FAILURE)
     network.put(MESSAGES, uncertain=False)
     settle(network)

@@ -83,7 +83,7 @@ def test_any_octets_are_judged_alike_however_cut(wire: bytes, omits: bool, data:
 
 
 @pytest.mark.parametrize("message", [AcceptSenderMsg(SENDER, 1, KEY, 2), HIGH, LOW, FAILURE], ids=str)
-def test_a_message_cut_short_is_told(message: Travelling) -> None:
+def test_message_cut_short_is_truncated(message: Travelling) -> None:
     wire = encode(message)
     for size in range(len(wire)):
         reader = reader_for(message)
@@ -96,7 +96,7 @@ def test_a_message_cut_short_is_told(message: Travelling) -> None:
     reader.receive_eof()
 
 
-def test_a_bad_message_is_told_once() -> None:
+def test_bad_message_is_reported_once() -> None:
     for reader, size in (
         (accept_sender_reader(), 12),
         (accept_receiver_reader(True), 7),
@@ -148,7 +148,7 @@ def test_one_cut_short_is_partially_received(detail: str) -> None:
         assert reader.receive(wire[size:]) is None
 
 
-def test_nothing_at_all_is_not_damaged() -> None:
+def test_empty_input_is_not_damaged() -> None:
     reader = DataReader(KEY, 40)
     assert reader.cut("truncated") is None
     assert reader.receive(data_msg()) is None

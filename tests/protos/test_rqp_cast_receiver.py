@@ -86,7 +86,7 @@ def test_octets_after_the_end_are_counted() -> None:
     assert session.excess == 6
 
 
-def test_whose_id_it_is_is_told_by_the_connection_unless_the_field_is_trusted() -> None:
+def test_id_belongs_to_the_connection_address_unless_the_field_is_trusted() -> None:
     foreign = replace(HIGH, address=OTHER)
     for approval, trusts, agent in (
         (foreign, False, SENDER),
@@ -218,7 +218,7 @@ def test_while_the_store_is_asked_time_and_connections_do_not_matter() -> None:
 # --- out of order
 
 
-def test_steps_out_of_order_are_our_own_fault() -> None:
+def test_steps_out_of_order_are_local_errors() -> None:
     with pytest.raises(LocalError):
         offered().receive(data_msg(), 0.0)
     for session in (chosen(), inserting()):

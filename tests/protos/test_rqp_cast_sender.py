@@ -52,7 +52,7 @@ BOTH = pytest.mark.parametrize("message", [CERTAIN, UNCERTAIN], ids=["certain", 
 
 
 def back(message: Outgoing, why: Why) -> MoveToEnd | PutBack:
-    """What becomes of a message that counts as not answered."""
+    """Return the action for a message that counts as not answered."""
     return MoveToEnd(why, message.kept) if message.is_certain else PutBack(why)
 
 
@@ -82,7 +82,7 @@ def test_an_uncertain_message_is_done_once_it_is_sent() -> None:
     assert sender.send(CERTAIN, 1.0) == [Ask(None)]  # the next one at once
 
 
-def test_of_an_uncertain_message_nothing_is_kept() -> None:
+def test_uncertain_message_keeps_no_state() -> None:
     assert approving(UNCERTAIN).approved(0.0) == [SendData(OFFER)]
 
 
@@ -125,7 +125,7 @@ def test_time_over_before_the_first_octet_counts_as_no_answer(message: Outgoing)
         assert sender.on_time(15.0) == [CloseAll(True), back(message, Why.NOT_BEGUN)]
 
 
-def test_a_failure_behind_the_first_octet_binds_nobody() -> None:
+def test_failure_after_the_first_octet_fixes_no_receiver() -> None:
     for message, kept in ((CERTAIN, Kept()), (REPEATED, BOUND)):
         sender = sending(message)
         assert sender.failed(1.0) == []
@@ -133,13 +133,13 @@ def test_a_failure_behind_the_first_octet_binds_nobody() -> None:
         assert sender.on_time(3.0) == [CloseAll(False), MoveToEnd(Why.CUT_SHORT, kept)]
 
 
-def test_nor_does_one_at_the_end_of_t_wait4() -> None:
+def test_failure_at_the_end_of_t_wait4_fixes_no_receiver() -> None:
     sender = sending(CERTAIN)
     assert sender.failed(14.0) == []
     assert sender.on_time(15.0) == [CloseAll(False), MoveToEnd(Why.CUT_SHORT, Kept())]
 
 
-def test_time_over_behind_the_first_octet_binds_as_nobody_knows_what_has_left() -> None:
+def test_timeout_after_the_first_octet_fixes_the_receiver() -> None:
     assert sending(CERTAIN).on_time(14.9) == []
     assert sending(CERTAIN).on_time(15.0) == [CloseAll(True), MoveToEnd(Why.CUT_SHORT, BOUND)]
 
@@ -168,7 +168,7 @@ def test_a_pause_that_is_over_need_not_be_told() -> None:
     assert sender.send(CERTAIN, 2.0) == [Ask(None)]
 
 
-# --- who is heard (1.1, 3.3, 4.2)
+# --- which input counts (1.1, 3.3, 4.2)
 
 
 def test_only_the_first_answer_is_taken() -> None:
@@ -249,7 +249,7 @@ def test_a_step_that_is_told_too_late_ends_the_attempt(message: Outgoing) -> Non
     assert asking(message).failed(2.0) == [CloseAll(True), back(message, Why.NO_ANSWER)]
 
 
-def test_steps_out_of_order_are_our_own_fault() -> None:
+def test_steps_out_of_order_are_local_errors() -> None:
     wrong = [
         (asking(), ("approved", "begun", "sent", "failed")),
         (approving(), ("begun", "sent")),

@@ -27,7 +27,7 @@ def test_a_t_msg_comes_back(message: TMsg) -> None:
     assert parse_t_msg(encode_t_msg(message)) == message
 
 
-def test_a_t_msg_is_all_there_is() -> None:
+def test_t_msg_must_fill_its_body() -> None:
     wire = encode_t_msg(TMsg(Quality.HIGH_QUALITY, 99, 7, b"hello"))
     bad = [(wire[:size], "truncated") for size in range(len(wire))]
     bad += [(wire + b"?", "trailing_octets"), (b"\2" + wire[1:], "unknown_type")]
@@ -38,7 +38,7 @@ def test_a_t_msg_is_all_there_is() -> None:
 
 
 def read(reader: GarbageReader, chunks: list[bytes]) -> tuple[list[GarbageMsg], tuple[str, int] | None]:
-    """What comes out, and the reason and offset of the FileDamaged at its end."""
+    """Return the messages, and the reason and offset of the FileDamaged at their end."""
     found: list[GarbageMsg] = []
     try:
         for chunk in chunks:
@@ -72,7 +72,7 @@ GOOD = GarbageMsg(b"hello", Reason.ZOMBIE)
     ],
     ids=["one too large", "no file of these", "no such reason", "in the head", "before the end"],
 )
-def test_damage_is_told_with_its_offset_after_all_that_is_good(wire: bytes, reason: str) -> None:
+def test_damage_is_reported_with_its_offset_after_good_messages(wire: bytes, reason: str) -> None:
     good = encode_garbage(GOOD) * 3
     for chunks in ([good + wire], one_by_one(good + wire)):
         assert read(GarbageReader(50), chunks) == ([GOOD] * 3, (reason, len(good)))
@@ -85,7 +85,7 @@ def read_to_the_end(reader: GarbageReader, wire: bytes) -> None:
     reader.receive_eof()
 
 
-def test_whoever_passes_over_some_passes_over_any_reason() -> None:
+def test_skipped_messages_may_have_any_reason() -> None:
     """Their ends are known; nothing else of them is looked at."""
     odd = b"\0\0\0\1x\0\0\0\3"
     wire = encode_garbage(GOOD) + odd + encode_garbage(GOOD)

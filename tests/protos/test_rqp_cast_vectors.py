@@ -43,7 +43,7 @@ every_streamed = pytest.mark.parametrize("vector", STREAMED, ids=lambda vector: 
 
 
 def meant(fields: dict[str, Any]) -> Travelling | TMsg | GarbageMsg:
-    """What a vector's fields say."""
+    """Return the message that a vector's fields give."""
     data = bytes.fromhex(fields.get("data", ""))
     address = fields.get("address")
     match fields["message"]:

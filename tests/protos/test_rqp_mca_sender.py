@@ -72,13 +72,13 @@ def test_without_a_known_receiver_all_are_asked(kind: MessageType) -> None:
 # --- SENDER_AWAITING_QUEUE_REQUEST
 
 
-def test_who_has_the_queue_is_a_candidate_and_the_time_runs_on() -> None:
+def test_available_receiver_is_a_candidate() -> None:
     sender = asking("a", "b", "c")
     assert sender.received("c", AVAILABLE, 0.5) == []
     assert sender.received("a", AVAILABLE, 1.0) == []
     assert (sender.state, sender.deadline()) == (State.AWAITING_QUEUE_REQUEST, 2.0)
     assert sender.on_time(1.9) == []
-    # in the order in which they answered; who has not answered is too late
+    # in the order in which they answered; later answers do not count
     assert sender.on_time(2.0) == [Close("b"), RequestQueue("c")]
     assert (sender.state, sender.deadline()) == (State.AWAITING_QUEUE, 4.0)
 
@@ -99,7 +99,7 @@ def test_once_all_have_answered_or_gone_there_is_nothing_to_wait_for() -> None:
 
 
 def test_while_all_are_asked_a_lost_connection_only_drops_that_peer() -> None:
-    # 3.3: the timer runs on, also if nobody is left
+    # 3.3: the timer runs on, even if no peer is left
     sender = asking("a", "b")
     assert sender.lost("a", 0.5) == []
     assert sender.lost("b", 0.6) == []
@@ -226,7 +226,7 @@ def test_a_lost_connection_counts_as_the_time_out_of_the_confirm() -> None:
 
 
 def test_a_refusal_right_after_a_failure_makes_a_pause() -> None:
-    # 3.1: who reserves a queue and then refuses every message must not be asked without end
+    # 3.1: a receiver that reserves a queue and refuses every message must not be asked for ever
     sender = sending("a")
     sender.lost("a", 0.0)
     sender.received("a", AVAILABLE, 0.0)

@@ -1,4 +1,4 @@
-"""Who fails is asked last (rqp_mca.md 3.5). A failure prints how to repeat it."""
+"""Receivers that failed are asked last (rqp_mca.md 3.5). A failure prints how to repeat it."""
 
 import pytest
 from hypothesis import given
@@ -29,7 +29,7 @@ def answered(sender: Sender, *peers: str, now: float = 0.0) -> list[Action]:
     return actions
 
 
-def test_who_took_nothing_is_asked_last_though_it_answers_first() -> None:
+def test_failed_receiver_is_asked_last_even_if_it_answers_first() -> None:
     sender = sending("a", "b", "c")
     sender.lost("a", 1.0)
     assert answered(sender, "a", "b", "c", now=1.0) == [RequestQueue("b")]
@@ -38,7 +38,7 @@ def test_who_took_nothing_is_asked_last_though_it_answers_first() -> None:
 
 
 @pytest.mark.parametrize("how", ["lost", "late", "lie"])
-def test_whatever_the_failure_is(how: str) -> None:
+def test_every_failure_ranks_a_receiver_last(how: str) -> None:
     sender = sending("a", "b")
     if how == "lost":
         sender.lost("a", 1.0, Failure.PROTOCOL_ERROR)
@@ -49,7 +49,7 @@ def test_whatever_the_failure_is(how: str) -> None:
     assert answered(sender, "a", "b", now=10.0) == [RequestQueue("b")]
 
 
-def test_who_did_not_reserve_is_asked_last_the_next_time() -> None:
+def test_receiver_that_did_not_reserve_is_asked_last() -> None:
     sender = requesting("a", "b")
     assert sender.on_time(2.0) == [Close("a"), RequestQueue("b")]
     sender.received("b", YOURS, 2.0)
@@ -59,7 +59,7 @@ def test_who_did_not_reserve_is_asked_last_the_next_time() -> None:
     assert answered(sender, "a", "b", now=4.0) == [RequestQueue("b")]
 
 
-def test_of_several_the_one_that_failed_last_is_last() -> None:
+def test_last_failed_receiver_is_asked_last() -> None:
     sender = requesting("a", "b", "c")
     sender.lost("a", 0.0)
     sender.lost("b", 0.0)
@@ -70,7 +70,7 @@ def test_of_several_the_one_that_failed_last_is_last() -> None:
     assert sender.lost("b", 1.0) == [RequestQueue("c")]
 
 
-def test_a_message_that_gets_through_makes_up_for_it() -> None:
+def test_delivery_clears_a_failure() -> None:
     sender = sending("a", "b")
     sender.lost("a", 1.0)
     answered(sender, "a", "b", now=1.0)
@@ -82,12 +82,12 @@ def test_a_message_that_gets_through_makes_up_for_it() -> None:
     assert answered(sender, "b", "a", now=2.0) == [RequestQueue("a")]  # b has still failed
 
 
-def test_who_failed_and_takes_a_message_then_is_as_good_as_others() -> None:
+def test_delivery_restores_the_rank() -> None:
     """3.5: only until a message has got through to it."""
     sender = sending("a", "b")
     sender.lost("a", 1.0)
     answered(sender, "a", now=1.0)
-    assert RequestQueue("a") in sender.on_time(3.0), "nobody else has answered in time"
+    assert RequestQueue("a") in sender.on_time(3.0), "no other has answered in time"
     sender.received("a", YOURS, 3.0)
     assert sender.received("a", CONFIRM, 3.0) == [Remove(1)]
     sender.lost("a", 4.0)
@@ -95,7 +95,7 @@ def test_who_failed_and_takes_a_message_then_is_as_good_as_others() -> None:
     assert answered(sender, "a", "b", now=4.0) == [RequestQueue("a")]
 
 
-def test_who_left_the_list_comes_back_as_if_it_were_new() -> None:
+def test_removed_receiver_returns_without_failures() -> None:
     sender = sending("a", "b")
     sender.lost("a", 1.0)
     sender.peers_changed({"b": 1}, 1.0)
@@ -103,7 +103,7 @@ def test_who_left_the_list_comes_back_as_if_it_were_new() -> None:
     assert answered(sender, "a", "b", now=1.0) == [RequestQueue("a")]
 
 
-def test_who_fails_after_it_left_the_list_is_not_remembered() -> None:
+def test_failure_after_removal_is_forgotten() -> None:
     sender = sending("a", "b")
     sender.peers_changed({"b": 1}, 0.5)
     sender.lost("a", 1.0)
@@ -111,7 +111,7 @@ def test_who_fails_after_it_left_the_list_is_not_remembered() -> None:
     assert answered(sender, "a", "b", now=1.0) == [RequestQueue("a")]
 
 
-def test_one_that_is_alone_is_asked_again() -> None:
+def test_only_receiver_is_asked_again() -> None:
     sender = sending("a")
     assert sender.lost("a", 1.0) == [ReportFailure(Failure.CONNECTION_LOST, 1.0, 1), AskAvailability("a")]
     assert answered(sender, "a", now=1.0) == [RequestQueue("a")]
@@ -121,7 +121,7 @@ HOW = ["refuses", "reserves and breaks", "reserves and is silent", "reserves and
 
 
 @given(st.lists(st.sampled_from(HOW), min_size=1, max_size=5), st.data())
-def test_a_good_peer_is_reached_whoever_else_there_is(bad: list[str], data: st.DataObject) -> None:
+def test_good_receiver_is_reached_among_failing_ones(bad: list[str], data: st.DataObject) -> None:
     """Bad ones fail in one way each, and answer before the good one: each of them has at most one turn."""
     peers = {f"bad{number}": how for number, how in enumerate(bad)}
     sender = asking(*peers, "good", count=len(bad) + 1)
@@ -140,7 +140,7 @@ def test_a_good_peer_is_reached_whoever_else_there_is(bad: list[str], data: st.D
 
 
 def take_turn(sender: Sender, peer: str, how: str) -> list[Action]:
-    """It was asked to reserve the queue."""
+    """Let the peer be asked to reserve the queue."""
     if how == "refuses":
         return sender.lost(peer, 0.0)
     actions = sender.received(peer, YOURS, 0.0)

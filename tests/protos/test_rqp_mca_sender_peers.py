@@ -87,7 +87,7 @@ def test_unexpected_while_nothing_is_awaited(confirm: Confirm) -> None:
 
 
 @pytest.mark.parametrize("confirm", ALL_CONFIRMS)
-def test_what_comes_from_a_connection_that_was_closed_is_nothing(confirm: Confirm) -> None:
+def test_input_of_a_closed_connection_is_ignored(confirm: Confirm) -> None:
     for sender in (idle("a", "b"), settled("a", "b"), sending("a", "b"), stopped("a", "b")):
         before = (sender.state, sender.receiver, sender.deadline(), sender.unconfirmed)
         assert sender.received("b", confirm, 2.5) == []
@@ -148,7 +148,7 @@ def test_a_dropped_peer_may_be_the_last_that_was_waited_for() -> None:
 
 def test_while_one_is_asked_a_dropped_candidate_is_none() -> None:
     sender = requesting("a", "b", "c")
-    assert sender.peers_changed({"a": 1, "c": 1, "d": 1}, 1.0) == [Close("b")]  # who is new is too late
+    assert sender.peers_changed({"a": 1, "c": 1, "d": 1}, 1.0) == [Close("b")]  # new peers are too late
     assert sender.peers_changed({"c": 1}, 1.5) == [Close("a"), RequestQueue("c")]
     assert sender.peers_changed({}, 1.5) == [Close("c"), ReportFailure(Failure.NOT_RESERVED, 2.5, 0)]
 

@@ -25,7 +25,7 @@ def test_withdrawn_while_idle_or_out_what_is_out_goes_on() -> None:
     assert (sender.state, sender.receiver, sender.deadline()) == (State.IDLE, "a", None)
 
 
-def test_withdrawn_while_nothing_is_out_nobody_is_asked_any_more() -> None:
+def test_withdraw_ends_the_search() -> None:
     assert stopped("a").withdraw() == []
     assert asking("a", "b").withdraw() == [Close("a"), Close("b")]
     assert requesting("a", "b").withdraw() == [Close("a"), Close("b")]
@@ -54,13 +54,13 @@ def test_expired_are_the_first_that_are_not_out() -> None:
     assert sender.on_time(5.0) == [Close("a"), ToDeadLetters(Failure.NO_RECEIVER)], "the last one, UNRELIABLE"
 
 
-def test_when_all_are_expired_nobody_is_asked_any_more() -> None:
+def test_expiry_of_all_ends_the_search() -> None:
     sender = asking("a", "b", count=3)
     assert sender.expire(3) == [Close("a"), Close("b")]
     assert (sender.state, sender.deadline(), sender.waiting) == (State.IDLE, None, 0)
 
 
-def test_abandoned_what_is_out_is_out_no_more() -> None:
+def test_abandon_takes_back_messages_that_are_out() -> None:
     sender = sending("a", count=5, window=2)
     assert sender.abandon() == [Close("a")]
     assert (sender.state, sender.deadline(), sender.waiting) == (State.IDLE, None, 0)
@@ -70,6 +70,6 @@ def test_abandoned_what_is_out_is_out_no_more() -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1, 4])
-def test_what_is_not_there_or_out_cannot_expire(count: int) -> None:
+def test_only_pending_messages_can_expire(count: int) -> None:
     with pytest.raises(LocalError, match=f"{count} of 3 messages cannot"):
         sending("a", count=5, window=2).expire(count)

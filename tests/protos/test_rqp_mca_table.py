@@ -35,7 +35,7 @@ IDLE, ASKED, REQUESTED, SENT, STOPPED = (
 
 
 def refused_twice():
-    """A message is out, for the second time: the first time its connection was lost."""
+    """Return a sender with a message out for the second time, after a lost connection."""
     sender = sending("a")
     sender.lost("a", 0.0)
     sender.received("a", AVAILABLE, 0.0)

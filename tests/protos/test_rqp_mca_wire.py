@@ -70,7 +70,7 @@ def test_the_numbers_are_the_documents() -> None:
         ),
     ],
 )
-def test_the_frames_of_each_profile(profile: Profile, wires: list[str]) -> None:
+def test_frames_of_each_profile(profile: Profile, wires: list[str]) -> None:
     number = 0x12345678
     assert encode_data_confirm(profile).hex() == wires[0]
     assert encode_available_request(profile, number).hex() == wires[1]
@@ -292,7 +292,7 @@ def test_the_timeout_counts_from_the_first_octet_of_that_message(profile: Profil
     assert list(source.on_time(1e9)) == []
 
 
-def test_after_a_pause_of_ours_the_waiting_begins_anew() -> None:
+def test_restart_clock_restarts_the_time_limit() -> None:
     source = receiver(PATIENT)
     source.restart_clock(0.5)
     assert source.deadline() is None
@@ -306,7 +306,7 @@ def test_after_a_pause_of_ours_the_waiting_begins_anew() -> None:
 
 @each_profile
 @pytest.mark.parametrize("number", [-1, 1 << 32, 1 << 36])
-def test_a_number_that_is_no_uint32_is_our_own_mistake(profile: Profile, number: int) -> None:
+def test_encoding_a_number_beyond_uint32_is_a_local_error(profile: Profile, number: int) -> None:
     for encode in (
         encode_available_request,
         encode_available_confirm,

@@ -124,7 +124,7 @@ class World(RuleBasedStateMachine):
 
     def send(self, peer: str, start: int, count: int) -> None:
         link = self.links[peer]
-        assert set(self.links) == {peer}  # 3.3: nobody else is asked or sent anything meanwhile
+        assert set(self.links) == {peer}  # 3.3: no other peer is asked or sent anything meanwhile
         assert not link.asked
         assert not link.requested
         messages = [self.line[place] for place in range(start, start + count)]
@@ -175,7 +175,7 @@ class World(RuleBasedStateMachine):
                 self.answer_once(data)
 
     def answer_once(self, data: st.DataObject) -> None:
-        """A peer does what it was asked; of messages that are out it confirms some."""
+        """Let a peer do what it was asked; of messages that are out it confirms some."""
         peer = data.draw(st.sampled_from(sorted(self.links)))
         link = self.links[peer]
         confirm: Confirm

@@ -39,7 +39,7 @@ def one_by_one(data: bytes, start: int, head: bytes, max_bytes: int) -> tuple[li
 )
 @example(head=b"", lengths=[0] * STRIDE, start=0, cut=0, damage=None, max_bytes=0)
 @example(head=b"\x04", lengths=[2] * (MAX_RUN + 1), start=1, cut=1, damage=None, max_bytes=2)
-def test_as_if_read_one_by_one(
+def test_runs_equal_single_reads(
     head: bytes,
     lengths: list[int],
     start: int,

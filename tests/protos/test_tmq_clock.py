@@ -77,7 +77,7 @@ def test_idle_between_requests_is_allowed_for_ever() -> None:
 
 
 @pytest.mark.parametrize(("wire", "wait_s"), [(FIVE, 0.25), (FIVE + b"a", 32.0), (b"\4", 32.0)])
-def test_after_a_pause_of_ours_the_waiting_begins_anew(wire: bytes, wait_s: float) -> None:
+def test_restart_clock_restarts_the_time_limit(wire: bytes, wait_s: float) -> None:
     source = document(PATIENT)
     list(source.receive(wire, 0.0))
     source.restart_clock(1_000.0)

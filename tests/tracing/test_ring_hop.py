@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.ring.asking import Brought
+from services.ring.remote_queues import RemoteMessage
 from tests.live import until
 from tests.ring.users.members import Member, Ring
 from tests.stores import NewServer
@@ -22,7 +22,7 @@ async def test_push_and_pull_across_a_ring(
         Ring([asks, serves])
         assert await asks.push(b"orders", b"a pump") is None
         answer = await asks.pull(b"orders")
-        assert isinstance(answer, Brought)
+        assert isinstance(answer, RemoteMessage)
         assert answer.body == b"a pump"
         answer.settle()
         pushed, stored, pulled, given, settled = await collector.has(

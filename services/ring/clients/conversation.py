@@ -1,4 +1,4 @@
-"""What the parts of a client's session share: whom it talks with, what it owes, how far its end has come."""
+"""The state that the parts of a client session share, and how its requests are refused."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from services.kit.session import Slot, Wire
 from services.queueing import QueueConversation
 from services.ring.service import RingService
 
-CREATE, PUSH, PULL, DESTROY = "create_queue", "push", "pull", "destroy_queue"  # in the counters
-# Where the ring was asked: another node answers, or none for as long as a client waits. PenstockSlowRequests leaves
-# them out.
+CREATE, PUSH, PULL, DESTROY = "create_queue", "push", "pull", "destroy_queue"  # metric labels
+# Requests sent around the ring last as long as other nodes take; PenstockSlowRequests leaves them out.
 RING_PUSH, RING_PULL, RING_DESTROY = "ring_push", "ring_pull", "ring_destroy_queue"
 LABELS = {
     Operation.CREATE_QUEUE: CREATE,
@@ -20,7 +19,7 @@ LABELS = {
 
 
 class ClientConversation(QueueConversation):
-    """One connection's replies, in the order of its requests (5.2)."""
+    """The replies of one connection, in the order of its requests (5.2)."""
 
     __slots__ = ("service",)
 
@@ -28,12 +27,12 @@ class ClientConversation(QueueConversation):
         super().__init__(wire, service, "ring")
         self.service = service
 
-    def deny(self, slot: Slot, echo: bytes, label: str, words: str, total: int = 1) -> None:
-        """ERROR to each of a run."""
-        self.reply(slot, error(echo, words) * total, label, 0, total)
+    def deny(self, slot: Slot, echo: bytes, label: str, text: str, total: int = 1) -> None:
+        """Reply ERROR to each request of a run of `total`."""
+        self.reply(slot, error(echo, text) * total, label, 0, total)
 
     def refuse(self, event: Refused) -> None:
-        """A request that the limits forbid: ERROR, and closed after it if it cannot be read past (5.6)."""
+        """Reply ERROR to a request over the limits; close after it if the rest cannot be skipped (5.6)."""
         label = LABELS[event.operation]
         self.wire.refuse(event.reason, label)
         self.reply(self.expect(), encode_refusal(event), label, 0, 1)
@@ -41,5 +40,6 @@ class ClientConversation(QueueConversation):
             self.closing = True
 
 
-def error(echo: bytes, words: str) -> bytes:
-    return encode_reply(Operation.ERROR, echo, words.encode())
+def error(echo: bytes, text: str) -> bytes:
+    """Encode an ERROR reply."""
+    return encode_reply(Operation.ERROR, echo, text.encode())

@@ -1,4 +1,4 @@
-"""One client's connection as the kit sees it: events of the protocol go to the parts that handle them."""
+"""The session of one client connection: it passes each event to the part that handles it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from protos.ring import (
 from services.kit.session import Wire
 from services.queueing import QueueSession, Unsettled
 from services.ring.clients.conversation import CREATE, DESTROY, PULL, PUSH, ClientConversation
-from services.ring.clients.holding import ClientInflow
+from services.ring.clients.inflow import ClientInflow
 from services.ring.clients.pulls import Pulls
 from services.ring.clients.pushes import Pushes
+from services.ring.clients.queue_lookup import QueueLookup
 from services.ring.clients.queues import Queues
-from services.ring.clients.seeking import Seeking
+from services.ring.error_texts import OF_NODES
 from services.ring.service import RingService
-from services.ring.words import OF_NODES
 from services.store.model import PREFIX
 
-RUN_PART = 32  # this many requests of a run are as much work as one request alone
-RESERVED = PREFIX.encode()  # how the names of queues begin that clients may not use (5.8)
+LABELS = {Push: PUSH, Pull: PULL, Create: CREATE, Destroy: DESTROY}
+RUN_PART = 32  # requests of a run that are as much work as one request alone
+RESERVED = PREFIX.encode()  # prefix of queue names that clients may not use (5.8)
 
 
 class ClientSession(QueueSession[ClientEvent, ClientConversation]):
-    """The kit's `Session`, and the `Handler` of its own input. The parts share a conversation and no private state."""
+    """The kit's `Session`, and the `Handler` of its own input; its parts share a conversation."""
 
     __slots__ = ("_pulls", "_pushes", "_queues")
 
@@ -44,28 +45,26 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
         super().__init__(
             conversation, service, inflow, unsettled, settings.clients.eof_grace_s, settings.request_timeout_s
         )
-        seeking = Seeking(conversation, inflow)
-        self._pushes = Pushes(conversation, inflow, seeking)
-        self._pulls = Pulls(conversation, inflow, seeking, unsettled)
+        lookup = QueueLookup(conversation, inflow)
+        self._pushes = Pushes(conversation, inflow, lookup)
+        self._pulls = Pulls(conversation, inflow, lookup, unsettled)
         self._queues = Queues(conversation, inflow)
 
-    # what the kit tells
-
     def resumed(self, now: float) -> None:
+        """Continue a pull that waited for the client to read, then the input."""
         self._inflow.restart_clock(now)
         self._pulls.rest.go_on()
         self._inflow.proceed()
 
-    # what the input tells
-
     def handle(self, event: ClientEvent) -> None:
+        """Carry out one request, or refuse it."""
         if isinstance(event, Refused):
             self._conversation.refuse(event)
             return
         if self._unsettled:
-            self._unsettled.settle()  # the next complete valid request settles all earlier replies (tmq.md 6.1)
+            self._unsettled.settle()  # a valid request settles all earlier replies (tmq.md 6.1)
         if event.queue.startswith(RESERVED):
-            self._not_for_clients(event)
+            self._refuse_reserved(event)
             return
         match event:
             case Push():
@@ -79,40 +78,25 @@ class ClientSession(QueueSession[ClientEvent, ClientConversation]):
             case _:
                 assert_never(event)
 
-    def _not_for_clients(self, event: ClientRequest) -> None:
-        label, total = _label(event), _requests(event)
+    def _refuse_reserved(self, event: ClientRequest) -> None:
+        label, total = LABELS[type(event)], _requests(event)
         self._conversation.wire.refuse("reserved_name", label)
         self._conversation.deny(self._conversation.expect(), event.echo, label, OF_NODES, total)
 
     def work(self, event: ClientEvent) -> int:
-        """How much of a turn it takes."""
+        """Return the event's share of a turn."""
         return 1 if isinstance(event, Refused) else 1 + _requests(event) // RUN_PART
 
     def is_exclusive(self, event: ClientEvent) -> bool:
-        """Only pushes and pulls may overlap; work on whole queues goes another way to the store than they do."""
+        """Return whether the event must wait for all replies before it.
+
+        Only pushes and pulls may overlap: operations on whole queues take another way to the store.
+        """
         return isinstance(event, Create | Destroy)
 
 
 def _requests(event: ClientRequest) -> int:
-    """How many it is."""
-    match event:
-        case Push():
-            return len(event.records)
-        case Pull():
-            return event.count
-        case _:
-            return 1
-
-
-def _label(event: ClientRequest) -> str:
-    match event:
-        case Push():
-            return PUSH
-        case Pull():
-            return PULL
-        case Create():
-            return CREATE
-        case Destroy():
-            return DESTROY
-        case _:
-            assert_never(event)
+    """Return the number of requests in an event."""
+    if isinstance(event, Push):
+        return len(event.records)
+    return event.count if isinstance(event, Pull) else 1

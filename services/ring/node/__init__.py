@@ -1,1 +1,1 @@
-"""A node of a ring: finds others, keeps links with two of them, and carries what goes around (ring.md 2 to 5)."""
+"""A node of a ring: it discovers others, keeps links to two of them and forwards messages (ring.md 2 to 5)."""

@@ -1,4 +1,4 @@
-"""What can be told of a host without asking anybody: literal addresses alone; what a name means may change."""
+"""Classify hosts without a name lookup: only literal addresses; what a name resolves to may change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def literal(host: str) -> Address | None:
-    """The address that `host` is, as the system reads it, which takes `127.1`, too. None of a name."""
+    """Return the address that `host` is, as the system reads it (`127.1`, too); None for a name."""
     with contextlib.suppress(ValueError):
         address = ipaddress.ip_address(host)
         return getattr(address, "ipv4_mapped", None) or address
@@ -20,12 +20,12 @@ def literal(host: str) -> Address | None:
 
 
 def is_of_this_machine_alone(host: str) -> bool:
-    """Whether it is a loopback address."""
+    """Return whether `host` is a loopback address."""
     address = literal(host)
     return address is not None and address.is_loopback
 
 
 def is_of_others(host: str) -> bool:
-    """Whether it is an address of a network, or of all of them; also 0.0.0.0 and ::."""
+    """Return whether `host` is an address of a network, or of all networks (0.0.0.0 and ::)."""
     address = literal(host)
     return address is not None and not address.is_loopback

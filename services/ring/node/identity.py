@@ -1,4 +1,4 @@
-"""Who a node is, and the port that belongs to its name (ring.md 1)."""
+"""The node's identity: its name, and the port that is part of it (ring.md 1)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADVERTISE = "edges.ring.node.advertise"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`listener` is what was said of the port, with the number it has now."""
+    """The node's name and its listener, as in the settings but with the actual port."""
 
     name: bytes
     listener: ListenerSettings
@@ -28,25 +28,25 @@ class Identity:
 
     @property
     def service(self) -> bytes:
-        """As OPENs tell it (3.1)."""
+        """The port as OPENs carry it (3.1)."""
         return b"%d" % self.listener.port
 
     @property
     def place(self) -> tuple[str, int]:
-        """Where others connect to (1.2)."""
+        """The host and port that others connect to (1.2)."""
         return host_of(self.name).decode(), self.listener.port
 
     def close(self) -> None:
-        """Others may have the port."""
+        """Release the port."""
         if self._holder is not None:
             self._holder.close()
 
 
 def identify(settings: NodeSettings, listener: ListenerSettings) -> Identity:
-    """Raises SettingsError if nobody could say where the node is, or the port cannot be had.
+    """Choose the node's name, and its port if the settings ask for any free one.
 
-    A port that is to be any free one is chosen here, and held until `close` by a socket that does not listen: the name
-    has it.
+    The port is held until `close` by a socket that does not listen, as the name includes it. Raises SettingsError if
+    the settings do not say where other nodes reach this one, or the port is taken.
     """
     host = _host(settings, listener)
     _check_that_others_reach(host, settings, listener)
@@ -63,34 +63,34 @@ def identify(settings: NodeSettings, listener: ListenerSettings) -> Identity:
         if holder is not None:
             holder.close()
         raise SettingsError(
-            [f"{ADVERTISE}: too long: {len(name)} octets with the port, at most {MAX_OWN_NAME}"]
+            [f"{ADVERTISE}: too long: {len(name)} octets with the port; at most {MAX_OWN_NAME}"]
         )
     return Identity(name.encode(), listener, holder)
 
 
 def _host(settings: NodeSettings, listener: ListenerSettings) -> str:
-    """What others connect to."""
+    """Return the host that other nodes connect to."""
     if settings.name:
         return host_of(settings.name.encode()).decode()
     return settings.advertise or _advertised(listener.host)
 
 
 def _check_that_others_reach(host: str, settings: NodeSettings, listener: ListenerSettings) -> None:
-    """Nodes that hear of this one connect to `host`: on another machine its loopback is that machine's own.
+    """Refuse a loopback name that other machines would hear of: there it is their own.
 
-    That others reach a listener on loopback may still be, by a relay of this machine; then the operator knows.
+    A listener on loopback is only logged: a relay of this machine may make it reachable.
     """
     wide = _of_others(settings)
     if wide is None:
         return
     if is_of_this_machine_alone(host):
         setting = "edges.ring.node.name" if settings.name else ADVERTISE
-        why = f"others would look for this node at {host}, on their own machines, as {wide} is not of this one alone"
-        do = "say the address or name of this machine, and listeners.ring.host: 0.0.0.0 or that address"
+        why = f"other machines hear beacons ({wide}) and would connect to {host}, which is their own loopback address"
+        do = "set it to this machine's address or name, and listeners.ring.host to 0.0.0.0 or that address"
         raise SettingsError([f"{setting}: {why}; {do}"])
     if is_of_this_machine_alone(listener.host):
         text = (
-            "others are told to connect to %s, but edges.ring.listeners.ring.host is %s: nobody reaches that"
+            "beacons announce %s, but edges.ring.listeners.ring.host is %s, which other machines cannot reach"
         )
         log.warning(
             text, host, listener.host, extra={"action": "ring_listens_locally", "host": listener.host}
@@ -98,7 +98,7 @@ def _check_that_others_reach(host: str, settings: NodeSettings, listener: Listen
 
 
 def _of_others(settings: NodeSettings) -> str | None:
-    """The first of the beacons' addresses that other machines hear, or are heard on."""
+    """Return the first beacon address that reaches, or is reached from, other machines."""
     targets = [parse_target(target)[0] for target in settings.beacon_targets]
     for setting, hosts in (
         ("broadcast", settings.broadcast),
@@ -112,12 +112,12 @@ def _of_others(settings: NodeSettings) -> str | None:
 
 
 def _advertised(host: str) -> str:
-    """The listener's own address, if others can have it out of a node's name."""
+    """Return the listener's own address if it can stand in a node's name. Raises SettingsError."""
     address = ipaddress.ip_address(host)
     if address.is_unspecified:
-        why = f"listeners.ring.host {host} is no address that others could connect to"
+        why = f"listeners.ring.host {host} is not an address that others can connect to"
     elif address.version == 6:
-        why = f"a node's name has no room for the IPv6 address {host}: others connect to what is before its first ':'"
+        why = f"a node's name cannot hold the IPv6 address {host}: others connect to the part before its first ':'"
     else:
         return host
-    raise SettingsError([f"{ADVERTISE}: missing, as {why}; say the address or name of this machine"])
+    raise SettingsError([f"{ADVERTISE}: missing, as {why}; set it to the address or name of this machine"])

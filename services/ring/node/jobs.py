@@ -1,4 +1,4 @@
-"""The USERs that are being carried out, and their answers in the order in which they came (ring.md 2.2)."""
+"""The USERs being carried out, and their answers in order of arrival (ring.md 2.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from services.store import Queue
 
 
 class Job:
-    """One USER. `is_over`: nothing more is to be done; `is_safe`: so it is answered."""
+    """One USER. `is_over`: nothing more is to be done; `is_safe`: then it is answered."""
 
     __slots__ = (
         "is_over",
@@ -35,16 +35,18 @@ class Job:
         self.payload = payload
         self.safe = safe
         self.since = since
-        self.waits = False  # it is not known yet whether the queue is here
+        self.waits = False  # a queue lookup is under way
         self.queue: Queue | None = None
-        self.parts = 1  # it is over when so many are
+        self.parts = 1  # parts that are not over
         self.is_over = False
-        self.is_safe = True  # as far as is known
+        self.is_safe = True  # so far
 
 
 class Jobs:
+    """The USERs that are not answered yet, in order."""
+
     def __init__(self, unsafe: Callable[[], None]) -> None:
-        """unsafe: told of each that could not be made safe."""
+        """unsafe: called for each USER that could not be made safe."""
         self._unsafe = unsafe
         self._loop = asyncio.get_running_loop()
         self._serials = count()
@@ -55,15 +57,16 @@ class Jobs:
         return len(self._jobs)
 
     def begin(self, route: Route, payload: bytes, safe: Callable[[], None]) -> Job:
+        """Add a USER; `safe` is called once it and all before it are safe."""
         job = Job(next(self._serials), route, payload, safe, self._loop.time())
         self._jobs.append(job)
         return job
 
     def end(self, job: Job, is_safe: bool) -> None:
-        """A part of it is over; it is safe if all are."""
+        """End one part of a job, which is over when all parts are, and safe if all are."""
         job.parts -= 1
         job.is_safe = job.is_safe and is_safe
-        if job.parts > 0 or job.is_over:  # over: by a fault, before its other parts
+        if job.parts > 0 or job.is_over:  # over: by an internal error, before its other parts
             return
         job.is_over = True
         if not job.is_safe:
@@ -73,12 +76,12 @@ class Jobs:
             self._loop.call_soon(self._answer)
 
     def fail(self, job: Job) -> None:
-        """A fault of ours ends it, whatever of it is still under way."""
+        """End a job because of an internal error, whatever of it is still under way."""
         job.parts = 1
         self.end(job, False)
 
     def close(self) -> None:
-        """What is not answered by now is not safe: it comes again."""
+        """Drop all jobs: what is not answered by now is not safe, and is sent again."""
         self._jobs.clear()
 
     def _answer(self) -> None:

@@ -1,4 +1,4 @@
-"""The node of a process, put together: who it is, its links, and what USER messages mean to it (ring.md 1 to 5)."""
+"""Assemble the node of a process: its identity, its links and the handling of USER messages (ring.md 1 to 5)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ PAGE = "/ring"
 
 
 class RunningNode:
+    """A started node."""
+
     def __init__(self, member: Member, users: Users) -> None:
         self.member = member
         self.users = users
 
     async def stop_taking(self) -> None:
+        """Drain: stop the outbox, close the links, then fail the requests that can get no reply any more."""
         await self.users.stop_taking()
-        await self.member.stop_taking()
-        self.users.asker.close()  # without links no reply comes any more: their clients need not wait for it
+        await self.member.station.stop_taking()
+        self.users.remote_requests.close()
 
     async def close(self) -> None:
+        """Close the links, then everything else."""
         await self.member.close()
         await self.users.close()
 
 
 async def start_node(context: EdgeContext[RingSettings], service: RingService) -> RunningNode:
-    """In a process whose settings have the listener `ring`. Raises SettingsError that says what to do."""
+    """Start the node of a process whose settings have the listener `ring`. Raises SettingsError."""
     settings = service.settings.node
     identity = identify(settings, service.settings.listeners[LISTENER])
     users = Users(
@@ -47,15 +51,15 @@ async def start_node(context: EdgeContext[RingSettings], service: RingService) -
         service,
         identity,
         dialler,
-        users.arrivals,
-        users.departures,
+        users.user_sink,
+        users.user_source,
         users.readiness,
-        has_namesake=lambda: users.has_namesake,
+        has_duplicate_name=lambda: users.ownership.has_duplicate_name,
     )
-    context.listen(LISTENER, identity.listener, member.session)
-    context.add_page(PAGE, member.document)
-    service.asker = users.asker
-    users.asker.is_alone = lambda: not member.station.node.members
+    context.listen(LISTENER, identity.listener, member.station.session)
+    context.add_page(PAGE, member.status.document)
+    service.remote_queues = users.remote_requests
+    users.remote_requests.is_alone = lambda: not member.station.node.members
     node = RunningNode(member, users)
     users.start()
     try:

@@ -1,4 +1,4 @@
-"""What may be said of the node: `edges.ring.node` (numbers in brackets are sections of ring.md)."""
+"""Settings of the node: `edges.ring.node` (numbers in brackets are sections of ring.md)."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from services.kit.net import BindAddress, DialSettings, Networks
 from services.ring.node.hosts import literal
 
 WORD = re.compile(r"[!-~]+")  # graphic ASCII [1.2]
-LOCAL_BROADCAST, EVERYBODY = "127.255.255.255", "255.255.255.255"
+LOCAL_BROADCAST, LIMITED_BROADCAST = "127.255.255.255", "255.255.255.255"
 LEAST_ACK_S = 0.5  # two trips of 0.2 s over the network, and the store between them [1.4]
-MAX_OWN_NAME = min(MAX_SENDER, 230)  # twice, with a service name, it fits into a beacon [1.2]
+MAX_OWN_NAME = min(MAX_SENDER, 230)  # fits into a beacon twice, with a service name [1.2]
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 OptionalPort = Annotated[int, Field(ge=0, le=0xFFFF)]
 
 
 def _host(text: str) -> str:
-    """What others connect to: it stands in the name, before its first `:`."""
+    """Check a host that others connect to; it stands in the node's name, before its first `:`."""
     if text and (":" in text or not WORD.fullmatch(text)):
         raise ValueError(
-            "must be an IPv4 address or a name that others can look up; for IPv6 say a name, as a node's name has the "
+            "must be an IPv4 address or a name that others can resolve; for IPv6 use a name, as a node's name has the "
             "host before its first `:`"
         )
     address = literal(text)
-    if address is not None and (address.is_unspecified or address.is_multicast or str(address) == EVERYBODY):
-        raise ValueError(f"must be the address or name of one machine: nobody can connect to {text}")
+    if address is not None and (
+        address.is_unspecified or address.is_multicast or str(address) == LIMITED_BROADCAST
+    ):
+        raise ValueError(f"must be the address or name of one machine: others cannot connect to {text}")
     return text
 
 
@@ -40,7 +42,7 @@ def _name(text: str) -> str:
         return text
     if not WORD.fullmatch(text) or text.startswith(":"):
         raise ValueError(
-            "must be graphic ASCII, host or host:suffix: others connect to what is before the first `:`"
+            "must be graphic ASCII, host or host:suffix: others connect to the part before the first `:`"
         )
     if len(text) > MAX_OWN_NAME:
         raise ValueError(f"must have at most {MAX_OWN_NAME} octets")
@@ -61,7 +63,7 @@ def _target(text: str) -> str:
 
 
 def parse_target(text: str) -> tuple[str, int | None]:
-    """`host`, `host:port`, `::1` or `[::1]:port`; without a port, None. Raises ValueError."""
+    """Split `host`, `host:port`, `::1` or `[::1]:port`; the port is None if left out. Raises ValueError."""
     found = re.fullmatch(
         r"(?:\[(?P<six>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^:\s\[\]@/]+))(?::(?P<port>\d{1,5}))?", text
     )
@@ -79,14 +81,14 @@ def parse_target(text: str) -> tuple[str, int | None]:
 def _ack(seconds: float) -> float:
     if seconds < LEAST_ACK_S:
         raise ValueError(
-            f"must be at least {LEAST_ACK_S:g}: else links that are well would break for ever, as an `A` takes two "
-            "trips over the network"
+            f"must be at least {LEAST_ACK_S:g}: an `A` takes two network trips, and healthy links would break again "
+            "and again"
         )
     return seconds
 
 
 class NodeTimes(BaseModel):
-    """How long the node waits for what."""
+    """Intervals and time limits of the node."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -115,11 +117,11 @@ class NodeTimes(BaseModel):
         description="[4.6] for the FIND of the one that was taken for the leader; more than find_s",
     )
     vacant_s: Seconds = Field(
-        default=60.0, description="[4.6] between two proposals while nobody is known to lead"
+        default=60.0, description="[4.6] between two proposals while no leader is known"
     )
     lost_s: Seconds = Field(
         default=300.0,
-        description="[4.6] without anybody who leads: the ring is opened; more than 2 * vacant_s",
+        description="[4.6] without a leader: the ring is opened; more than 2 * vacant_s",
     )
     absent_s: Seconds = Field(
         default=1200.0,
@@ -128,38 +130,39 @@ class NodeTimes(BaseModel):
     ack_s: Annotated[Seconds, AfterValidator(_ack)] = Field(
         default=5.0, description=f"[4.5] for an `A`; then the link is broken; {LEAST_ACK_S:g} at least"
     )
-    idle_s: Seconds = Field(default=10.0, description="[2.6] of its own silence: it says that it is there")
+    idle_s: Seconds = Field(default=10.0, description="[2.6] of its own silence: it sends its name")
     silence_s: Seconds = Field(
-        default=30.0, description="[2.6] of a predecessor that used to say so: closed; more than idle_s"
+        default=30.0,
+        description="[2.6] of a predecessor that used to send its name: closed; more than idle_s",
     )
 
     @model_validator(mode="after")
-    def _leave_room_for_each_other(self) -> Self:
+    def _check_order(self) -> Self:
         for setting, least, what, why in (
-            ("silence_s", self.idle_s, "idle_s", "links that are well would break for ever"),
+            ("silence_s", self.idle_s, "idle_s", "healthy links would break again and again"),
             (
                 "vain_s",
                 self.own_ring_s + self.open_s,
                 "own_ring_s and open_s together",
-                "rings would be opened for whom they are about to take in",
+                "rings would be opened for nodes that they are about to take in",
             ),
             (
                 "confirm_s",
                 self.find_s,
                 "find_s",
-                "leaders that are well would be doubted between two FINDs, and rings said to have none",
+                "healthy leaders would be dropped between two FINDs, and rings reported without a leader",
             ),
             (
                 "lost_s",
                 2 * self.vacant_s,
                 "twice vacant_s",
-                "rings would be opened before anybody was proposed for their leader",
+                "rings would be opened before any leader was proposed",
             ),
             (
                 "absent_s",
                 self.lost_s,
                 "lost_s",
-                "nodes that are gone would be proposed again and again, and rings that nobody leads never be opened",
+                "dead nodes would be proposed again and again, and rings without a leader never be opened",
             ),
         ):
             if getattr(self, setting) <= least:
@@ -167,23 +170,24 @@ class NodeTimes(BaseModel):
         return self
 
     def times(self) -> Times:
+        """Return the times as the protocol takes them."""
         return Times(**self.model_dump())
 
 
 class NodeSettings(BaseModel):
-    """Who it is, whom it looks for, how long it waits for what. The listener is `listeners.ring`."""
+    """The node's identity, discovery and limits. The listener is `listeners.ring`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     group: int = Field(default=1, ge=1, le=MAX_GROUP, description="[3.3] only nodes of one group make a ring")
     advertise: Annotated[str, AfterValidator(_host)] = Field(
         default="",
-        description="[1.2] the address or name that others reach this node under; '': that of the listener, or what "
-        "`name` has before its first `:`",
+        description="[1.2] the address or name at which others reach this node; '': that of the listener, or the part "
+        "of `name` before its first `:`",
     )
     name: Annotated[str, AfterValidator(_name)] = Field(
         default="",
-        description="[1.2] unique among nodes; others connect to what is before its first `:`; '': "
+        description="[1.2] unique among nodes; others connect to the part before its first `:`; '': "
         "`advertise` and the TCP port, host:port",
     )
     beacon_host: BindAddress = Field(
@@ -191,15 +195,15 @@ class NodeSettings(BaseModel):
     )
     beacon_port: OptionalPort = Field(
         default=BEACON_PORT,
-        description="[1.1] UDP, the same on all nodes; 0: any free one, for nodes that are told of each other",
+        description="[1.1] UDP, the same on all nodes; 0: any free one, for nodes that list each other as targets",
     )
     broadcast: tuple[Annotated[str, AfterValidator(_broadcast)], ...] = Field(
         default=(LOCAL_BROADCAST,),
-        description="[3] beacons go to these, and are heard there: the network's broadcast address, as 10.0.0.255; "
+        description="[3] beacons are sent to and received on these: the network's broadcast address, as 10.0.0.255; "
         "the default reaches the nodes of this machine",
     )
     beacon_targets: tuple[Annotated[str, AfterValidator(_target)], ...] = Field(
-        default=(), description="[3.4] host or host:port; beacons go to these, too"
+        default=(), description="[3.4] host or host:port; beacons are sent to these, too"
     )
     older_open_port: OptionalPort = Field(
         default=0, description="[1.1] UDP port of OPENs of older originals, 8084; 0: none"
@@ -221,23 +225,23 @@ class NodeSettings(BaseModel):
     dial: DialSettings = Field(default=DialSettings(connect_timeout_s=30.0), description="[2.6]")
     times: NodeTimes = NodeTimes()
     forward_user: bool = Field(
-        default=False, description="[5.5] what was put into an inbox goes on around the ring, too"
+        default=False, description="[5.5] forward messages that were put into an inbox, too"
     )
     max_laps: int = Field(
         default=3,
         ge=0,
         le=1000,
-        description="[5.5] passes of what nobody claims before it is asked about; a message that is late, as a node "
-        "was away with it, comes to inboxes so many times more if forward_user is set; 0: no limit, it goes round "
-        "without end",
+        description="[5.5] passes of a message that no node claims before its owner is asked for; a message that is "
+        "late, as a node was away with it, comes to inboxes this many times more if forward_user is set; 0: no limit, "
+        "it goes around for ever",
     )
 
     @model_validator(mode="after")
-    def _is_said_once_where_it_is(self) -> Self:
+    def _check_host(self) -> Self:
         host, _, _ = self.name.partition(":")
         if self.name and self.advertise and host.lower() != self.advertise.lower():
             raise ValueError(
-                f"name and advertise contradict each other: others connect to {host}, which is what the name has "
+                f"name and advertise contradict each other: others connect to {host}, the part of the name "
                 f"before its first `:`, never to {self.advertise}; leave advertise out, or let the name begin with it"
             )
         return self

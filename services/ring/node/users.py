@@ -1,8 +1,8 @@
-"""What USER messages mean in a node: the joint of what carries them (ring.md 2.2, 4.5, 5.3 to 5.7).
+"""Connect the parts that handle USER messages (ring.md 2.2, 4.5, 5.3 to 5.7).
 
-Wiring: the links hand what the predecessor sends to `arrivals` and send what `departures` gives; the client port asks
-`asker`. `start` once the service's store looks after itself; the links may be there from then on. At the end:
-`stop_taking`, then the links end, then `close`, then the service closes.
+The links pass what the predecessor sends to `user_sink` and send what `user_source` gives; the client port uses
+`remote_requests`. Call `start` once the store's background work runs; the links may exist from then on. At the end call
+`stop_taking`, close the links, call `close`, then close the service.
 """
 
 from __future__ import annotations
@@ -19,48 +19,49 @@ from services.ring.node.boxes.inbox import Inbox
 from services.ring.node.boxes.marks import Marks
 from services.ring.node.boxes.outbox import Outbox
 from services.ring.node.counts import Counts
-from services.ring.node.names import outgoing_name
 from services.ring.node.outgoing.outgoing import Outgoing
-from services.ring.node.outgoing.ownership import Ownership
-from services.ring.node.outgoing.passage import Parcel
-from services.ring.node.outgoing.storing import Storing
-from services.ring.node.queues.around import RingAsker
+from services.ring.node.outgoing.ownership import Ownership, outgoing_name
+from services.ring.node.outgoing.user_flow import OutgoingMessage
+from services.ring.node.outgoing.writer import QueueWriter
 from services.ring.node.queues.leases import Leases
-from services.ring.node.queues.lookups import Lookups
+from services.ring.node.queues.queue_cache import QueueCache
+from services.ring.node.queues.remote_requests import RemoteRequests
 from services.ring.node.queues.serving import Serving
 from services.ring.node.relay.relaying import Relaying
 from services.ring.service import RingService
 from services.store import StoreError
 
-NAMESAKE = "another process of this node's name is in the store: give each a port, or a node.name, of its own"
-PUBLISH_S = 0.25  # how often the counts reach the metrics
+DUPLICATE_NAME = "another process with this node's name uses the store: give each its own port or node.name"
+PUBLISH_S = 0.25  # between updates of the metrics
 
 
-class Joined:
-    """Departures: what waits in the store and what waits in memory take turns, also where there is room for one."""
+class MergedSource:
+    """A UserSource that alternates between stored messages and requests in memory, even with room for one."""
 
-    def __init__(self, outgoing: Outgoing, asker: RingAsker, marks: Marks) -> None:
-        """marks: told of what leaves the store."""
+    def __init__(self, outgoing: Outgoing, remote_requests: RemoteRequests, marks: Marks) -> None:
+        """Alternate between `outgoing` and `remote_requests`; `marks` is told of what leaves the store."""
         self._outgoing = outgoing
-        self._asker = asker
+        self._remote_requests = remote_requests
         self._marks = marks
-        self._is_askers_turn = False
+        self._is_requests_turn = False
 
-    def take(self, room: int) -> list[Parcel]:
-        self._is_askers_turn = not self._is_askers_turn
-        taken = self._asker.take((room + self._is_askers_turn) // 2)
+    def take(self, room: int) -> list[OutgoingMessage]:
+        """Return at most `room` messages, half of them requests if there are enough of both."""
+        self._is_requests_turn = not self._is_requests_turn
+        taken = self._remote_requests.take((room + self._is_requests_turn) // 2)
         wanted = room - len(taken)
         stored = self._outgoing.take(wanted)
         taken += self._marks.leave(stored, are_all=len(stored) < wanted)
-        return taken + self._asker.take(room - len(taken))
+        return taken + self._remote_requests.take(room - len(taken))
 
     def on_ready(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called when either source has something to send."""
         self._outgoing.on_ready(callback)
-        self._asker.on_ready(callback)
+        self._remote_requests.on_ready(callback)
 
 
 class Users:
-    """One node's. `me` is its name, at most MAX_SENDER octets."""
+    """The USER handling of one node. `me` is its name, at most MAX_SENDER octets."""
 
     def __init__(
         self,
@@ -73,89 +74,77 @@ class Users:
         timeout_s: float = 30.0,
         max_payload: int = MAX_USER_SENT,
     ) -> None:
-        """timeout_s: how long a question of a client may go around (5.3). max_payload: of a USER begun here (2.1)."""
+        """timeout_s: how long a client's request may go around (5.3).
+
+        max_payload: octets of a USER begun here (2.1).
+        """
         self._service = service
         self.counts = Counts(service.metrics)
         relay = Relay(me, max_laps, seed=secrets.token_bytes(32))
-        self._marks = Marks(relay)
-        self.outgoing = Outgoing(service, self._marks.put_on)
-        self.storing = Storing(service, self.outgoing, self._lost)
-        self._marks.use(self.storing)
+        self.marks = Marks(relay)
+        self.outgoing = Outgoing(service, self.marks.put_on)
+        self.writer = QueueWriter(service, self.outgoing, lambda: self.ownership.lost())
+        self.marks.use(self.writer)
         self.queue_name = outgoing_name(group, me)
-        self.ownership = Ownership(service, self.queue_name, self.storing, self.outgoing)
-        # what a node needs to be in a ring: without, it closes its links (4.7)
+        self.ownership = Ownership(service, self.queue_name, self.writer, self.outgoing)
+        # what a node needs to be in a ring: without it the links are closed (4.7)
         self.readiness = Readiness(
             service.readiness,
-            storing=lambda: _text(self.storing.trouble),
+            storing=lambda: _text(self.writer.trouble),
             ownership=lambda: _text(self.ownership.trouble),
-            name=lambda: NAMESAKE if self.has_namesake else None,
+            name=lambda: DUPLICATE_NAME if self.ownership.has_duplicate_name else None,
         )
         self.leases = Leases(service)
-        self._lookups = Lookups(service)
+        self._queue_cache = QueueCache(service)
         self.bindings = Bindings(service, group)
         self.outbox = Outbox(service, self.bindings, self.ownership, self.outgoing, self.counts, max_payload)
         max_message = max_payload - HEAD_BYTES
         fault, hops = service.metrics.local_errors.inc, service.store.trace_propagation
-        self.asker = RingAsker(me, self.storing, self.counts, timeout_s, fault, hops, max_message)
+        self.remote_requests = RemoteRequests(
+            me, self.writer, self.counts, timeout_s, fault, hops, max_message
+        )
         inbox = Inbox(service, self.bindings, f"ring {decode_name(me)}")
         serving = Serving(service, self.leases, max_message)
-        self.arrivals = Relaying(
+        self.user_sink = Relaying(
             relay,
-            self.storing,
-            self._lookups,
+            self.writer,
+            self._queue_cache,
             serving,
             inbox,
-            self.asker,
+            self.remote_requests,
             self.counts,
             forward_user,
-            self._marks.came_back,
+            self.marks.came_back,
             service.metrics.local_errors.inc,
         )
-        self.departures = Joined(self.outgoing, self.asker, self._marks)
+        self.user_source = MergedSource(self.outgoing, self.remote_requests, self.marks)
         self._publishing: asyncio.Task[None] | None = None
 
-    @property
-    def has_namesake(self) -> bool:
-        """Whether another process of this name lives: it has what waits for the successor, and is the node (4.7)."""
-        return self.ownership.has_namesake
-
-    @property
-    def marks_wanted(self) -> bool:
-        """Whether something that this node put on may still come back (5.5)."""
-        return self._marks.are_wanted
-
-    @property
-    def is_anothers(self) -> bool:
-        """Whether another process sends what this one has to send: its last life, or a node of the same name."""
-        return self.ownership.is_anothers
-
     def start(self) -> None:
+        """Start everything that runs in the background."""
         self.ownership.start()
         self.bindings.start()
         self.outbox.start()
         self._publishing = asyncio.create_task(self._keep_publishing(), name="ring counts")
 
     async def stop_taking(self) -> None:
-        """Nothing is taken out of the outbox any more."""
+        """Take no more messages from the outbox."""
         await self.outbox.close()
 
     async def close(self) -> None:
-        """The links are gone. What waits for the successor stays in the store."""
+        """Stop everything, once the links are closed. Outgoing messages stay in the store."""
         await self.outbox.close()
-        self.arrivals.close()
-        self._marks.close()
-        self.asker.close()
+        self.user_sink.close()
+        self.marks.close()
+        self.remote_requests.close()
         await self.bindings.close()
         self.leases.close()
-        self._lookups.close()
+        self._queue_cache.close()
         await self.ownership.close()
         if self._publishing is not None:
             self._publishing.cancel()
             await asyncio.wait((self._publishing,))
         self.counts.publish()
-
-    def _lost(self) -> None:
-        self.ownership.lost()
 
     async def _keep_publishing(self) -> None:
         while True:

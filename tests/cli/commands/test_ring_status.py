@@ -20,7 +20,7 @@ def link(name: str | None, since_s: float = 5.0) -> dict[str, Any]:
 
 
 def document(name: str, **told: Any) -> dict[str, Any]:
-    """Return a document as a node writes it (tested in tests/ring/links/test_board.py)."""
+    """Return a document as a node writes it (tested in tests/ring/links/test_status.py)."""
     nothing: dict[str, Any] = {"predecessor": None, "successor": None, "last_break": None, "away": None}
     return {"name": name, "leader": "c:1", "is_leader": name == "c:1", "member_count": 2, **nothing, **told}
 

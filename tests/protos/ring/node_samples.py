@@ -34,14 +34,14 @@ def started(now: float = 0.0) -> Node:
 
 
 def tried(now: float = 0.0, link: int = 1) -> Node:
-    """Somebody has connected and said nothing."""
+    """Return a node with a silent connection."""
     node = started(now)
     node.accepted(link, now)
     return node
 
 
 def followed(now: float = 0.0, link: int = 1) -> Node:
-    """It has a predecessor."""
+    """Return a node that has a predecessor."""
     node = tried(now, link)
     node.heard(link, now)
     node.take_actions()
@@ -60,7 +60,7 @@ def proving(node: Node, now: float = 0.0, to: bytes = HIGH) -> Node:
 
 
 def linked(node: Node, now: float = 0.0) -> Node:
-    """It has a successor, who has had all that waited."""
+    """Return a node that has a successor, and no LOOP waiting."""
     proving(node, now).acknowledged(now)
     said(node)
     return node
@@ -71,7 +71,7 @@ def in_ring(now: float = 0.0) -> Node:
 
 
 def leading(now: float = 0.0) -> Node:
-    """It has both, and its proposal came back."""
+    """Return a node that has both links, and whose proposal came back."""
     node = in_ring(now)
     hear(node, Leader(ME), now)
     node.take_actions()

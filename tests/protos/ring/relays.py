@@ -7,13 +7,13 @@ from collections import Counter, deque
 from protos.ring import (
     NO_ID,
     Answer,
-    Around,
     CameBack,
     Deliver,
     Drop,
     Frame,
     Operation,
     PassOn,
+    Questions,
     Relay,
     Request,
     Route,
@@ -90,15 +90,15 @@ class Ours(Member):
             case Settle(frame) if frame.request_id in self.leases:
                 self.settled.append(frame.request_id)
                 self.relay.served(frame)
-            case Request(frame, around) | PassOn(frame, around):
+            case Request(frame, questions) | PassOn(frame, questions):
                 self.relay.passed(frame)
-                self.pass_on(payload, around)
+                self.pass_on(payload, questions)
             case Settle(frame):
                 self.relay.passed(frame)
-                self.pass_on(payload, Around())
-            case Deliver(body, around):
+                self.pass_on(payload, Questions())
+            case Deliver(body, questions):
                 self.inbox[body] += 1
-                self.pass_on(payload, around)
+                self.pass_on(payload, questions)
             case Drop(why):
                 self.dropped[why.value] += 1
             case TakenOff():
@@ -109,8 +109,8 @@ class Ours(Member):
         self.relay.put_on(payload)
         self.outgoing.append(payload)
 
-    def pass_on(self, payload: bytes, around: Around) -> None:
-        self.outgoing += around.with_between(payload)
+    def pass_on(self, payload: bytes, questions: Questions) -> None:
+        self.outgoing += questions.with_between(payload)
 
     def hear(self, reply: Frame) -> None:
         is_new = reply.request_id not in {each.request_id for each in self.answers}
@@ -122,7 +122,7 @@ class Ours(Member):
 
 
 class Plain(Member):
-    """A node of somebody else's: it takes off what has its name, and passes on everything else."""
+    """An original: it takes off what has its name, and forwards everything else."""
 
     def take(self, payload: bytes, store_refuses: bool = False) -> bool:
         frame = parse_frame(payload)
@@ -162,7 +162,7 @@ class Ring:
         member.unanswered = 0
 
     def break_link(self, place: int) -> None:
-        """What is unanswered is sent again (2.2)."""
+        """Break a link: unanswered messages are sent again (2.2)."""
         self.members[place].unanswered = 0
 
     def kill(self, place: int) -> Member:

@@ -58,7 +58,7 @@ def name(vector: dict) -> str:
 
 
 def message_of(fields: dict, wire: bytes) -> Message:
-    """What a vector of a link says that its wire means; of a frame only that it is a USER."""
+    """Return the message of a link's vector; for a frame only that it is a USER."""
     match fields["message"]:
         case "Leader":
             return Leader(fields["node"].encode(), fields["ttl"])
@@ -73,7 +73,7 @@ def message_of(fields: dict, wire: bytes) -> Message:
 
 
 def frame_of(fields: dict, payload: bytes) -> Frame:
-    """What a vector says of a frame in the ring; the document's own have no request id."""
+    """Return the frame of a vector in the ring; the document's own have no request id."""
     body = bytes.fromhex(fields["body"]) if "body" in fields else payload[HEAD_BYTES:]
     request_id = bytes.fromhex(fields.get("request_id", NO_ID.hex()))
     sender, queue = fields["sender"].encode(), fields["queue"].encode()
@@ -87,7 +87,7 @@ def beacon_of(fields: dict) -> Open | Find:
 
 
 def request_of(fields: dict, wire: bytes) -> ClientRequest:
-    """What a vector of the client port asks for: its fields come back as they came."""
+    """Return the request of a client port's vector, with its fields unchanged."""
     echo, queue = wire[4 : HEAD_BYTES - 4], fields["queue"].encode()
     match fields["operation"]:
         case "create_queue":
@@ -105,7 +105,7 @@ def pushes(*bodies: bytes, echo: bytes = ORDERS, queue: bytes = b"orders") -> Pu
 
 
 def linked(chunks: Iterable[bytes], limits: Limits | None = None) -> tuple[list[Message], str | None]:
-    """What comes of a link's octets: its messages, and the reason of the PeerError at their end."""
+    """Return the messages of a link's octets, and the reason of the PeerError at their end."""
     return feed(Connection(limits or Limits()), chunks)
 
 
@@ -116,7 +116,7 @@ def asked(chunks: Iterable[bytes], limits: Limits | None = None) -> tuple[list[C
 
 
 def merged(events: Iterable[ClientEvent]) -> list[ClientEvent]:
-    """Runs as long as they can be: where they are cut is the one thing that may depend on the chunks."""
+    """Merge runs, as where they are cut is the one thing that may depend on the chunks."""
     result: list[ClientEvent] = []
     for event in events:
         match result[-1] if result else None, event:

@@ -121,7 +121,7 @@ class Shell(RuleBasedStateMachine):
     # the inbound side
 
     @rule()
-    def somebody_connects(self) -> None:
+    def node_connects(self) -> None:
         self.links += 1
         self.inbound.add(self.links)
         self.node.accepted(self.links, self.now)
@@ -129,7 +129,7 @@ class Shell(RuleBasedStateMachine):
 
     @precondition(lambda self: self.inbound)
     @rule(data=st.data(), loop=loops, is_user=st.booleans())
-    def somebody_says_something(self, data: Any, loop: Loop, is_user: bool) -> None:
+    def message_arrives(self, data: Any, loop: Loop, is_user: bool) -> None:
         link = data.draw(st.sampled_from(sorted(self.inbound)))
         counts = self.node.heard(link, self.now)
         assert counts is (link == self.node.tail.link)

@@ -36,7 +36,7 @@ def dials(node: Node, opened: bytes, leader: bytes, now: float) -> list[bytes]:
     return [action.node for action in node.take_actions() if isinstance(action, Dial)]
 
 
-def test_another_ring_is_connected_to_at_once() -> None:  # 3.6 a
+def test_head_connects_to_another_ring_at_once() -> None:  # 3.6 a
     node = started()
     node.beacon(opened_by(HIGH, HIGH), 0.0)
     assert node.take_actions() == [Dial(HIGH, b"9001")]
@@ -45,32 +45,32 @@ def test_another_ring_is_connected_to_at_once() -> None:  # 3.6 a
 
 
 @pytest.mark.parametrize("later", [60.0, 119.0, 121.0, 100_000.0])
-def test_my_own_ring_after_60_s_without_an_upper_bound(later: float) -> None:  # 3.6 b
+def test_head_connects_within_its_ring_after_60_s(later: float) -> None:  # 3.6 b
     node = started(1000.0)
     assert dials(node, HIGH, ME, 1059.9) == []
     assert dials(node, HIGH, ME, 1000.0 + later) == [HIGH]
 
 
-def test_myself_after_120_s() -> None:  # 3.6 c
+def test_head_connects_to_its_own_node_after_120_s() -> None:  # 3.6 c
     node = started()
     assert dials(node, ME, ME, 60.0) == []
     assert dials(node, ME, HIGH, 119.9) == []  # whatever leader I had when I said so
     assert dials(node, ME, ME, 120.0) == [ME]
 
 
-def test_my_leader_is_who_counts() -> None:  # 3.6, 4.1
+def test_the_leader_decides_which_ring_an_open_belongs_to() -> None:  # 3.6, 4.1
     node = followed()
     hear(node, Leader(HIGH), 0.0)
     assert dials(node, LOW, HIGH, 1.0) == []
     assert dials(node, LOW, ME, 1.0) == [LOW]
 
 
-def test_who_has_a_successor_wants_none() -> None:  # 1
+def test_linked_head_ignores_opens() -> None:  # 1
     for node in (new(), dialling(started()), proving(started()), linked(started())):
         assert dials(node, HIGHER, HIGHER, 1000.0) == []
 
 
-def test_a_failed_connect_and_a_link_that_proves_nothing_leave_the_waiting_time() -> None:  # 3.6
+def test_failed_connect_keeps_the_waiting_time() -> None:  # 3.6
     node = dialling(started(), 10.0)
     node.connect_failed(40.0)
     assert node.head.state is HeadState.LISTENING
@@ -81,7 +81,7 @@ def test_a_failed_connect_and_a_link_that_proves_nothing_leave_the_waiting_time(
     assert dials(node, LOW, ME, 75.0) == [LOW]
 
 
-def test_who_was_in_vain_is_passed_over_for_30_s() -> None:  # 3.6
+def test_failed_nodes_are_ignored_for_30_s() -> None:  # 3.6
     node = dialling(started(), 0.0)
     node.connect_failed(10.0)
     assert dials(node, HIGH, HIGH, 39.9) == []
@@ -90,7 +90,7 @@ def test_who_was_in_vain_is_passed_over_for_30_s() -> None:  # 3.6
     assert dials(node, HIGHER, HIGHER, 50.0) == [HIGHER]
 
 
-def test_a_lost_link_begins_the_waiting_time() -> None:  # 3.6
+def test_lost_link_restarts_the_waiting_time() -> None:  # 3.6
     node = linked(started(), 10.0)
     assert node.head.waiting_since is None
     node.outbound_lost("closed", 500.0)
@@ -104,7 +104,7 @@ def test_a_lost_link_begins_the_waiting_time() -> None:  # 3.6
 # What the successor is told ------------------------------------------------------------------------------------------
 
 
-def test_the_first_thing_that_is_said_is_that_i_am_here() -> None:  # 3.5, 2.6
+def test_new_link_begins_with_leader_ttl_0() -> None:  # 3.5, 2.6
     node = proving(started())
     assert node.next_loop() == SAYS_IT_IS_THERE
     assert node.next_loop() == BROKEN_ME
@@ -114,7 +114,7 @@ def test_the_first_thing_that_is_said_is_that_i_am_here() -> None:  # 3.5, 2.6
     assert node.head.state is HeadState.LINKED
 
 
-def test_who_has_sent_nothing_for_10_s_says_so_again() -> None:  # 2.6
+def test_idle_link_sends_leader_ttl_0_after_10_s() -> None:  # 2.6
     node = linked(started(), 0.0)
     node.sent(3.0)
     assert node.head.deadline() == 13.0
@@ -125,7 +125,7 @@ def test_who_has_sent_nothing_for_10_s_says_so_again() -> None:  # 2.6
     assert node.head.deadline() == 23.0
 
 
-def test_that_is_not_for_the_next_link() -> None:  # 2.6
+def test_leader_ttl_0_is_not_resent() -> None:  # 2.6
     node = linked(started(), 0.0)
     node.on_time(10.0)
     node.outbound_lost("closed", 10.0)
@@ -133,13 +133,13 @@ def test_that_is_not_for_the_next_link() -> None:  # 2.6
     assert said(linked_again) == [SAYS_IT_IS_THERE]
 
 
-def test_nothing_is_given_to_nobody() -> None:  # 2.2: LOOPs wait
+def test_no_loop_without_a_connection() -> None:  # 2.2: LOOPs wait
     node = started()
     assert node.next_loop() is None
     assert said(proving(node)) == [SAYS_IT_IS_THERE, BROKEN_ME]
 
 
-def test_what_waits_already_is_said_once_and_last_and_lives_as_long_as_it_may() -> None:  # 2.2
+def test_duplicate_loop_keeps_the_larger_ttl_and_goes_last() -> None:  # 2.2
     node = followed()
     hear(node, LinkBroken(HIGH, 9))
     hear(node, Leader(HIGHER, 30))
@@ -153,14 +153,14 @@ def test_what_waits_already_is_said_once_and_last_and_lives_as_long_as_it_may() 
     ]
 
 
-def test_at_most_256_wait() -> None:  # 2.2
+def test_at_most_256_loops_wait() -> None:  # 2.2
     node = followed()
     for number in range(300):
         hear(node, LinkBroken(b"n%03d:1" % number))
     assert said(proving(node))[1:] == [LinkBroken(b"n%03d:1" % number, 254) for number in range(44, 300)]
 
 
-def test_what_was_not_answered_goes_first_with_the_next_link() -> None:  # 2.2
+def test_unanswered_loops_come_first_on_the_next_link() -> None:  # 2.2
     node = in_ring()
     hear(node, LinkBroken(LOW, 5))
     hear(node, LinkBroken(HIGH, 5))
@@ -184,7 +184,7 @@ def give_back(node: Node, loops: list[Loop | None]) -> None:
 
 
 @pytest.mark.parametrize(("ttl", "passed"), [(65025, 254), (256, 254), (255, 254), (254, 253), (2, 1)])
-def test_what_is_passed_on_has_one_ttl_less_and_never_more_than_ours(ttl: int, passed: int) -> None:  # 2.3
+def test_forwarded_loop_has_one_ttl_less_and_at_most_254(ttl: int, passed: int) -> None:  # 2.3
     node = in_ring()
     hear(node, LinkBroken(HIGH, ttl))
     hear(node, Leader(HIGH, ttl))
@@ -192,7 +192,7 @@ def test_what_is_passed_on_has_one_ttl_less_and_never_more_than_ours(ttl: int, p
 
 
 @pytest.mark.parametrize("ttl", [0, 1])
-def test_what_the_next_one_would_drop_is_dropped(ttl: int) -> None:  # 2.3
+def test_loop_with_ttl_1_is_not_forwarded(ttl: int) -> None:  # 2.3
     node = leading()
     hear(node, BROKEN_OTHER if ttl else LinkBroken(HIGH, 0))
     assert node.election.is_leader is (ttl == 0)
@@ -206,14 +206,14 @@ def test_what_the_next_one_would_drop_is_dropped(ttl: int) -> None:  # 2.3
 # Whom I left (4.3) ---------------------------------------------------------------------------------------------------
 
 
-def test_who_was_left_for_another_ring_is_of_mine_whatever_leader_it_names() -> None:  # 3.6, 4.3
+def test_former_successor_counts_as_own_ring() -> None:  # 3.6, 4.3
     node = leading()
     node.beacon(Find(GROUP, HIGHER), 10.0)
     assert dials(node, HIGH, LOW, 10.1) == []
     assert dials(node, LOW, LOW, 10.2) == [LOW]
 
 
-def test_and_so_only_until_there_is_a_successor() -> None:  # 4.3
+def test_former_successor_is_forgotten_with_a_new_one() -> None:  # 4.3
     node = leading()
     node.beacon(Find(GROUP, HIGHER), 10.0)
     assert dials(node, HIGH, LOW, 70.0) == [HIGH]  # as one of my own ring

@@ -1,4 +1,4 @@
-"""Who leads, breaks that are told, rings that merge, a store that refuses (ring.md 4)."""
+"""The leader, link breaks, rings that merge, a store that refuses (ring.md 4)."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def finds_until(node: Node, end: float) -> list[float]:
 # Proposals (4.1, 4.2) ------------------------------------------------------------------------------------------------
 
 
-def test_at_the_start_my_leader_is_myself_though_i_do_not_lead() -> None:  # 4.1
+def test_node_starts_as_its_own_leader_without_leading() -> None:  # 4.1
     node = new()
     assert node.election.leader == ME
     assert not node.election.is_leader
 
 
-def test_a_predecessor_is_told_of_by_a_proposal() -> None:  # 4.2
+def test_new_predecessor_triggers_a_proposal() -> None:  # 4.2
     node = linked(tried())
     node.heard(1, 1.0)
     assert said(node) == [Leader(ME)]
 
 
-def test_my_own_that_comes_back_makes_me_leader_and_goes_no_further() -> None:  # 4.2, 4.3
+def test_own_proposal_that_returns_elects_the_node() -> None:  # 4.2, 4.3
     node = in_ring()
     hear(node, Leader(ME, 251), 1.0)
     assert node.election.is_leader
@@ -70,7 +70,7 @@ def test_my_own_that_comes_back_makes_me_leader_and_goes_no_further() -> None:  
     assert said(node) == []
 
 
-def test_a_greater_one_is_my_leader_and_passed_on() -> None:  # 4.2
+def test_greater_proposal_is_accepted_and_forwarded() -> None:  # 4.2
     node = leading()
     hear(node, Leader(HIGH, 100))
     assert node.election.leader == HIGH
@@ -80,7 +80,7 @@ def test_a_greater_one_is_my_leader_and_passed_on() -> None:  # 4.2
 
 
 @pytest.mark.parametrize("make", [in_ring, leading])
-def test_in_the_place_of_a_lesser_one_goes_my_own(make: Callable[[], Node]) -> None:  # 4.2
+def test_lesser_proposal_is_replaced_by_the_own(make: Callable[[], Node]) -> None:  # 4.2
     node = make()
     hear(node, Leader(LOW, 100))
     assert node.election.leader == ME
@@ -98,7 +98,7 @@ def test_names_are_compared_octet_by_octet(lesser: bytes, greater: bytes) -> Non
     assert node.election.leader == greater
 
 
-def test_my_leader_may_be_a_lesser_one_than_before_but_not_than_me() -> None:  # 4.1
+def test_new_leader_may_be_less_than_the_last_but_not_than_the_node() -> None:  # 4.1
     node = in_ring()
     for name, leader in ((HIGHER, HIGHER), (HIGH, HIGH), (LOW, HIGH), (ME, ME)):
         hear(node, Leader(name))
@@ -129,7 +129,7 @@ def test_a_leader_sends_find_every_60_s() -> None:  # 4.3
     assert finds_until(node, 600.0) == []
 
 
-def test_a_leader_that_hears_another_answers_opens_its_ring_and_leads_no_more() -> None:  # 4.3
+def test_leader_that_hears_another_opens_its_ring_and_steps_down() -> None:  # 4.3
     node = leading()
     assert node.beacon(FIND_OTHER, 20.0)
     assert node.take_actions() == [SendBeacon(FIND_ME), CloseOutbound("another ring was found")]
@@ -144,7 +144,7 @@ def test_a_leader_that_hears_another_answers_opens_its_ring_and_leads_no_more() 
 
 
 @pytest.mark.parametrize("make", [started, in_ring])
-def test_others_do_not_care(make: Callable[[], Node]) -> None:  # 4.3
+def test_followers_ignore_find(make: Callable[[], Node]) -> None:  # 4.3
     node = make()
     node.take_actions()
     assert node.beacon(FIND_OTHER, 20.0)
@@ -152,14 +152,14 @@ def test_others_do_not_care(make: Callable[[], Node]) -> None:  # 4.3
     assert node.members[HIGH] == 20.0
 
 
-def test_my_own_that_i_hear_is_ignored() -> None:  # 4.3
+def test_own_find_is_ignored() -> None:  # 4.3
     node = leading()
     assert not node.beacon(FIND_ME, 20.0)
     assert node.take_actions() == []
     assert node.election.is_leader
 
 
-def test_a_leader_without_a_successor_has_nothing_to_open() -> None:  # 4.3
+def test_leader_without_successor_opens_nothing() -> None:  # 4.3
     node = followed()
     hear(node, Leader(ME))
     dialling(node)
@@ -172,7 +172,7 @@ def test_a_leader_without_a_successor_has_nothing_to_open() -> None:  # 4.3
     assert node.take_actions() == [SendBeacon(FIND_ME)]
 
 
-def test_other_groups_are_not_heard() -> None:  # 3.3
+def test_beacons_of_other_groups_are_ignored_by_the_node() -> None:  # 3.3
     node = leading()
     assert not node.beacon(Find(GROUP + 1, HIGH), 20.0)
     assert not node.beacon(opened_by(HIGH, HIGH, GROUP + 1), 20.0)
@@ -183,7 +183,7 @@ def test_other_groups_are_not_heard() -> None:  # 3.3
 # Breaks (4.4) --------------------------------------------------------------------------------------------------------
 
 
-def test_another_ones_break_ends_my_lead_and_is_passed_on() -> None:  # 4.4
+def test_link_broken_deposes_and_is_forwarded() -> None:  # 4.4
     node = leading()
     hear(node, LinkBroken(HIGH, 100))
     assert not node.election.is_leader
@@ -191,24 +191,24 @@ def test_another_ones_break_ends_my_lead_and_is_passed_on() -> None:  # 4.4
     assert said(node) == [LinkBroken(HIGH, 99)]
 
 
-def test_my_own_that_comes_back_goes_no_further() -> None:  # 4.4
+def test_own_link_broken_is_not_forwarded() -> None:  # 4.4
     node = leading()
     hear(node, LinkBroken(ME))
     assert node.election.is_leader
     assert said(node) == []
 
 
-def test_the_loss_of_the_successor_is_not_told() -> None:  # 4.4
+def test_loss_of_the_successor_sends_no_link_broken() -> None:  # 4.4
     node = leading()
     node.outbound_lost("closed", 1.0)
     assert node.election.is_leader
     assert waiting(node, 100.0) == []
 
 
-# Nobody leads (4.6) --------------------------------------------------------------------------------------------------
+# Rings without a leader (4.6) ----------------------------------------------------------------------------------------
 
 
-def test_who_accepts_no_leader_for_650_s_takes_itself_for_it() -> None:  # 4.6
+def test_node_without_proposals_for_650_s_proposes_itself() -> None:  # 4.6
     node = in_ring()
     hear(node, Leader(HIGH), 50.0)
     node.beacon(FIND_OTHER, 50.0)
@@ -222,7 +222,7 @@ def test_who_accepts_no_leader_for_650_s_takes_itself_for_it() -> None:  # 4.6
     assert Leader(ME) in said(node)
 
 
-def test_one_that_is_not_accepted_does_not_count() -> None:  # 4.6
+def test_dropped_proposals_do_not_reset_the_650_s() -> None:  # 4.6
     node = in_ring()
     hear(node, Leader(HIGH), 50.0)
     node.beacon(FIND_OTHER, 50.0)
@@ -231,7 +231,7 @@ def test_one_that_is_not_accepted_does_not_count() -> None:  # 4.6
     assert node.election.deadline() == 700.0
 
 
-def test_a_leader_is_one_for_as_long_as_it_is_heard_to_lead() -> None:  # 4.6
+def test_leader_counts_while_it_is_heard() -> None:  # 4.6
     node = in_ring()
     assert not node.is_led(0.0)
     hear(node, Leader(HIGH, 200), 50.0)
@@ -247,7 +247,7 @@ def test_a_leader_is_one_for_as_long_as_it_is_heard_to_lead() -> None:  # 4.6
     assert not node.is_led(330.0)
 
 
-def test_that_another_one_was_heard_is_no_sign_of_the_next() -> None:  # 4.6
+def test_find_of_one_leader_does_not_confirm_the_next() -> None:  # 4.6
     node = in_ring()
     hear(node, Leader(HIGH, 200), 50.0)
     hear(node, Leader(HIGHER, 60), 60.0)
@@ -255,7 +255,7 @@ def test_that_another_one_was_heard_is_no_sign_of_the_next() -> None:  # 4.6
     assert not node.is_led(60.0)
 
 
-def test_a_node_leads_itself_and_nobody_leads_what_is_open() -> None:  # 4.1, 4.4
+def test_open_ring_has_no_leader() -> None:  # 4.1, 4.4
     node = leading()
     assert node.is_led(10_000.0)
     hear(node, LinkBroken(HIGH, 100), 10_000.0)
@@ -271,7 +271,7 @@ def test_a_node_leads_itself_and_nobody_leads_what_is_open() -> None:  # 4.1, 4.
 # The store (4.7) -----------------------------------------------------------------------------------------------------
 
 
-def test_a_node_begins_away_and_then_opens() -> None:  # 4.7
+def test_node_starts_away_and_opens_with_the_store() -> None:  # 4.7
     node = new()
     assert node.is_away
     assert node.deadline() is None
@@ -285,7 +285,7 @@ def test_a_node_begins_away_and_then_opens() -> None:  # 4.7
     assert waiting(node, 1001.0) == [BROKEN_ME]
 
 
-def test_a_store_that_refuses_closes_both_links_and_is_silent() -> None:  # 4.7
+def test_store_away_closes_both_links() -> None:  # 4.7
     node = leading()
     node.store_away("the store refuses", 30.0)
     node.store_away("again", 31.0)
@@ -303,7 +303,7 @@ def test_a_store_that_refuses_closes_both_links_and_is_silent() -> None:  # 4.7
 
 
 @pytest.mark.parametrize("make", [started, tried, lambda: dialling(started()), lambda: proving(started())])
-def test_from_wherever_it_is(make: Callable[[], Node]) -> None:  # 4.7
+def test_store_away_works_in_every_state(make: Callable[[], Node]) -> None:  # 4.7
     node = make()
     connects = node.head.successor is not None
     is_tried = node.tail.link is not None
@@ -321,7 +321,7 @@ def test_from_wherever_it_is(make: Callable[[], Node]) -> None:  # 4.7
 # What is known of others ---------------------------------------------------------------------------------------------
 
 
-def test_members_are_those_heard_of_and_when() -> None:
+def test_members_have_the_time_they_were_heard_of() -> None:
     node = in_ring()
     node.members.clear()
     node.beacon(opened_by(LOW, HIGHER), 1.0)
@@ -336,7 +336,7 @@ def test_members_are_those_heard_of_and_when() -> None:
     assert len(node.members) == 5
 
 
-def test_those_unheard_for_longest_are_forgotten() -> None:
+def test_members_unheard_for_longest_are_evicted() -> None:
     node = in_ring()
     node.members.clear()
     for number in range(MAX_MEMBERS + 10):
@@ -350,7 +350,7 @@ def test_those_unheard_for_longest_are_forgotten() -> None:
 # Proposals that do not come back (4.6) --------------------------------------------------------------------------------
 
 
-def test_a_leader_whose_proposals_do_not_come_back_closes_the_silent_inbound_side() -> None:
+def test_leader_without_returned_proposals_closes_a_silent_predecessor() -> None:
     node = leading(100.0)
     run_until(node, 999.0)
     assert node.election.is_leader
@@ -360,7 +360,7 @@ def test_a_leader_whose_proposals_do_not_come_back_closes_the_silent_inbound_sid
     assert node.last_break == Break(1000.0, "inbound", "the predecessor is silent: no proposal comes around")
 
 
-def test_a_leader_whose_proposals_do_not_come_back_leads_no_more_beside_a_predecessor_that_is_there() -> None:
+def test_leader_without_returned_proposals_steps_down() -> None:
     node = leading(100.0)
     for now in range(110, 1010, 10):
         run_until(node, now)
@@ -369,7 +369,7 @@ def test_a_leader_whose_proposals_do_not_come_back_leads_no_more_beside_a_predec
     assert node.tail.state is TailState.LINKED
 
 
-def test_a_leader_whose_proposals_come_back_goes_on() -> None:
+def test_leader_with_returned_proposals_stays() -> None:
     node = leading(100.0)
     for now in range(400, 4000, 300):
         run_until(node, now)
@@ -378,7 +378,7 @@ def test_a_leader_whose_proposals_come_back_goes_on() -> None:
     assert node.tail.state is TailState.LINKED
 
 
-def test_a_follower_closes_an_inbound_side_over_which_no_proposal_comes() -> None:
+def test_follower_without_proposals_closes_its_predecessor() -> None:
     """Though its leader is heard to lead: an original that hangs is somewhere before it."""
     node = in_ring(0.0)
     for now in range(10, 900, 10):
@@ -390,7 +390,7 @@ def test_a_follower_closes_an_inbound_side_over_which_no_proposal_comes() -> Non
 
 
 def run_until(node: Node, end: float) -> None:
-    """Let time pass, its orders carried out by nobody."""
+    """Let time pass without carrying out any action."""
     while (due := node.deadline()) is not None and due <= end:
         node.on_time(due)
         node.sent(due)

@@ -38,7 +38,7 @@ Row = tuple[Enum, Enum]
 
 
 def steps() -> Iterator[tuple[Node, Callable[[Node], Any]]]:
-    """What happens to a node for each move of each table."""
+    """Return the events that cause each move of each table."""
     yield new(), lambda node: node.store_back(0.0)
     for make in (started, tried, followed, leading):
         yield make(), lambda node: node.store_away("refuses", 0.0)
@@ -62,7 +62,7 @@ def steps() -> Iterator[tuple[Node, Callable[[Node], Any]]]:
     yield leading(), lambda node: node.election.on_time(TIMES.hung_s)
 
 
-def test_something_that_can_happen_makes_each_move(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_move_is_reachable(monkeypatch: pytest.MonkeyPatch) -> None:
     made: set[Row] = set()
     real = Machine.move
 
@@ -78,7 +78,7 @@ def test_something_that_can_happen_makes_each_move(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_a_machine_makes_the_moves_of_its_table_and_no_other(table: dict[Any, dict[Any, Any]]) -> None:
+def test_machine_makes_only_moves_of_its_table(table: dict[Any, dict[Any, Any]]) -> None:
     moves = type(next(iter(next(iter(table.values())))))
     for state in table:
         for move in moves:
@@ -110,6 +110,6 @@ def test_the_spec_shows_the_tables(name: str, table: dict[Any, dict[Any, Any]]) 
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_no_label_has_what_a_diagram_reads_as_its_own(table: dict[Any, dict[Any, Any]]) -> None:
+def test_diagram_labels_hold_no_special_characters(table: dict[Any, dict[Any, Any]]) -> None:
     for moves in table.values():
         assert not [move for move in moves if set(move.value) & set(":;")]

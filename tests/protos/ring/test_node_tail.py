@@ -1,4 +1,4 @@
-"""A node's tail: OPEN, who is a predecessor, and for how long (ring.md 3.5, 2.6, 4.4)."""
+"""A node's tail: OPEN, which connection is a predecessor, and for how long (ring.md 3.5, 2.6, 4.4)."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def test_open_is_sent_at_once_then_every_second_then_every_30_s() -> None:  # 3.
     assert opens_until(node, 200.0) == [*(101.0 + number for number in range(10)), 140.0, 170.0]
 
 
-def test_it_goes_on_while_somebody_is_silent_and_ends_with_a_predecessor() -> None:  # 3.5
+def test_open_continues_until_a_predecessor_counts() -> None:  # 3.5
     node = tried()
     assert opens_until(node, 4.5) == [1.0, 2.0, 3.0, 4.0]
     node.heard(1, 4.5)
     assert opens_until(node, 900.0) == []
 
 
-def test_it_names_my_leader() -> None:  # 3.1, 4.1
+def test_open_names_the_leader() -> None:  # 3.1, 4.1
     node = followed()
     hear(node, Leader(HIGH))
     node.inbound_lost(1, "closed", 10.0)
     assert node.take_actions() == [SendBeacon(Open(GROUP, HIGH, ME, SERVICE))]
 
 
-def test_but_not_one_whose_name_leaves_no_room() -> None:  # 1.2
+def test_open_omits_a_leader_name_that_does_not_fit() -> None:  # 1.2
     me, leader = b"m" * 230 + b":1", b"x" * 240
     node = Node(me, GROUP, SERVICE, TIMES)
     node.store_back(0.0)
@@ -84,7 +84,7 @@ def test_a_first_message_makes_a_predecessor() -> None:  # 3.5
     assert waiting(node) == [LinkBroken(ME), Leader(ME)]  # 4.4, then 4.2
 
 
-def test_so_do_5_s() -> None:  # 3.5
+def test_silent_connection_counts_after_5_s() -> None:  # 3.5
     node = tried(now=10.0)
     assert node.deadline() == 11.0
     node.on_time(14.9)
@@ -114,7 +114,7 @@ def test_later_connections_are_closed() -> None:  # 3.5
     assert node.tail.state is TailState.LINKED
 
 
-def test_a_silent_one_that_goes_was_nothing() -> None:  # 3.5: a health probe
+def test_lost_silent_connection_is_no_break() -> None:  # 3.5: a health probe
     node = tried()
     node.inbound_lost(1, "closed", 0.5)
     assert node.tail.state is TailState.OPEN
@@ -123,7 +123,7 @@ def test_a_silent_one_that_goes_was_nothing() -> None:  # 3.5: a health probe
     assert waiting(node) == [LinkBroken(ME)]  # only that of its start
 
 
-def test_a_lost_predecessor_is_told_and_waited_for_anew() -> None:  # 4.4, 3.5
+def test_lost_predecessor_is_announced_and_replaced() -> None:  # 4.4, 3.5
     node = leading()
     node.inbound_lost(1, "closed", 50.0)
     assert node.tail.state is TailState.OPEN
@@ -134,7 +134,7 @@ def test_a_lost_predecessor_is_told_and_waited_for_anew() -> None:  # 4.4, 3.5
     assert opens_until(node, 53.5) == [51.0, 52.0, 53.0]
 
 
-def test_after_300_s_alone_it_is_told_again() -> None:  # 3.5
+def test_link_broken_is_repeated_after_300_s_alone() -> None:  # 3.5
     node = leading()
     node.inbound_lost(1, "closed", 50.0)
     said(node)
@@ -159,7 +159,7 @@ def leaders_named_until(node: Node, end: float) -> list[tuple[float, bytes]]:
     return named
 
 
-def test_after_60_s_every_other_open_names_me_as_the_leader() -> None:  # 3.8
+def test_after_60_s_every_other_open_names_another_leader() -> None:  # 3.8
     node = followed()
     hear(node, Leader(HIGH))
     node.inbound_lost(1, "closed", 0.0)
@@ -167,13 +167,17 @@ def test_after_60_s_every_other_open_names_me_as_the_leader() -> None:  # 3.8
     assert named == [(40.0, HIGH), (70.0, ME), (100.0, HIGH), (130.0, ME), (160.0, HIGH), (190.0, ME)]
 
 
-def test_or_another_node_if_that_is_me_already() -> None:  # 3.8
+def test_leader_names_another_node_in_every_other_open() -> None:  # 3.8
     assert leaders_named_until(linked(started()), 101.0) == [(40.0, ME), (70.0, HIGH), (100.0, ME)]
-    assert leaders_named_until(started(), 101.0) == [(40.0, ME), (70.0, ME), (100.0, ME)]  # it knows nobody
+    assert leaders_named_until(started(), 101.0) == [
+        (40.0, ME),
+        (70.0, ME),
+        (100.0, ME),
+    ]  # it knows no other node
 
 
 def forced_until(node: Node, opens: dict[bytes, list[float]], end: float) -> list[float]:
-    """When the inbound side is closed for those who wait in vain; `opens`: when they announce themselves."""
+    """Return when the inbound side is closed for waiting tails. opens: when they announce themselves."""
     heard = sorted((time, name) for name, times in opens.items() for time in times)
     closed = []
     for now in range(int(end)):
@@ -187,29 +191,29 @@ def forced_until(node: Node, opens: dict[bytes, list[float]], end: float) -> lis
 EVERY_30_S = [float(time) for time in range(10, 600, 30)]
 
 
-def test_a_ring_is_opened_for_one_who_waits_in_vain() -> None:  # 3.8
+def test_ring_is_opened_for_a_starved_tail() -> None:  # 3.8
     [at] = forced_until(leading(), {HIGHER: EVERY_30_S}, 250.0)
     assert 160.0 <= at <= 190.0
 
 
-def test_not_while_another_one_has_just_opened_its_ring() -> None:  # 3.8
+def test_no_second_ring_is_opened_for_a_starved_tail() -> None:  # 3.8
     opens = {HIGHER: EVERY_30_S, HIGH: [140.0]}
     [at] = forced_until(leading(), opens, 350.0)
     assert 290.0 <= at <= 340.0
 
 
-def test_nor_if_it_was_connected_in_between() -> None:  # 3.8
+def test_ring_stays_closed_if_the_tail_was_connected_in_between() -> None:  # 3.8
     times = [time for time in EVERY_30_S if not 70.0 < time < 180.0]
     [at] = forced_until(leading(), {HIGHER: times}, 400.0)
     assert at >= 330.0
 
 
-def test_nor_for_oneself_nor_if_there_is_nothing_to_open() -> None:  # 3.8
+def test_ring_is_not_opened_for_the_node_itself() -> None:  # 3.8
     assert forced_until(leading(), {ME: EVERY_30_S}, 400.0) == []
     assert forced_until(started(), {HIGHER: EVERY_30_S}, 200.0) == []
 
 
-def test_the_lost_one_may_be_another_link() -> None:
+def test_loss_of_a_refused_connection_is_ignored() -> None:
     node = followed()
     node.inbound_lost(9, "closed", 1.0)
     assert node.tail.state is TailState.LINKED
@@ -229,7 +233,7 @@ def test_break_link_forced_closes_the_inbound_side(ttl: int) -> None:  # 2.3
 # Silence (2.6) -------------------------------------------------------------------------------------------------------
 
 
-def test_30_s_of_silence_of_one_that_used_to_say_that_it_is_there() -> None:  # 2.6
+def test_predecessor_silent_for_30_s_is_closed() -> None:  # 2.6
     node = tried()
     hear(node, Leader(LOW, 0), 1.0)
     hear(node, Leader(LOW, 0), 11.0)
@@ -242,14 +246,14 @@ def test_30_s_of_silence_of_one_that_used_to_say_that_it_is_there() -> None:  # 
     assert node.last_break == Break(41.0, "inbound", "the predecessor is silent")
 
 
-def test_any_message_is_a_sign_of_life() -> None:  # 2.6
+def test_any_message_resets_the_silence() -> None:  # 2.6
     node = tried()
     hear(node, Leader(LOW, 0), 1.0)
     node.heard(1, 20.0)
     assert node.tail.deadline() == 50.0
 
 
-def test_one_that_never_says_so_may_be_silent() -> None:  # 2.6: an original
+def test_predecessor_that_never_sends_its_name_may_be_silent() -> None:  # 2.6: an original
     node = followed()
     hear(node, Leader(HIGH))
     for now in range(60, 640, 60):
@@ -258,7 +262,7 @@ def test_one_that_never_says_so_may_be_silent() -> None:  # 2.6: an original
     assert node.tail.state is TailState.LINKED
 
 
-def test_a_proposal_that_dies_here_is_not_the_predecessors() -> None:  # 2.6, 2.3
+def test_proposal_with_ttl_0_does_not_name_the_predecessor() -> None:  # 2.6, 2.3
     node = followed()
     hear(node, Leader(HIGH, 0), 1.0)
     assert node.tail.name is None
@@ -270,7 +274,7 @@ def test_a_proposal_that_dies_here_is_not_the_predecessors() -> None:  # 2.6, 2.
     assert node.tail.name == LOW
 
 
-def test_the_next_predecessor_begins_anew() -> None:  # 2.6
+def test_next_predecessor_starts_unnamed() -> None:  # 2.6
     node = tried()
     hear(node, Leader(LOW, 0))
     node.inbound_lost(1, "closed", 1.0)
@@ -281,7 +285,7 @@ def test_the_next_predecessor_begins_anew() -> None:  # 2.6
     assert started().tail.name is None
 
 
-def test_who_comes_to_the_list_is_told_while_it_wants_a_predecessor() -> None:  # 3.4
+def test_open_node_has_an_announcement() -> None:  # 3.4
     """What an OPEN of that moment would say, and nothing of the times of others changes."""
     assert new().announcement() is None  # the store cannot be used yet
     node = tried()

@@ -1,4 +1,4 @@
-"""Nobody is known to lead: who is proposed, who is believed, and what is done in the end (ring.md 4.6)."""
+"""Rings without a known leader: proposals, which are believed, and the opening of the ring (ring.md 4.6)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FOR_HIGH, FOR_HIGHER = Leader(HIGH, OTHERS_TTL), Leader(HIGHER, OTHERS_TTL)
 
 
 def vacant(*others: bytes) -> Node:
-    """In a ring since 0 that nobody leads, with others that were heard of."""
+    """Return a node in a ring without leader since 0, which has heard of others."""
     node = in_ring()
     node.members.clear()
     node.members.update(dict.fromkeys(others, 0.0))
@@ -38,7 +38,7 @@ def vacant(*others: bytes) -> Node:
 
 
 def proposals_until(node: Node, end: float) -> list[tuple[float, Loop]]:
-    """Who is proposed when."""
+    """Return the names proposed and when."""
     made = []
     while (now := node.election.deadline()) is not None and now < end:
         node.on_time(now)
@@ -46,7 +46,7 @@ def proposals_until(node: Node, end: float) -> list[tuple[float, Loop]]:
     return made
 
 
-def test_a_break_begins_it_and_the_first_proposal_waits_60_to_120_s() -> None:
+def test_vacancy_starts_with_a_break_and_proposes_after_60_to_120_s() -> None:
     node = leading()
     hear(node, BROKEN_OTHER, 100.0)
     due = node.election.deadline()
@@ -54,7 +54,7 @@ def test_a_break_begins_it_and_the_first_proposal_waits_60_to_120_s() -> None:
     assert 160.0 <= due <= 220.0
 
 
-def test_i_propose_myself_and_the_greatest_and_every_other_time_another_one() -> None:
+def test_vacancy_proposes_itself_and_others_in_turn() -> None:
     node = vacant(LOW, HIGH, HIGHER)
     made = proposals_until(node, 290.0)
     first = made[0][0]
@@ -68,20 +68,20 @@ def test_i_propose_myself_and_the_greatest_and_every_other_time_another_one() ->
     ]
 
 
-def test_others_are_not_proposed_while_the_ring_is_open() -> None:
+def test_open_ring_proposes_no_others() -> None:
     node = vacant(HIGH)
     node.inbound_lost(1, "closed", 1.0)
     assert {loop for _, loop in proposals_until(node, 250.0)} == {Leader(ME)}
 
 
-def test_a_proposal_of_me_by_another_one_makes_me_propose_myself() -> None:
+def test_proposal_by_another_node_makes_the_node_propose_itself() -> None:
     node = in_ring()
     hear(node, Leader(ME, OTHERS_TTL), 1.0)
     assert not node.election.is_leader
     assert said(node) == [Leader(ME)]
 
 
-def test_an_accepted_one_ends_it() -> None:
+def test_accepted_proposal_ends_the_vacancy() -> None:
     node = vacant()
     hear(node, Leader(HIGH), 10.0)
     node.beacon(FIND_OTHER, 10.0)
@@ -89,7 +89,7 @@ def test_an_accepted_one_ends_it() -> None:
     assert proposals_until(node, 600.0) == []
 
 
-def test_one_that_is_not_heard_to_lead_is_not_believed() -> None:
+def test_unconfirmed_leader_is_dropped() -> None:
     node = vacant(HIGHER)
     hear(node, Leader(HIGH), 10.0)
     said(node)
@@ -100,7 +100,7 @@ def test_one_that_is_not_heard_to_lead_is_not_believed() -> None:
     assert FOR_HIGHER in [loop for _, loop in proposals_until(node, 300.0)]
 
 
-def test_and_is_once_it_is_heard() -> None:
+def test_confirmed_leader_ends_the_vacancy() -> None:
     node = vacant()
     hear(node, Leader(HIGH), 10.0)
     proposals_until(node, 210.0)
@@ -111,7 +111,7 @@ def test_and_is_once_it_is_heard() -> None:
     assert proposals_until(node, 800.0) == []
 
 
-def test_a_find_right_after_i_proposed_it_is_the_answer() -> None:
+def test_find_within_3_s_answers_a_proposal() -> None:
     node = vacant(HIGH)
     (now, _), *_ = proposals_until(node, 121.0)
     node.beacon(FIND_OTHER, now + 1.0)
@@ -119,7 +119,7 @@ def test_a_find_right_after_i_proposed_it_is_the_answer() -> None:
     assert proposals_until(node, 600.0) == []
 
 
-def test_but_not_once_the_ring_is_another_one() -> None:
+def test_find_after_a_ring_change_is_no_answer() -> None:
     node = vacant(HIGH)
     (now, _), *_ = proposals_until(node, 121.0)
     node.beacon(FIND_OTHER, now + 1.0)
@@ -128,14 +128,14 @@ def test_but_not_once_the_ring_is_another_one() -> None:
     assert Leader(ME) in [loop for _, loop in proposals_until(node, now + 130.0)]
 
 
-def test_a_later_one_may_be_of_another_ring() -> None:
+def test_late_find_is_no_answer() -> None:
     node = vacant(HIGH)
     (now, _), *_ = proposals_until(node, 121.0)
     node.beacon(FIND_OTHER, now + 10.0)
     assert node.election.leader == ME
 
 
-def test_what_circles_is_not_believed_passed_on_three_times_and_not_proposed_again() -> None:  # 2.3
+def test_circulating_proposal_is_taken_off_and_not_proposed_again() -> None:  # 2.3
     node = vacant(HIGH)
     for number, ttl in enumerate([60, 52]):
         hear(node, Leader(HIGH, ttl), 1.0 + number / 10)
@@ -148,8 +148,8 @@ def test_what_circles_is_not_believed_passed_on_three_times_and_not_proposed_aga
     assert FOR_HIGH not in [loop for _, loop in proposals_until(node, 290.0)]
 
 
-def test_nor_is_it_heard_of_any_more_if_that_was_10_minutes_ago() -> None:
-    """4.6: no other one is, and one that was heard of since is remembered"""
+def test_circulating_name_unheard_for_10_minutes_is_forgotten() -> None:
+    """4.6: no other one is, and one that was heard of since is remembered."""
     for heard_at, is_remembered in ((0.0, False), (10.0, True)):
         node = vacant(LOW, HIGH)
         node.members[HIGH] = heard_at
@@ -159,7 +159,7 @@ def test_nor_is_it_heard_of_any_more_if_that_was_10_minutes_ago() -> None:
         assert LOW in node.members
 
 
-def test_until_the_ring_is_another_one() -> None:
+def test_circulating_name_is_proposed_again_after_a_ring_change() -> None:
     node = vacant(HIGH)
     for number, ttl in enumerate([60, 52, 44, 36]):
         hear(node, Leader(HIGH, ttl), 1.0 + number / 10)
@@ -168,7 +168,7 @@ def test_until_the_ring_is_another_one() -> None:
     assert FOR_HIGH in [loop for _, loop in proposals_until(node, 290.0)]
 
 
-def test_a_break_that_circles_is_taken_off() -> None:  # 2.3
+def test_circulating_link_broken_is_taken_off() -> None:  # 2.3
     node = in_ring()
     for number, ttl in enumerate([250, 242, 234]):
         hear(node, LinkBroken(HIGH, ttl), number / 10)
@@ -177,7 +177,7 @@ def test_a_break_that_circles_is_taken_off() -> None:  # 2.3
     assert said(node) == []
 
 
-def test_who_follows_passes_no_lesser_one_on_that_another_proposed() -> None:
+def test_follower_drops_lesser_proposals_of_others() -> None:
     node = in_ring()
     hear(node, Leader(HIGHER), 1.0)
     said(node)
@@ -187,7 +187,7 @@ def test_who_follows_passes_no_lesser_one_on_that_another_proposed() -> None:
     assert said(node) == [Leader(HIGH, 254)]
 
 
-def test_after_300_s_the_ring_is_opened_and_others_are_called() -> None:
+def test_vacancy_of_300_s_opens_the_ring() -> None:
     node = vacant()
     proposals_until(node, 290.0)
     node.take_actions()
@@ -196,12 +196,12 @@ def test_after_300_s_the_ring_is_opened_and_others_are_called() -> None:
     node.on_time(due)
     actions = node.take_actions()
     assert SendBeacon(FIND_ME) in actions
-    assert CloseOutbound("nobody leads this ring") in actions
+    assert CloseOutbound("the ring has no leader") in actions
     assert node.head.state is HeadState.LISTENING
     assert Leader(ME) in waiting(node, due, LOW)
 
 
-SILENT = CloseInbound(1, "nobody leads this ring, and the predecessor has said nothing")
+SILENT = CloseInbound(1, "the ring has no leader, and the predecessor is silent")
 
 
 def lost_from(node: Node) -> tuple[float, list[Action]]:
@@ -216,8 +216,8 @@ def lost_from(node: Node) -> tuple[float, list[Action]]:
             return due, actions
 
 
-def test_then_a_predecessor_that_never_said_anything_goes_too() -> None:
-    """4.6: it counts after 5 s (3.5), and would hold the tail for ever"""
+def test_silent_predecessor_is_closed_with_the_opened_ring() -> None:
+    """4.6: it counts after 5 s (3.5), and would hold the tail for ever."""
     node = tried()
     node.on_time(5.0)
     assert node.tail.state is TailState.LINKED
@@ -228,14 +228,14 @@ def test_then_a_predecessor_that_never_said_anything_goes_too() -> None:
     assert BROKEN_ME in waiting(node, now, LOW)
 
 
-def test_also_if_this_node_has_no_successor() -> None:
-    """4.6: as the others' ring is closed; they are called, and it is open for them"""
+def test_silent_predecessor_is_closed_without_a_successor() -> None:
+    """4.6: as the others' ring is closed; they are called, and it is open for them."""
     node = tried()
     node.on_time(5.0)
     assert SILENT in lost_from(node)[1]
 
 
-def test_one_that_counts_since_less_than_150_s_stays_until_the_next_time() -> None:
+def test_recent_predecessor_is_kept() -> None:
     node = started()
     node.accepted(1, 240.0)
     node.on_time(245.0)
@@ -247,24 +247,24 @@ def test_one_that_counts_since_less_than_150_s_stays_until_the_next_time() -> No
     assert SILENT in actions
 
 
-def test_one_that_has_said_anything_meanwhile_stays() -> None:
+def test_predecessor_that_spoke_is_kept() -> None:
     node = vacant()
     node.heard(1, 200.0)
-    assert CloseOutbound("nobody leads this ring") in lost_from(node)[1]
+    assert CloseOutbound("the ring has no leader") in lost_from(node)[1]
     assert node.tail.state is TailState.LINKED
 
 
-def test_not_for_one_whose_find_is_never_heard() -> None:
+def test_ring_with_a_proposed_leader_is_not_opened() -> None:
     node = vacant()
     hear(node, Leader(HIGH), 10.0)
     for now in range(20, 2000, 10):
         if now % 60 == 0:
             hear(node, Leader(HIGH), float(now))
         node.on_time(float(now))
-    assert CloseOutbound("nobody leads this ring") not in node.take_actions()
+    assert CloseOutbound("the ring has no leader") not in node.take_actions()
 
 
-def test_a_store_that_refuses_ends_it() -> None:  # 4.7
+def test_store_away_ends_the_vacancy() -> None:  # 4.7
     node = started()
     node.store_away("the store refuses", 1.0)
     assert node.deadline() is None

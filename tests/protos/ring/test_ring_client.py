@@ -21,7 +21,6 @@ from protos.ring import (
     encode_reply,
     encode_request,
     parse_reply,
-    sender_of,
 )
 from protos.types import LocalError, PeerError
 from tests.protos.feeding import assert_over, one_by_one
@@ -43,12 +42,12 @@ def client() -> ClientConnection:
 
 
 def request(operation: int, size: int, echo: bytes = ORDERS) -> bytes:
-    """A request that announces `size` octets of message, without them."""
+    """Return a request that announces `size` octets of message, without them."""
     return operation.to_bytes(4, "big") + echo + size.to_bytes(4, "big")
 
 
 def events_of(wire: bytes) -> list[object]:
-    """The events of one chunk on a fresh connection, runs as they are."""
+    """Return the events of one chunk on a fresh connection, with runs as they are."""
     return list(ClientConnection(TIGHT).receive(wire, 0.0))
 
 
@@ -103,7 +102,7 @@ def test_a_bad_length_ends_a_run_and_spoils_nothing_before_or_after_it() -> None
 
 
 @pytest.mark.parametrize(("operation", "code"), CODES.items())
-def test_an_over_long_message_is_refused_and_never_held(operation: Operation, code: int) -> None:
+def test_oversized_message_is_refused_and_never_buffered(operation: Operation, code: int) -> None:
     source = ClientConnection(TIGHT)
     assert list(source.receive(request(code, 400), 0.0)) == []
     for _ in range(399):
@@ -115,9 +114,7 @@ def test_an_over_long_message_is_refused_and_never_held(operation: Operation, co
 
 @pytest.mark.parametrize(("operation", "code"), CODES.items())
 @pytest.mark.parametrize("size", [401, 1 << 31, 0xFFFFFFFF])
-def test_one_that_is_not_even_read_is_refused_at_once_and_closes(
-    operation: Operation, code: int, size: int
-) -> None:
+def test_message_beyond_the_discard_limit_closes(operation: Operation, code: int, size: int) -> None:
     for chunks in (
         [request(code, size)],
         one_by_one(request(code, size)),
@@ -130,7 +127,7 @@ def test_one_that_is_not_even_read_is_refused_at_once_and_closes(
 
 
 @pytest.mark.parametrize("code", [0, 2, 3])
-def test_a_message_that_only_a_push_has_is_thrown_away_as_it_comes(code: int) -> None:
+def test_unexpected_message_is_discarded(code: int) -> None:
     source = ClientConnection(TIGHT)
     [plain] = events_of(request(code, 0))
     assert list(source.receive(GOOD + request(code, 40) + b"m", 0.0)) == [PULL]
@@ -170,7 +167,7 @@ def test_a_name_of_254_is_the_longest() -> None:
 
 
 @pytest.mark.parametrize("code", [4, 5, 6, 255, 256, 1 << 24, 0xFFFFFFFF])
-def test_what_nobody_can_ask_for_is_refused_as_soon_as_it_is_there(code: int) -> None:
+def test_unknown_operation_is_refused_at_once(code: int) -> None:
     head = code.to_bytes(4, "big")
     for chunks in ([head], one_by_one(head), [head + b"x" * 600]):
         assert asked([GOOD, *chunks]) == ([PULL], "unknown_operation")
@@ -185,7 +182,7 @@ def test_what_nobody_can_ask_for_is_refused_as_soon_as_it_is_there(code: int) ->
 
 
 def test_replies_repeat_the_fields_as_they_came() -> None:
-    """5.2"""
+    """5.2."""
     odd = bytes(range(255)) * 2
     assert encode_replies(odd, 3) == encode_reply(Operation.OK, odd) * 3
     records = [encode_record(body) for body in (b"a", b"", b"ccc")]
@@ -204,12 +201,6 @@ def test_only_replies_are_replies() -> None:
     with pytest.raises(LocalError):
         encode_reply(Operation.OK, ORDERS[1:])
     assert parse_reply(encode_reply(Operation.OK, ORDERS)) == (Operation.OK, b"checkin", b"orders", 0)
-
-
-def test_a_senders_name_may_be_anything() -> None:
-    assert sender_of(ORDERS) == b"checkin"
-    assert sender_of(bytes(510)) == b""
-    assert sender_of(b"s" * 510) == b"s" * 255
 
 
 # --- time, and the end

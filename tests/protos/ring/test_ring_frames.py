@@ -45,7 +45,7 @@ def test_the_shortest_of_everything_fits(operation: Operation) -> None:
 
 
 def test_a_settlement_differs_from_the_ok_to_a_pull_of_an_empty_message() -> None:
-    """5.4"""
+    """5.4."""
     assert parse_frame(encode_frame(SETTLEMENT)) == SETTLEMENT
     assert parse_frame(encode_frame(OK)) == OK
     changed = [
@@ -65,15 +65,15 @@ def test_a_settlement_differs_from_the_ok_to_a_pull_of_an_empty_message() -> Non
         replace(OK, operation=Operation.ERROR),
     ],
 )
-def test_nothing_else_settles(frame: Frame) -> None:
-    """5.4"""
+def test_only_an_empty_ok_with_id_settles(frame: Frame) -> None:
+    """5.4."""
     payload = encode_frame(frame)
     assert parse_frame(payload[:MARK] + b"\1" + payload[MARK + 1 :]) == frame
     with pytest.raises(LocalError):
         encode_frame(replace(frame, settles=True))
 
 
-def test_only_1_settles_and_what_follows_is_ignored() -> None:
+def test_only_kind_1_settles() -> None:
     payload = encode_frame(OK)
     for octet in range(256):
         changed = payload[:MARK] + bytes([octet]) + payload[MARK + 1 :]
@@ -84,8 +84,8 @@ def test_only_1_settles_and_what_follows_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("operation", list(Operation)[:4])
-def test_a_request_says_that_it_was_sent_again(operation: Operation) -> None:
-    """5.3: in one octet; and saying so once more changes nothing"""
+def test_resent_request_is_marked_in_its_frame(operation: Operation) -> None:
+    """5.3: in one octet; and saying so once more changes nothing."""
     frame = replace(PUSH, operation=operation)
     payload = encode_frame(frame)
     again = resent(payload)
@@ -97,8 +97,8 @@ def test_a_request_says_that_it_was_sent_again(operation: Operation) -> None:
 @pytest.mark.parametrize(
     "frame", [OK, SETTLEMENT, replace(OK, operation=Operation.ERROR), Frame(Operation.PUSH, b"s", b"q")]
 )
-def test_nothing_else_says_so(frame: Frame) -> None:
-    """5.3"""
+def test_only_requests_with_id_are_marked_resent(frame: Frame) -> None:
+    """5.3."""
     payload = encode_frame(frame)
     assert resent(payload) == payload
     at = 4 + len(frame.sender) + 1 + len(ID)
@@ -108,14 +108,14 @@ def test_nothing_else_says_so(frame: Frame) -> None:
     assert resent(b"no frame") == b"no frame"
 
 
-def test_what_no_size_fits_is_no_frame() -> None:
+def test_payload_with_wrong_size_is_no_frame() -> None:
     payload = encode_frame(PUSH)
     for size in range(len(payload)):
         assert parse_frame(payload[:size]) is None
     assert parse_frame(payload + b"x") is None
 
 
-def test_an_operation_of_the_future_is_no_frame() -> None:
+def test_unknown_operation_is_no_frame() -> None:
     for code in (6, 7, 255, 256, 1 << 31, 0xFFFFFFFF):
         assert parse_frame(code.to_bytes(4, "big") + encode_frame(PUSH)[4:]) is None
 
@@ -134,6 +134,6 @@ def test_an_operation_of_the_future_is_no_frame() -> None:
         replace(PUSH, request_id=b"i" * 17),
     ],
 )
-def test_what_does_not_fit_is_our_own_fault(frame: Frame) -> None:
+def test_oversized_field_is_a_local_error(frame: Frame) -> None:
     with pytest.raises(LocalError):
         encode_frame(frame)

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 import protos.ring
-from protos.ring import REFUSALS, Why
+from protos.ring import REFUSALS, DropReason
 
 PACKAGE = Path(protos.ring.__file__).parent
 SPEC = (PACKAGE.parent / "ring.md").read_text()
+INPUT = "../connection_input"  # the reasons that all protocols share
 RAISED = re.compile(r'(?:PeerError|Unusable)\("(\w+)"')
 
 
@@ -25,24 +26,26 @@ def first_cells(text: str) -> set[str]:
     return set(re.findall(r"^\| `(\w+)`", text, flags=re.M))
 
 
-def test_those_of_a_link() -> None:
+def test_link_labels_match_the_spec() -> None:
     closing = set(re.findall(r"`(\w{2,})`", section("2.5", "2.6") + section("2.7", "3.1")))
-    assert first_cells(section("2.3", "2.4")) | closing == raised_by("link") | raised_by("window")
+    assert first_cells(section("2.3", "2.4")) | closing == raised_by("link") | raised_by(
+        "window"
+    ) | raised_by(INPUT)
 
 
-def test_those_of_beacons() -> None:
+def test_beacon_labels_match_the_spec() -> None:
     assert first_cells(section("3.3", "3.4")) == raised_by("beacons")
 
 
-def test_those_of_what_is_taken_off() -> None:
-    assert first_cells(section("5.5", "5.6")) == {why.value for why in Why}
+def test_drop_labels_match_the_spec() -> None:
+    assert first_cells(section("5.5", "5.6")) == {why.value for why in DropReason}
 
 
-def test_those_of_the_client_port() -> None:
-    assert first_cells(section("5.6", "5.7")) == raised_by("client") | raised_by("requests") | set(REFUSALS)
+def test_client_port_labels_match_the_spec() -> None:
+    assert first_cells(section("5.6", "5.7")) == raised_by(INPUT) | raised_by("requests") | set(REFUSALS)
 
 
 @pytest.mark.parametrize(("reason", "answer"), REFUSALS.items())
-def test_what_a_refusal_says(reason: str, answer: str) -> None:
+def test_refusal_texts_match_the_spec(reason: str, answer: str) -> None:
     [row] = [line for line in SPEC.splitlines() if line.startswith(f"| `{reason}` ")]
     assert f"| `{answer}` |" in row

@@ -1,4 +1,4 @@
-"""What passes again and again: is it sent again and again, or does nobody take it off? (ring.md 5.7)"""
+"""Messages that keep circulating: sent again and again, or without an owner (ring.md 5.7)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import pytest
 
 from protos.ring import (
     NO_ID,
-    Around,
     Deliver,
     Drop,
+    DropReason,
     Frame,
     Operation,
     PassOn,
+    Questions,
     Relay,
     Request,
     TakenOff,
-    Why,
     encode_frame,
     parse_frame,
 )
@@ -29,56 +29,56 @@ PASSED_ON = [
 ]
 
 
-def around(relay: Relay, payload: bytes) -> Around:
+def questions_for(relay: Relay, payload: bytes) -> Questions:
     """With what the payload is passed on."""
     route = relay.route(payload)
     assert isinstance(route, Deliver | Request | PassOn)
-    return route.around
+    return route.questions
 
 
-def asked(relay: Relay, payload: bytes) -> Around:
-    """The first questions about it."""
+def asked(relay: Relay, payload: bytes) -> Questions:
+    """Return the first questions about the payload."""
     for _ in range(100):
-        questions = around(relay, payload)
-        if questions != Around():
+        questions = questions_for(relay, payload)
+        if questions != Questions():
             return questions
     raise AssertionError("it never asked")
 
 
 @pytest.mark.parametrize("payload", PASSED_ON)
 @pytest.mark.parametrize("max_laps", [1, 3])
-def test_it_passes_max_laps_times_before_anybody_asks(payload: bytes, max_laps: int):  # ring.md 5.7
+def test_payload_passes_max_laps_times_before_a_question(payload: bytes, max_laps: int):  # ring.md 5.7
     relay = Relay(ME, max_laps)
     for _ in range(max_laps):
-        assert around(relay, payload) == Around()
-    assert around(relay, payload) != Around()
+        assert questions_for(relay, payload) == Questions()
+    assert questions_for(relay, payload) != Questions()
 
 
 @pytest.mark.parametrize("payload", PASSED_ON)
-def test_it_is_taken_off_if_it_comes_round_behind_its_question(payload: bytes):  # ring.md 5.7
+def test_payload_after_its_returned_question_is_taken_off(payload: bytes):  # ring.md 5.7
     relay = Relay(ME, max_laps=1)
     questions = asked(relay, payload)
-    assert relay.route(questions.before) == Drop(Why.NOBODY_CLAIMS)
-    assert relay.route(payload) == Drop(Why.LAPS)
-    assert relay.route(questions.behind) == Drop(Why.NOBODY_CLAIMS)
-    assert around(relay, payload) == Around()  # it counts anew
+    assert relay.route(questions.before) == Drop(DropReason.NOBODY_CLAIMS)
+    assert relay.route(payload) == Drop(DropReason.LAPS)
+    assert relay.route(questions.behind) == Drop(DropReason.NOBODY_CLAIMS)
+    assert questions_for(relay, payload) == Questions()  # it counts anew
 
 
 @pytest.mark.parametrize("payload", PASSED_ON)
-def test_it_is_not_taken_off_if_it_was_not_between_the_questions(payload: bytes):  # ring.md 5.7
-    """Somebody who claims nothing took it off, and sends it again later: a heartbeat of the originals."""
+def test_payload_outside_its_questions_is_kept(payload: bytes):  # ring.md 5.7
+    """An original took it off, and sends it again later: a heartbeat."""
     relay = Relay(ME, max_laps=1)
     for _ in range(100):
-        questions = around(relay, payload)
+        questions = questions_for(relay, payload)
         for question in (questions.before, questions.behind):
-            assert not question or relay.route(question) == Drop(Why.NOBODY_CLAIMS)
+            assert not question or relay.route(question) == Drop(DropReason.NOBODY_CLAIMS)
 
 
 @pytest.mark.parametrize("payload", PASSED_ON)
-def test_it_is_not_taken_off_while_nobody_has_said_anything(payload: bytes):  # ring.md 5.7
+def test_payload_is_kept_until_its_question_returns(payload: bytes):  # ring.md 5.7
     """A heartbeat whose sender is there, and took off the questions."""
     relay = Relay(ME, max_laps=3)
-    asked_at = [number for number in range(1, 1000) if around(relay, payload) != Around()]
+    asked_at = [number for number in range(1, 1000) if questions_for(relay, payload) != Questions()]
     assert asked_at == [4, 7, 13, 25, 49, 97, 193, 385, 769]  # in vain: ever less often
 
 
@@ -86,18 +86,18 @@ def test_other_payloads_between_the_questions_do_not_matter():  # ring.md 5.7
     relay = Relay(ME, max_laps=1)
     relay.route(asked(relay, b"news").before)
     assert relay.route(b"other news") == Deliver(b"other news")
-    assert relay.route(b"news") == Drop(Why.LAPS)
+    assert relay.route(b"news") == Drop(DropReason.LAPS)
     assert relay.route(b"news") == Deliver(b"news")  # one copy for one answer
 
 
-def test_who_put_it_on_claims_it_until_it_is_back():  # ring.md 5.7
+def test_sender_claims_its_payload():  # ring.md 5.7
     asks, claims = Relay(ME, max_laps=1), Relay(OTHER)
     claims.put_on(b"news")
     claims.put_on(b"news")
     questions = asked(asks, b"news")
-    assert claims.route(questions.before) == Drop(Why.CLAIMED)
+    assert claims.route(questions.before) == Drop(DropReason.CLAIMED)
     assert claims.route(b"news") == TakenOff()
-    assert claims.route(questions.behind) == Drop(Why.CLAIMED)
+    assert claims.route(questions.behind) == Drop(DropReason.CLAIMED)
     assert claims.route(b"news") == TakenOff()
     behind = parse_frame(questions.behind)
     assert behind is not None
@@ -105,7 +105,7 @@ def test_who_put_it_on_claims_it_until_it_is_back():  # ring.md 5.7
 
 
 def test_the_question_about_a_frame_is_for_its_sender():  # ring.md 5.7
-    """Who is there takes it off, as everybody does with what has his name (5.3)."""
+    """A live sender takes it off, as every node does with its own name (5.3)."""
     for questions, name in ((asked(Relay(ME), PUSH), OTHER), (asked(Relay(ME), b"news"), ME)):
         for question in (questions.before, questions.behind):
             frame = parse_frame(question)
@@ -121,21 +121,21 @@ def test_a_question_passes_each_other_node_once():  # ring.md 5.5, 5.7
     relay = Relay(OTHER)
     assert relay.route(question) == PassOn(frame)
     relay.passed(frame)
-    assert relay.route(question) == Drop(Why.SEEN)
+    assert relay.route(question) == Drop(DropReason.SEEN)
 
 
-def test_who_hears_a_question_waits_with_its_own():  # ring.md 5.7
-    """Two who ask about one copy would take off two."""
+def test_other_questions_delay_the_own():  # ring.md 5.7
+    """Two nodes that ask about one copy would take off two."""
     asks, hears = Relay(ME, max_laps=3), Relay(OTHER, max_laps=3)
     for _ in range(3):
-        around(hears, b"news")
+        questions_for(hears, b"news")
     hears.route(asked(asks, b"news").before)
     for _ in range(3):
-        assert around(hears, b"news") == Around()
-    assert around(hears, b"news") != Around()
+        assert questions_for(hears, b"news") == Questions()
+    assert questions_for(hears, b"news") != Questions()
 
 
-def test_what_only_looks_like_a_question_is_a_reply():  # ring.md 5.7
+def test_frame_like_a_question_is_a_reply():  # ring.md 5.7
     relay = Relay(ME)
     relay.put_on(b"news")
     for number, message in enumerate([b"no such queue", b"sixteen letters!"], 1):
@@ -143,20 +143,20 @@ def test_what_only_looks_like_a_question_is_a_reply():  # ring.md 5.7
         assert relay.route(encode_frame(reply)) == PassOn(reply)
 
 
-def test_no_limit_means_that_nobody_asks():  # ring.md 5.5
+def test_max_laps_0_asks_no_questions():  # ring.md 5.5
     relay = Relay(ME, max_laps=0)
     for _ in range(100):
-        assert around(relay, b"news") == Around()
+        assert questions_for(relay, b"news") == Questions()
 
 
-def test_questions_of_another_life_are_other_questions():  # ring.md 5.7
+def test_restarted_node_uses_new_question_ids():  # ring.md 5.7
     one, next_one = Relay(ME, seed=b"one life"), Relay(ME, seed=b"the next")
     first, second = asked(one, b"news"), asked(next_one, b"news")
     assert len({first.before, first.behind, second.before, second.behind}) == 4
 
 
-def test_what_passed_so_long_ago_that_it_is_forgotten_counts_anew():  # ring.md 5.7
+def test_forgotten_payload_counts_from_0():  # ring.md 5.7
     relay = Relay(ME, max_laps=1, remembered=10)
     for _ in range(5):
         for number in range(11):
-            assert around(relay, b"%d" % number) == Around()
+            assert questions_for(relay, b"%d" % number) == Questions()

@@ -25,7 +25,7 @@ LATE = (encode_message(User(b"late")), b"LOOP", b"\xff", b"")  # good and bad: n
 
 
 def loop(subtype: int, rest: bytes) -> bytes:
-    """A LOOP with TTL 9, whatever is in it."""
+    """Encode a LOOP with TTL 9 without any check."""
     payload = b"\0\x09" + bytes([subtype]) + rest
     return b"LOOP" + len(payload).to_bytes(2, "big") + payload
 
@@ -55,7 +55,7 @@ def test_a_longer_one_is_refused_before_any_of_it_is_held(kind: bytes, size: int
 
 
 def test_the_longest_loop_is_held_and_found_unusable() -> None:
-    """2.1, 2.3"""
+    """2.1, 2.3."""
     wire = b"LOOP\x40\0" + b"\0\7\0\xff" + b"n" * 16380
     assert linked([wire, wire]) == ([Unusable("bad_name", 7)] * 2, None)
     assert linked(one_by_one(wire)) == ([Unusable("bad_name", 7)], None)
@@ -122,7 +122,7 @@ def test_an_unknown_subtype_is_unusable_whatever_follows() -> None:
     "message",
     [Unusable("bad_name"), User(b"x" * (MAX_USER + 1)), Leader(b""), LinkBroken(b""), Leader(b"n" * 256)],
 )
-def test_what_no_node_could_read_is_our_own_fault(message: Message) -> None:
+def test_encoding_an_invalid_message_is_a_local_error(message: Message) -> None:
     with pytest.raises(LocalError):
         encode_message(message)
 
@@ -155,7 +155,7 @@ def test_the_timeout_counts_from_the_first_octet_of_that_message() -> None:
     assert source.deadline() is None
 
 
-def test_after_a_pause_of_ours_the_waiting_begins_anew() -> None:
+def test_restart_clock_restarts_the_time_limit() -> None:
     source = link()
     source.restart_clock(5.0)
     assert source.deadline() is None
@@ -164,7 +164,7 @@ def test_after_a_pause_of_ours_the_waiting_begins_anew() -> None:
     assert (source.deadline(), list(source.on_time(1_000.0))) == (1_032.0, [])
 
 
-def test_idle_between_messages_is_not_the_parsers_matter() -> None:
+def test_parser_has_no_idle_time_limit() -> None:
     source = link()
     list(source.receive(encode_message(BreakLinkForced()), 0.0))
     assert (source.deadline(), list(source.on_time(1e9))) == (None, [])

@@ -12,6 +12,7 @@ from protos.ring import (
     CameBack,
     Deliver,
     Drop,
+    DropReason,
     Frame,
     Operation,
     PassOn,
@@ -19,7 +20,6 @@ from protos.ring import (
     Request,
     Settle,
     TakenOff,
-    Why,
     encode_frame,
 )
 
@@ -47,10 +47,12 @@ def relay() -> Relay:
 
 
 @pytest.mark.parametrize("operation", REPLIES)
-def test_a_reply_in_my_name_is_for_who_asked_here(relay: Relay, operation: Operation):  # ring.md 5.3
+def test_reply_in_own_name_is_an_answer(relay: Relay, operation: Operation):  # ring.md 5.3
     reply = frame(operation, ME)
     assert relay.route(encode_frame(reply)) == Answer(reply)
-    assert relay.route(encode_frame(reply)) == Answer(reply)  # nobody asks any more: the caller knows that
+    assert relay.route(encode_frame(reply)) == Answer(
+        reply
+    )  # no client may wait any more: the caller knows that
 
 
 @pytest.mark.parametrize("operation", REQUESTS)
@@ -60,14 +62,14 @@ def test_my_own_request_came_back_unserved(relay: Relay, operation: Operation): 
     assert relay.route(encode_frame(request)) == CameBack(request)
 
 
-def test_my_settlement_came_back_as_nobody_holds_the_message(relay: Relay):  # ring.md 5.4
+def test_own_settlement_that_returns_is_dropped(relay: Relay):  # ring.md 5.4
     settlement = frame(Operation.OK, ME, settles=True)
-    assert relay.route(encode_frame(settlement)) == Drop(Why.NOBODY_HOLDS_IT)
+    assert relay.route(encode_frame(settlement)) == Drop(DropReason.NOBODY_HOLDS_IT)
 
 
 @pytest.mark.parametrize("operation", Operation)
-def test_what_i_never_sent_is_taken_off_in_my_name(relay: Relay, operation: Operation):  # ring.md 5.3
-    assert relay.route(encode_frame(frame(operation, ME, NO_ID))) == Drop(Why.NOT_MINE)
+def test_unknown_frame_in_own_name_is_dropped(relay: Relay, operation: Operation):  # ring.md 5.3
+    assert relay.route(encode_frame(frame(operation, ME, NO_ID))) == Drop(DropReason.NOT_MINE)
 
 
 def test_names_are_compared_whole(relay: Relay):  # ring.md 1.2
@@ -86,7 +88,7 @@ def test_a_request_passes_once(relay: Relay, operation: Operation):  # ring.md 5
         request
     )  # the store had refused it: it was sent again
     relay.passed(request)
-    assert relay.route(encode_frame(request)) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(request)) == Drop(DropReason.SEEN)
 
 
 def test_a_request_that_was_carried_out_here_gets_its_reply_again(relay: Relay):  # ring.md 5.4
@@ -101,21 +103,21 @@ def test_a_reply_to_another_passes_once(relay: Relay, operation: Operation):  # 
     reply = frame(operation)
     assert relay.route(encode_frame(reply)) == PassOn(reply)
     relay.passed(reply)
-    assert relay.route(encode_frame(reply)) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(reply)) == Drop(DropReason.SEEN)
 
 
-def test_a_reply_that_i_began_is_dropped_if_it_comes_round(relay: Relay):  # ring.md 5.5
+def test_own_reply_that_returns_is_dropped(relay: Relay):  # ring.md 5.5
     """The node that asked is gone."""
     relay.put_on(encode_frame(frame(Operation.OK)))
-    assert relay.route(encode_frame(frame(Operation.OK))) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(frame(Operation.OK))) == Drop(DropReason.SEEN)
 
 
 def test_a_settlement_passes_once_or_settles_once(relay: Relay):  # ring.md 5.4, 5.5
     assert relay.route(encode_frame(SETTLEMENT)) == Settle(SETTLEMENT)
     relay.passed(SETTLEMENT)
-    assert relay.route(encode_frame(SETTLEMENT)) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(SETTLEMENT)) == Drop(DropReason.SEEN)
     relay.served(SETTLEMENT)
-    assert relay.route(encode_frame(SETTLEMENT)) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(SETTLEMENT)) == Drop(DropReason.SEEN)
 
 
 def test_request_reply_and_settlement_of_one_id_are_three_frames(relay: Relay):  # ring.md 5.5
@@ -125,7 +127,7 @@ def test_request_reply_and_settlement_of_one_id_are_three_frames(relay: Relay): 
     assert relay.route(encode_frame(SETTLEMENT)) == Settle(SETTLEMENT)
     relay.passed(SETTLEMENT)
     for each in (pull, reply, SETTLEMENT):
-        assert relay.route(encode_frame(each)) == Drop(Why.SEEN)
+        assert relay.route(encode_frame(each)) == Drop(DropReason.SEEN)
 
 
 def test_another_id_is_another_request(relay: Relay):  # ring.md 5.5
@@ -134,19 +136,19 @@ def test_another_id_is_another_request(relay: Relay):  # ring.md 5.5
     assert relay.route(encode_frame(other)) == Request(other)
 
 
-def test_what_passed_so_long_ago_that_it_is_forgotten_passes_again():  # ring.md 5.5
+def test_forgotten_frame_passes_again():  # ring.md 5.5
     relay = Relay(ME, remembered=10)
     frames = [frame(Operation.PUSH, request_id=number.to_bytes(16, "big")) for number in range(1, 12)]
     for each in frames:
         relay.passed(each)
     assert relay.route(encode_frame(frames[0])) == Request(frames[0])
-    assert relay.route(encode_frame(frames[1])) == Drop(Why.SEEN)
+    assert relay.route(encode_frame(frames[1])) == Drop(DropReason.SEEN)
 
 
 # What has no request id, and what is no queue operation (5.5); its laps are in test_ring_laps
 
 
-def test_what_has_no_id_is_served_each_time(relay: Relay):  # ring.md 5.3
+def test_request_without_id_is_served_each_time(relay: Relay):  # ring.md 5.3
     request, reply = frame(Operation.PUSH, request_id=NO_ID), frame(Operation.OK, request_id=NO_ID)
     relay.served(request)
     assert relay.route(encode_frame(request)) == Request(request)
@@ -156,34 +158,34 @@ def test_what_has_no_id_is_served_each_time(relay: Relay):  # ring.md 5.3
 
 
 @pytest.mark.parametrize("payload", [b"", b"news", encode_frame(SETTLEMENT)[:-1]])
-def test_what_is_no_operation_is_for_the_inbox(relay: Relay, payload: bytes):  # ring.md 5.5
+def test_other_payloads_go_to_the_inbox(relay: Relay, payload: bytes):  # ring.md 5.5
     assert relay.route(payload) == Deliver(payload)
 
 
-def test_who_put_it_on_takes_each_copy_off_once(relay: Relay):  # ring.md 5.5
+def test_sender_takes_each_copy_off_once(relay: Relay):  # ring.md 5.5
     relay.put_on(b"news")
     relay.put_on(b"news")
     relay.put_on(b"other news")
     assert relay.route(b"news") == TakenOff()
     assert relay.route(b"news") == TakenOff()
-    assert relay.route(b"news") == Deliver(b"news")  # somebody else's
+    assert relay.route(b"news") == Deliver(b"news")  # another node's
     assert relay.route(b"other news") == TakenOff()
 
 
-def test_what_has_not_come_back_before_the_mark_behind_it_was_kept(relay: Relay):  # ring.md 5.5
+def test_copies_missing_before_a_mark_were_kept(relay: Relay):  # ring.md 5.5
     """Equal payloads of others are theirs."""
     assert not relay.wants_mark
     relay.put_on(b"news")
     assert relay.wants_mark
     mark = relay.mark()
     relay.put_on(b"news")
-    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.route(mark) == Drop(DropReason.MARK)
     assert relay.route(b"news") == TakenOff()
     assert not relay.wants_mark
     assert relay.route(b"news") == Deliver(b"news")
 
 
-def test_what_comes_back_before_the_mark_is_taken_off(relay: Relay):  # ring.md 5.5
+def test_copies_before_the_mark_are_taken_off(relay: Relay):  # ring.md 5.5
     for _ in range(2):
         relay.put_on(b"news")
     relay.put_on(b"old news")
@@ -201,25 +203,25 @@ def test_a_mark_that_is_lost_is_followed_by_another(relay: Relay):  # ring.md 5.
     lost = relay.mark()
     relay.put_on(b"other news")
     mark = relay.mark()
-    assert isinstance(relay.route(lost), Answer), "nobody waits for it any more"
+    assert isinstance(relay.route(lost), Answer), "no request waits for it any more"
     assert relay.wants_mark
-    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.route(mark) == Drop(DropReason.MARK)
     assert not relay.wants_mark
-    assert relay.route(mark) != Drop(Why.MARK)
+    assert relay.route(mark) != Drop(DropReason.MARK)
 
 
-def test_of_equal_copies_the_oldest_comes_back_first(relay: Relay):  # ring.md 5.5
+def test_oldest_equal_copy_is_taken_off_first(relay: Relay):  # ring.md 5.5
     """So the one behind the mark is still due when the mark has come back."""
     relay.put_on(b"news")
     mark = relay.mark()
     relay.put_on(b"news")
     assert relay.route(b"news") == TakenOff()
-    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.route(mark) == Drop(DropReason.MARK)
     assert relay.wants_mark
     assert relay.route(b"news") == TakenOff()
 
 
-def test_what_was_before_a_lost_mark_is_due_until_the_next_comes_back(relay: Relay):  # ring.md 5.5
+def test_copies_before_a_lost_mark_stay_due(relay: Relay):  # ring.md 5.5
     relay.put_on(b"news")
     relay.put_on(b"old news")
     relay.mark()
@@ -228,7 +230,7 @@ def test_what_was_before_a_lost_mark_is_due_until_the_next_comes_back(relay: Rel
     assert [relay.route(b"news"), relay.route(b"news")] == [TakenOff()] * 2
     assert relay.route(b"old news") == TakenOff()
     assert not relay.wants_mark
-    assert relay.route(mark) == Drop(Why.MARK)
+    assert relay.route(mark) == Drop(DropReason.MARK)
 
 
 def test_others_pass_a_mark_on_once():  # ring.md 5.5
@@ -240,7 +242,7 @@ def test_others_pass_a_mark_on_once():  # ring.md 5.5
     assert isinstance(route, PassOn)
     assert route.frame is not None
     other.passed(route.frame)
-    assert other.route(mark) == Drop(Why.SEEN)
+    assert other.route(mark) == Drop(DropReason.SEEN)
 
 
 def test_an_operation_that_an_application_put_on_goes_by_its_name(relay: Relay):  # ring.md 5.5
@@ -250,7 +252,7 @@ def test_an_operation_that_an_application_put_on_goes_by_its_name(relay: Relay):
 
 
 @given(st.lists(st.binary(max_size=600) | st.builds(frame, st.sampled_from(Operation)).map(encode_frame)))
-def test_anything_may_come(payloads: list[bytes]):  # ring.md 5.5
+def test_any_payload_is_routed(payloads: list[bytes]):  # ring.md 5.5
     one, same = Relay(ME, max_laps=1, remembered=3), Relay(ME, max_laps=1, remembered=3)
     for payload in payloads:
         assert one.route(payload) == same.route(payload)

@@ -39,7 +39,7 @@ class AnyRing(RuleBasedStateMachine):
             self.ring.members.insert(number * 3, Plain(b"%d another's, of more than 20" % number, set()))
         self.requests: list[Frame] = []
         self.died: list[Member] = []
-        self.all_went_well = True  # no link broke, nobody died
+        self.all_went_well = True  # no link broke, no node died
 
     # What happens
 
@@ -88,7 +88,7 @@ class AnyRing(RuleBasedStateMachine):
     def a_node_dies(self, place: int) -> None:
         others = [member for member in self.ring.members if member is not self.member(place)]
         if not any(isinstance(member, Ours) for member in others):
-            return  # nobody would end anything
+            return  # no node would end anything
         self.all_went_well = False
         self.died.append(self.ring.kill(place % len(self.ring.members)))
 
@@ -120,7 +120,7 @@ class AnyRing(RuleBasedStateMachine):
                         assert member is origin or member.inbox[payload] >= copies
 
     def check_request(self, frame: Frame, ours: list[Ours]) -> None:
-        """Whoever asked learns what became of it."""
+        """The requesting node learns the outcome."""
         for member in ours:
             if member.name == frame.sender:
                 heard = member.answers + member.came_back
@@ -158,7 +158,7 @@ class TestAnyRing(AnyRing.TestCase):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_heartbeat_reaches_everybody_each_time(seed: int):  # ring.md 5.7
+def test_heartbeat_reaches_all_nodes_each_time(seed: int):  # ring.md 5.7
     """It is always the same, and there is always one on the ring, also between the two questions about it."""
     chance = random.Random(seed)
     ring = Ring([Ours(b"%d" % number, set(), max_laps=2) for number in range(4)])
@@ -173,7 +173,7 @@ def test_a_heartbeat_reaches_everybody_each_time(seed: int):  # ring.md 5.7
 
 
 @pytest.mark.parametrize("copies", [1, 2, 50])
-def test_what_a_dead_node_put_on_leaves_the_ring(copies: int):  # ring.md 5.5, 5.7
+def test_message_of_a_dead_node_leaves_the_ring(copies: int):  # ring.md 5.5, 5.7
     ring = Ring([Ours(b"%d" % number, set(), max_laps=3) for number in range(5)])
     for _ in range(copies):
         ring.members[2].put_on(b"last words")

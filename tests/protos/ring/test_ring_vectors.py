@@ -94,7 +94,7 @@ def test_all_messages_of_a_link_may_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize("vector", vectors("link", error=True), ids=name)
-def test_what_is_no_message_ends_a_link_and_spoils_nothing_before_it(vector: dict) -> None:
+def test_invalid_message_ends_a_link_after_good_ones(vector: dict) -> None:
     good = ON_LINK[0]
     data = wire_of(good) + wire_of(vector)
     for chunks in ([data], one_by_one(data), [data + wire_of(good)]):
@@ -104,7 +104,7 @@ def test_what_is_no_message_ends_a_link_and_spoils_nothing_before_it(vector: dic
 
 
 def test_acknowledgements_are_counted_until_something_else_comes() -> None:
-    """2.2, 2.5"""
+    """2.2, 2.5."""
     for vector in vectors("link back"):
         assert list(Acks().receive(wire_of(vector))) == [vector["fields"].get("count", 1)]
     for vector in vectors("link back", error=True):
@@ -144,7 +144,7 @@ def test_a_frame_means_what_the_vector_says_and_is_encoded_to_it(vector: dict) -
 
 
 @pytest.mark.parametrize("vector", NO_FRAMES, ids=name)
-def test_what_is_no_frame_is_a_user_message_all_the_same(vector: dict) -> None:
+def test_invalid_frame_is_a_user_message(vector: dict) -> None:
     assert parse_frame(wire_of(vector)[6:]) is None
 
 
@@ -172,7 +172,7 @@ def test_the_cut_of_a_clients_octets_does_not_matter(vector: dict) -> None:
 
 @pytest.mark.parametrize("vector", REFUSED, ids=name)
 def test_a_request_that_is_refused_is_answered_in_words(vector: dict) -> None:
-    """5.6"""
+    """5.6."""
     fields, wire = vector["fields"], wire_of(vector)
     operation, close = Operation[fields["operation"].upper()], "close" in fields
     refused = Refused(operation, wire[4 : HEAD_BYTES - 4], fields["refused"], close)
@@ -186,8 +186,8 @@ def test_a_request_that_is_refused_is_answered_in_words(vector: dict) -> None:
 
 
 @pytest.mark.parametrize("vector", vectors("client", error=True), ids=name)
-def test_what_nobody_can_ask_for_ends_it_and_spoils_nothing_before_it(vector: dict) -> None:
-    """5.6"""
+def test_unknown_operation_ends_input_after_good_requests(vector: dict) -> None:
+    """5.6."""
     good = ASKED[1]
     data = wire_of(good) + wire_of(vector)
     for chunks in ([data], one_by_one(data), [data + wire_of(good)]):
@@ -204,5 +204,5 @@ def test_a_reply_is_encoded_as_the_vector_has_it_and_read_back(vector: dict) -> 
 
 
 def test_limits_are_those_of_the_spec() -> None:
-    """5.2, 5.6"""
+    """5.2, 5.6."""
     assert Limits() == Limits(max_message_bytes=1 << 20, max_discard_bytes=16 << 20, request_timeout_s=30.0)

@@ -61,14 +61,14 @@ def test_a_slow_successor_is_not_late_while_it_answers_at_all():  # ring.md 4.5
         assert window.deadline() == now + 5.0
 
 
-def test_sending_more_gives_no_more_time():  # ring.md 4.5
+def test_sending_does_not_extend_the_time_limit():  # ring.md 4.5
     window: Window[int] = Window(64, ack_s=5.0)
     for second in range(6):
         window.sent(second, float(second))
     assert window.is_late(5.0)
 
 
-def test_time_without_anything_to_answer_does_not_count():  # ring.md 4.5
+def test_idle_time_does_not_count():  # ring.md 4.5
     window: Window[str] = Window(64, ack_s=5.0)
     window.sent("one", 0.0)
     list(window.acknowledged(1, 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from services.kit.metrics.tally import Tally
 from services.ring.edge import EDGE, RunningRing
 from services.ring.node.links.station import Station
-from services.ring.node.queues.around import RingAsker
+from services.ring.node.queues.remote_requests import RemoteRequests
 from services.ring.settings import RingSettings
 from tests.live_queues import LiveQueues
 from tests.ring.clients.client import Client
@@ -35,11 +35,11 @@ class LiveRing(LiveQueues[RingSettings]):
         return self.running.node.member.station
 
     @property
-    def asker(self) -> RingAsker:
+    def remote_requests(self) -> RemoteRequests:
         """Its length is how many wait for the ring."""
         assert isinstance(self.running, RunningRing)
         assert self.running.node is not None
-        return self.running.node.users.asker
+        return self.running.node.users.remote_requests
 
     @property
     def successor(self) -> bytes | None:

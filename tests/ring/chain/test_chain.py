@@ -65,7 +65,7 @@ async def text(systems: Systems) -> AsyncIterator[TextEdge]:
     edge.check_no_fault_of_ours()
 
 
-async def test_a_push_here_is_dequeued_there(systems: Systems, tmq: TmqEdge) -> None:
+async def test_push_on_client_port_is_dequeued_by_tmq(systems: Systems, tmq: TmqEdge) -> None:
     reader = await tmq.client()
     mqid = await reader.queue(b"orders")
     writer = await systems.here.client()
@@ -73,8 +73,8 @@ async def test_a_push_here_is_dequeued_there(systems: Systems, tmq: TmqEdge) -> 
     assert await reader.drain(mqid) == BODIES
 
 
-async def test_what_is_enqueued_there_is_pulled_here(systems: Systems, tmq: TmqEdge) -> None:
-    """Each is settled around the ring: nothing is left, and nothing comes again"""
+async def test_tmq_enqueue_is_pulled_on_client_port(systems: Systems, tmq: TmqEdge) -> None:
+    """Each is settled around the ring: nothing is left, and nothing comes again."""
     writer = await tmq.client()
     mqid = await writer.queue(b"orders")
     await writer.put(mqid, *BODIES)
@@ -89,8 +89,8 @@ async def test_what_is_enqueued_there_is_pulled_here(systems: Systems, tmq: TmqE
     assert await writer.dnq(mqid) is None
 
 
-async def test_a_transaction_there_is_seen_here_at_its_end(systems: Systems, tmq: TmqEdge) -> None:
-    """tmq.md 5"""
+async def test_tmq_transaction_is_visible_after_its_commit(systems: Systems, tmq: TmqEdge) -> None:
+    """tmq.md 5."""
     writer, reader = await tmq.client(), await systems.here.client()
     mqid = await writer.queue(b"orders")
     assert await writer.ts()
@@ -100,7 +100,7 @@ async def test_a_transaction_there_is_seen_here_at_its_end(systems: Systems, tmq
     assert await reader.pull(b"orders") == b"three barrels"
 
 
-async def test_a_push_here_is_heard_by_subscribers_there(systems: Systems, text: TextEdge) -> None:
+async def test_push_reaches_pubsub_subscribers(systems: Systems, text: TextEdge) -> None:
     await systems.there.declare("readings", bindings={"text": {"publish": "plant.readings"}})
     subscriber = await TextClient.connect(text.places["text"])
     text.adopt(subscriber.writer.close)
@@ -111,8 +111,8 @@ async def test_a_push_here_is_heard_by_subscribers_there(systems: Systems, text:
     assert await subscriber.line() == b"MESSAGE 1 two\\nlines\n"
 
 
-async def test_there_and_back(systems: Systems, tmq: TmqEdge) -> None:
-    """A question by the ring, an answer by TMQ: neither program knows the other's protocol"""
+async def test_message_goes_around_and_returns(systems: Systems, tmq: TmqEdge) -> None:
+    """A question by the ring, an answer by TMQ: neither program knows the other's protocol."""
     server, client = await tmq.client(), await systems.here.client()
     questions, answers = await server.queue(b"questions"), await server.queue(b"answers")
 
@@ -126,7 +126,7 @@ async def test_there_and_back(systems: Systems, tmq: TmqEdge) -> None:
     assert await client.pull(b"answers") == b"HOW MANY BARRELS?"
 
 
-async def test_what_goes_around_the_ring_is_counted_apart(systems: Systems) -> None:
+async def test_ring_requests_have_their_own_labels(systems: Systems) -> None:
     """Its time is the other nodes': PenstockSlowRequests leaves it out (docs/ring.md, What the edge counts)."""
     here = systems.here
     await systems.there.declare("orders")
@@ -154,7 +154,7 @@ async def test_what_goes_around_the_ring_is_counted_apart(systems: Systems) -> N
     }
 
 
-async def test_who_waits_for_the_ring_hears_that_the_node_stops(new_server: NewServer, port: int) -> None:
+async def test_waiting_ring_requests_fail_when_the_node_stops(new_server: NewServer, port: int) -> None:
     """5.8: without links no reply comes any more."""
     nodes = [LiveRing((await new_server()).url, port, self_s=60.0) for _ in range(2)]
     async with AsyncExitStack() as stack:
@@ -166,7 +166,7 @@ async def test_who_waits_for_the_ring_hears_that_the_node_stops(new_server: NewS
         await there.close()
         client = await here.client()
         await client.send(pull(b"nowhere"))
-        await until(lambda: len(here.asker))
+        await until(lambda: len(here.remote_requests))
         assert isinstance(here.running, RunningRing)
         await here.running.stop_taking()
         assert (await client.reply(b"nowhere")).message.startswith(b"unknown: this node is stopping")

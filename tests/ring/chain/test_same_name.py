@@ -16,11 +16,11 @@ from tests.ring.links.conftest import NewServer
 NAME = "127.0.0.1:twice"
 
 
-async def test_the_second_takes_no_part_while_the_first_lives(
+async def test_second_node_of_the_same_name_stays_away_until_the_first_ends(
     new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.7: each says so on the board, and it becomes the node when the first ends"""
-    monkeypatch.setattr(ownership, "NAMESAKE_S", 0.5)
+    """4.7: each says so on the board, and it becomes the node when the first ends."""
+    monkeypatch.setattr(ownership, "DUPLICATE_S", 0.5)
     server = await new_server()
     async with AsyncExitStack() as stack:
 
@@ -39,7 +39,7 @@ async def test_the_second_takes_no_part_while_the_first_lives(
             await until(lambda: second.station.node.is_away)
             one, two = await until(partial(titles, other))
             assert one["away"] is None
-            assert "another process of this node's name" in two["away"]
+            assert "another process with this node's name" in two["away"]
             assert second.successor is second.station.predecessor is None
         finally:
             await living.close()
@@ -52,7 +52,7 @@ async def board(node: LiveRing) -> dict[str, dict[str, Any]]:
 
 
 async def titles(node: LiveRing) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """What the one says, and the other."""
+    """Return the status of both nodes."""
     told = {name: document for name, document in (await board(node)).items() if name.startswith(NAME)}
     second = [document for name, document in told.items() if "(process " in name]
     return (told[NAME], second[0]) if len(told) == 2 and second else None

@@ -73,7 +73,7 @@ class Client(PlainClient):
         return [await self.reply(queue) for _ in range(count)]
 
     async def ok(self, queue: bytes) -> bytes:
-        """The message of the next reply. Raises Refused."""
+        """Return the message of the next reply. Raises Refused."""
         reply = await self.reply(queue)
         if reply.operation is not OK:
             raise Refused(reply.message.decode())
@@ -94,12 +94,12 @@ class Client(PlainClient):
             assert await self.ok(queue) == b""
 
     async def pull(self, queue: bytes) -> bytes | None:
-        """A message, or None if the queue is empty. Raises Refused: anything else."""
+        """Return a message, or None if the queue is empty. Raises Refused for anything else."""
         await self.send(pull(queue))
         return await self.message(queue)
 
     async def message(self, queue: bytes) -> bytes | None:
-        """The reply to one pull."""
+        """Pull one message."""
         try:
             return await self.ok(queue)
         except Refused as refused:
@@ -108,12 +108,12 @@ class Client(PlainClient):
             raise
 
     async def messages(self, queue: bytes, count: int) -> list[bytes | None]:
-        """pulls sent ahead."""
+        """Pull messages with requests sent ahead."""
         await self.send(pull(queue, count))
         return [await self.message(queue) for _ in range(count)]
 
     async def drain(self, queue: bytes) -> list[bytes]:
-        """Takes all that is there, one at a time."""
+        """Take all messages, one at a time."""
         found = []
         while (body := await self.pull(queue)) is not None:
             found.append(body)

@@ -21,7 +21,7 @@ MakeEdge = Callable[..., Awaitable[LiveClients]]
 
 @pytest.fixture
 async def make_edge(server: Server) -> AsyncIterator[MakeEdge]:
-    """Makes edges, on the shared store unless told otherwise; each is checked when the test is over."""
+    """Start edges, on the shared store by default; each is checked at the end of the test."""
     made: list[LiveClients] = []
     async with AsyncExitStack() as stack:
 
@@ -37,7 +37,7 @@ async def make_edge(server: Server) -> AsyncIterator[MakeEdge]:
 
 @pytest.fixture
 async def edge(make_edge: MakeEdge) -> LiveClients:
-    """An edge with its default settings, but for a short wait after FIN."""
+    """Start an edge with default settings, except a short wait after FIN."""
     return await make_edge(clients={"eof_grace_s": 0.1})
 
 
@@ -48,5 +48,5 @@ async def client(edge: LiveClients) -> Client:
 
 @pytest.fixture
 async def other(edge: LiveClients) -> Client:
-    """A second connection."""
+    """Return a second connection."""
     return await edge.client()

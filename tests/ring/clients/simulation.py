@@ -28,7 +28,7 @@ class FickleQueues(ChancePipe):
 class Simulation(ChanceWorld):
     """The wire, the service and the store of one session; what is looked up is answered as if it were an errand."""
 
-    asker = None
+    remote_queues = None
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
@@ -53,11 +53,11 @@ class Simulation(ChanceWorld):
             return self.rng.choice([errors.QueueUnknown(), errors.StoreUnavailable()])
         return self.known.setdefault(name, Queue(name, f"q{name}", "main", "x", QueueSpec(ack_level="fsync")))
 
-    def ask(self, work: Any, done: Any) -> None:
+    def run(self, work: Any, done: Any) -> None:
         if not isinstance(work, Queue | StoreError):  # to create or destroy one
             work.close()
             work = self.rng.choice([True, False, errors.QueueExists()])
-        super().ask(work, done)
+        super().run(work, done)
 
     def requests(self) -> bytes:
         name, sender = self.rng.choice(NAMES), self.rng.choice([b"me", b"you"])

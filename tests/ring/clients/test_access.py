@@ -16,7 +16,9 @@ WORDS = "queue is not for this client: its operator says who may use it"
 
 
 @pytest.mark.parametrize("access", [ELSEWHERE, {"edges": ["tmq"]}, {"certificates": ["shop"]}])
-async def test_a_queue_of_others(edge: LiveClients, client: Client, access: dict[str, Any]) -> None:
+async def test_queue_without_access_is_refused(
+    edge: LiveClients, client: Client, access: dict[str, Any]
+) -> None:
     """ERROR with its words, for push and pull; counted, and told in the log."""
     queue = await edge.declare("orders", access=access)
     with pytest.raises(Refused, match=WORDS):
@@ -29,13 +31,13 @@ async def test_a_queue_of_others(edge: LiveClients, client: Client, access: dict
     assert (await edge.tools.listing.stats(queue))["added"] == 0
 
 
-async def test_a_client_that_is_let_in(edge: LiveClients, client: Client) -> None:
+async def test_client_with_access_is_served(edge: LiveClients, client: Client) -> None:
     await edge.declare("orders", access={"edges": ["ring"], "peers": ["127.0.0.0/8"]})
     await client.push(b"orders", b"1")
     assert await client.pull(b"orders") == b"1"
 
 
-async def test_a_document_that_changes_counts_at_once(edge: LiveClients, client: Client) -> None:
+async def test_changed_access_applies_at_once(edge: LiveClients, client: Client) -> None:
     """Each of a run is answered, in its order."""
     await edge.declare("orders")
     await client.push(b"orders", b"1", b"2")

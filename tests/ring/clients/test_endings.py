@@ -76,8 +76,8 @@ async def client(edge: LiveClients) -> Client:
 
 
 @every_state
-async def test_a_reset(edge: LiveClients, client: Client, state: State) -> None:
-    """Whatever was under way: a message is settled or in its place"""
+async def test_reset_is_handled(edge: LiveClients, client: Client, state: State) -> None:
+    """Whatever was under way: a message is settled or in its place."""
     await state(client)
     client.reset()
     await until(lambda: not edge.connections())
@@ -93,8 +93,10 @@ async def nothing_leased(edge: LiveClients) -> bool:
 
 
 @pytest.mark.parametrize("state", [pull_read, everything_at_once])
-async def test_nothing_is_left_to_the_collector(edge: LiveClients, client: Client, state: State) -> None:
-    """Thousands of connections come and go: their sessions are freed at once, or memory waits for a collection"""
+async def test_closed_session_leaves_no_reference_cycles(
+    edge: LiveClients, client: Client, state: State
+) -> None:
+    """Thousands of connections come and go: their sessions are freed at once, or memory waits for a collection."""
     await state(client)
     gc.collect()
     gc.disable()
@@ -107,6 +109,6 @@ async def test_nothing_is_left_to_the_collector(edge: LiveClients, client: Clien
 
 
 async def test_the_edge_closes_with_requests_under_way(edge: LiveClients, client: Client) -> None:
-    """Errands that nobody waits for any more end with it (checked by the fixture)"""
+    """Background tasks without a waiting client end with it (checked by the fixture)."""
     await everything_at_once(client)
     await client.send(pull(b"elsewhere") * 20)

@@ -11,7 +11,7 @@ from tests.ring.clients.simulation import Simulation
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32), st.integers(5, 80))
-def test_once_nothing_is_missing_nothing_waits(seed: int, steps: int) -> None:
+def test_no_request_waits_once_the_store_has_answered_all(seed: int, steps: int) -> None:
     world = Simulation(random.Random(seed))
     for _ in range(steps):
         world.step()
@@ -24,7 +24,7 @@ def test_once_nothing_is_missing_nothing_waits(seed: int, steps: int) -> None:
 
 
 def echoes(written: bytes) -> list[bytes]:
-    """The two fields of each reply, in order."""
+    """Return the two fields of each reply, in order."""
     found, at = [], 0
     while at < len(written):
         found.append(written[at + 4 : at + 514])

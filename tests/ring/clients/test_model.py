@@ -142,7 +142,7 @@ class Conversations:
             self.client = await self.edge.client()
 
     async def remake(self) -> None:
-        """Somebody else destroys a queue and makes it anew, and this edge is the last to hear of it."""
+        """Another process deletes a queue and creates it anew, and this edge is the last to hear of it."""
         for name in self.model.queues:
             known = (self.prefix + name).decode()
             with self.edge.untold():

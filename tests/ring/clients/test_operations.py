@@ -32,7 +32,7 @@ UNSERVED = "no node serves this queue"
 
 
 async def test_a_queue_from_its_creation_to_its_end(client: Client) -> None:
-    """5.1"""
+    """5.1."""
     await client.create(b"q")
     await client.push(b"q", b"1", b"")
     assert await client.pull(b"q") == b"1"
@@ -43,8 +43,8 @@ async def test_a_queue_from_its_creation_to_its_end(client: Client) -> None:
         await client.pull(b"q")
 
 
-async def test_both_fields_come_back_octet_by_octet(client: Client) -> None:
-    """5.2: also what stands behind a name's first NUL"""
+async def test_reply_repeats_both_fields_unchanged(client: Client) -> None:
+    """5.2: also what stands behind a name's first NUL."""
     sender, queue = b"\xff\xfe" + b"x" * 252 + b"\0", b"\x80q\0" + b"junk".ljust(252, b"?")
     for operation, reply in ((0, 5), (1, 5), (2, 5), (3, 5), (2, 4)):
         size = 3 if operation == 1 else 0
@@ -55,8 +55,8 @@ async def test_both_fields_come_back_octet_by_octet(client: Client) -> None:
         await client.read(int.from_bytes(answer[-4:], "big"))
 
 
-async def test_a_sender_need_not_say_who_he_is(client: Client) -> None:
-    """5.2: sender_name may be anything"""
+async def test_sender_name_may_be_empty(client: Client) -> None:
+    """5.2: sender_name may be anything."""
     await client.create(b"q")
     await client.send(
         (1).to_bytes(4, "big") + bytes(255) + b"q".ljust(255, b"\0") + (1).to_bytes(4, "big") + b"x"
@@ -69,7 +69,7 @@ async def test_a_sender_need_not_say_who_he_is(client: Client) -> None:
 async def test_a_message_that_comes_with_another_request_is_ignored(
     edge: LiveClients, client: Client, operation: int
 ) -> None:
-    """5.2"""
+    """5.2."""
     await client.create(b"q")
     await client.push(b"q", b"1")
     name = b"new" if operation == 0 else b"q"
@@ -81,24 +81,24 @@ async def test_a_message_that_comes_with_another_request_is_ignored(
     assert edge.budget.total == 0
 
 
-async def test_an_empty_queue_says_so(client: Client) -> None:
-    """5.2"""
+async def test_pull_from_empty_queue_is_error_empty(client: Client) -> None:
+    """5.2."""
     await client.create(b"q")
     await client.send(pull(b"q"))
     assert await client.reply(b"q") == Reply(ERROR, b"empty")
 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 65_537, 1 << 20])
-async def test_a_message_comes_back_as_it_was(client: Client, size: int) -> None:
-    """5.2: up to max_message_bytes"""
+async def test_message_is_returned_unchanged(client: Client, size: int) -> None:
+    """5.2: up to max_message_bytes."""
     await client.create(b"q")
     body = bytes(range(256)) * (size // 256) + bytes(size % 256)
     await client.push(b"q", body)
     assert await client.pull(b"q") == body
 
 
-async def test_every_name_that_the_field_holds(client: Client, edge: LiveClients) -> None:
-    """5.1: 1 to 254 octets, any but NUL"""
+async def test_queue_names_of_any_octets_are_accepted(client: Client, edge: LiveClients) -> None:
+    """5.1: 1 to 254 octets, any but NUL."""
     for name in (b"a", bytes(range(1, 255)), b"\xff" * 254, "Kühe".encode()):
         await client.create(name)
         await client.push(name, name)
@@ -110,8 +110,8 @@ async def test_every_name_that_the_field_holds(client: Client, edge: LiveClients
 # --- whole queues
 
 
-async def test_a_queue_that_exists_is_not_created_again(edge: LiveClients, client: Client) -> None:
-    """5.8: whoever made it; nothing of it changes"""
+async def test_create_queue_of_an_existing_name_is_refused(edge: LiveClients, client: Client) -> None:
+    """5.8: however it was made; nothing of it changes."""
     await edge.declare("theirs", owner="cli", max_length=7)
     await client.create(b"mine")
     for name in (b"theirs", b"mine"):
@@ -121,8 +121,8 @@ async def test_a_queue_that_exists_is_not_created_again(edge: LiveClients, clien
     assert edge.refusals() == {"queue_exists": 2}
 
 
-async def test_what_create_queue_makes_is_a_setting(make_edge: MakeEdge) -> None:
-    """5.8"""
+async def test_settings_define_queues_made_by_create_queue(make_edge: MakeEdge) -> None:
+    """5.8."""
     edge = await make_edge(clients={"create": {"domain": "shop", "max_length": 2, "ack_level": "memory"}})
     client = await edge.client()
     await client.create(b"q")
@@ -134,7 +134,7 @@ async def test_what_create_queue_makes_is_a_setting(make_edge: MakeEdge) -> None
 
 
 async def test_create_queue_can_be_forbidden(make_edge: MakeEdge) -> None:
-    """5.8"""
+    """5.8."""
     edge = await make_edge(clients={"create": {"allowed": False}})
     client = await edge.client()
     with pytest.raises(Refused, match="queues cannot be created here"):
@@ -144,8 +144,8 @@ async def test_create_queue_can_be_forbidden(make_edge: MakeEdge) -> None:
     assert edge.refusals() == {"create_forbidden": 1, "queue_unknown": 1}
 
 
-async def test_a_level_that_the_store_cannot_keep(make_edge: MakeEdge) -> None:
-    """5.8"""
+async def test_create_queue_fails_if_the_ack_level_cannot_be_met(make_edge: MakeEdge) -> None:
+    """5.8."""
     edge = await make_edge(clients={"create": {"ack_level": "replicated:3"}})
     client = await edge.client()
     with pytest.raises(Refused, match=r"promises: a replica may be away, try again .* lower the ack level"):
@@ -153,8 +153,10 @@ async def test_a_level_that_the_store_cannot_keep(make_edge: MakeEdge) -> None:
     assert edge.refusals() == {"ack_level_refused": 1}
 
 
-async def test_destroy_queue_is_for_those_that_create_queue_made(edge: LiveClients, client: Client) -> None:
-    """5.8"""
+async def test_destroy_queue_removes_only_queues_made_by_create_queue(
+    edge: LiveClients, client: Client
+) -> None:
+    """5.8."""
     await edge.declare("theirs", owner="cli")
     with pytest.raises(Refused, match="not made by create_queue"):
         await client.destroy(b"theirs")
@@ -169,7 +171,7 @@ async def test_destroy_queue_is_for_those_that_create_queue_made(edge: LiveClien
 
 
 async def test_a_queue_is_destroyed_with_its_messages(client: Client, other: Client) -> None:
-    """5.8: also those that somebody has pulled and not settled"""
+    """5.8: also those that a client has pulled and not settled."""
     await client.create(b"q")
     await client.push(b"q", b"1", b"2")
     assert await other.pull(b"q") == b"1"
@@ -181,10 +183,10 @@ async def test_a_queue_is_destroyed_with_its_messages(client: Client, other: Cli
 
 
 @pytest.mark.parametrize("request_of", [create, destroy, pull, lambda name: push(name, b"x")])
-async def test_queues_of_nodes_are_not_for_clients(
+async def test_names_of_node_queues_are_refused(
     edge: LiveClients, client: Client, request_of: object
 ) -> None:
-    """5.8: whether there is one or not"""
+    """5.8: whether there is one or not."""
     assert callable(request_of)
     await edge.declare("ring/outgoing", owner=OWNER)
     for name in (b"ring/outgoing", b"ring/"):
@@ -196,8 +198,8 @@ async def test_queues_of_nodes_are_not_for_clients(
     assert (await edge.stats("ring/outgoing"))["ready"] == 0
 
 
-async def test_a_name_is_not_a_node_s_for_a_letter(client: Client) -> None:
-    """5.8"""
+async def test_similar_names_are_not_reserved(client: Client) -> None:
+    """5.8."""
     for name in (b"ring", b"rings/a", b"Ring/a", b"a/ring/b"):
         await client.create(name)
         await client.push(name, b"x")
@@ -206,8 +208,8 @@ async def test_a_name_is_not_a_node_s_for_a_letter(client: Client) -> None:
 # --- what a queue's document says
 
 
-async def test_a_full_queue_refuses_what_is_beyond(edge: LiveClients, client: Client) -> None:
-    """5.8"""
+async def test_full_queue_refuses_further_pushes(edge: LiveClients, client: Client) -> None:
+    """5.8."""
     await edge.declare("full", max_length=3)
     await client.send(push(b"full", *(b"%d" % n for n in range(5))))
     full = Reply(ERROR, b"queue is full: pull from it, or push later")
@@ -219,8 +221,8 @@ async def test_a_full_queue_refuses_what_is_beyond(edge: LiveClients, client: Cl
     await client.push(b"full", b"again")
 
 
-async def test_a_paused_queue_gives_and_takes_nothing(edge: LiveClients, client: Client) -> None:
-    """5.8: which is not the same as an empty one"""
+async def test_paused_queue_refuses_push_and_pull(edge: LiveClients, client: Client) -> None:
+    """5.8: which is not the same as an empty one."""
     await edge.declare("paused")
     await client.push(b"paused", b"1")
     await edge.tools.catalogue.declare("paused", QueueSpec(paused=True), "test", replace=True)
@@ -234,13 +236,13 @@ async def test_a_paused_queue_gives_and_takes_nothing(edge: LiveClients, client:
 
 
 def knows_paused(edge: LiveClients) -> bool | None:
-    """What the edge has heard of the queue's document."""
+    """Return what the edge knows of the queue's document; None before it was read."""
     queue = edge.service.store.catalogue.held("paused")
     return None if queue is None else queue.spec.paused
 
 
-async def test_a_reserved_queue_takes_nothing(edge: LiveClients, client: Client) -> None:
-    """5.8"""
+async def test_reserved_queue_refuses_pushes(edge: LiveClients, client: Client) -> None:
+    """5.8."""
     queue = await edge.declare("q")
     domain = edge.tools.open_domain()
     fence = await domain.claims.reserve(queue, "somebody", 60_000)
@@ -251,8 +253,8 @@ async def test_a_reserved_queue_takes_nothing(edge: LiveClients, client: Client)
     assert await client.drain(b"q") == [b"2"]
 
 
-async def test_a_message_that_is_too_large_where_the_queue_leads(edge: LiveClients, client: Client) -> None:
-    """5.8"""
+async def test_message_too_large_for_the_remote_system_is_refused(edge: LiveClients, client: Client) -> None:
+    """5.8."""
     remote = {"protocol": "rqp-mca", "queueId": 7, "peers": ["away"], "maxMessageBytes": 10}
     await edge.declare("away", remote=remote)
     await client.push(b"away", bytes(10))
@@ -261,7 +263,7 @@ async def test_a_message_that_is_too_large_where_the_queue_leads(edge: LiveClien
 
 
 async def test_at_most_once_is_settled_before_it_is_sent(edge: LiveClients, client: Client) -> None:
-    """5.2, tmq.md 6.1"""
+    """5.2, tmq.md 6.1."""
     await edge.declare("once", delivery=Delivery.AT_MOST_ONCE)
     await client.push(b"once", b"1", b"2")
     assert await client.pull(b"once") == b"1"
@@ -271,8 +273,8 @@ async def test_at_most_once_is_settled_before_it_is_sent(edge: LiveClients, clie
     assert (await edge.stats("once"))["ready"] == 1
 
 
-async def test_attributes_of_other_protocols_stay_behind(edge: LiveClients, client: Client) -> None:
-    """5.2: OK has the body, whatever else was said of the message"""
+async def test_attributes_are_dropped_on_pull(edge: LiveClients, client: Client) -> None:
+    """5.2: OK has the body, whatever else was said of the message."""
     queue = await edge.declare("mixed")
     bodies = [b"plain", b"with", b"", b"more"]
     made = [records.encode(body, {"priority": n} if n % 2 else None) for n, body in enumerate(bodies)]
@@ -282,8 +284,8 @@ async def test_attributes_of_other_protocols_stay_behind(edge: LiveClients, clie
     assert await client.messages(b"mixed", 5) == [*bodies, None]
 
 
-async def test_where_a_message_came_from_is_kept(edge: LiveClients, client: Client) -> None:
-    """5.2: the peer's address, not what it calls itself"""
+async def test_origin_of_a_message_is_kept(edge: LiveClients, client: Client) -> None:
+    """5.2: the peer's address, not what it calls itself."""
     await client.create(b"q")
     await client.push(b"q", b"x")
     queue = await edge.tools.catalogue.find("q")
@@ -296,7 +298,7 @@ async def test_where_a_message_came_from_is_kept(edge: LiveClients, client: Clie
 
 
 async def test_there_may_be_more_than_one_client_port(make_edge: MakeEdge) -> None:
-    """1.1: as with a TLS one beside it; every listener but `ring` is one"""
+    """1.1: as with a TLS one beside it; every listener but `ring` is one."""
     edge = await make_edge(listeners={"more": {"port": 0}})
     await (await edge.client()).create(b"orders")
     other = await edge.client(listener="more")

@@ -36,19 +36,19 @@ WIRE = b"".join(request for request, _ in TALK)
 ANSWERS = [answer for _, answer in TALK]
 
 
-async def test_each_is_done_as_if_the_one_before_had_been_waited_for(client: Client) -> None:
+async def test_pipelined_requests_behave_like_sequential_ones(client: Client) -> None:
     await client.send(WIRE * 5)
     for _ in range(5):
         assert await client.replies(b"q", len(TALK)) == ANSWERS
 
 
-async def test_octet_by_octet(edge: LiveClients, client: Client) -> None:
-    """The same as at once"""
+async def test_requests_sent_octet_by_octet_are_served(edge: LiveClients, client: Client) -> None:
+    """The same as at once."""
     await edge.deliver(CLIENTS, client, *(bytes([octet]) for octet in WIRE))
     assert await client.replies(b"q", len(TALK)) == ANSWERS
 
 
-async def test_cut_anywhere(edge: LiveClients, client: Client, chance: Random) -> None:
+async def test_requests_cut_anywhere_are_served(edge: LiveClients, client: Client, chance: Random) -> None:
     for _ in range(20):
         cuts = sorted(chance.sample(range(1, len(WIRE)), 12))
         pieces = [WIRE[a:b] for a, b in zip([0, *cuts], [*cuts, len(WIRE)], strict=True)]
@@ -57,7 +57,7 @@ async def test_cut_anywhere(edge: LiveClients, client: Client, chance: Random) -
 
 
 async def test_long_runs_are_answered_one_by_one(client: Client) -> None:
-    """5.2: more than are handled together"""
+    """5.2: more than are handled together."""
     await client.create(b"q")
     bodies = [b"%d" % n for n in range(2_500)]
     await client.send(push(b"q", *bodies))
@@ -65,8 +65,8 @@ async def test_long_runs_are_answered_one_by_one(client: Client) -> None:
     assert await client.messages(b"q", 2_600) == [*bodies, *[None] * 100]
 
 
-async def test_other_fields_end_a_run_and_not_the_order(client: Client) -> None:
-    """5.2: of one sender and queue"""
+async def test_different_fields_end_a_run_but_keep_the_order(client: Client) -> None:
+    """5.2: of one sender and queue."""
     await client.create(b"q")
     await client.send(*(push(b"q", b"%d" % n, sender=b"till %d" % (n % 3)) for n in range(300)))
     for n in range(300):
@@ -74,8 +74,8 @@ async def test_other_fields_end_a_run_and_not_the_order(client: Client) -> None:
     assert await client.drain(b"q") == [b"%d" % n for n in range(300)]
 
 
-async def test_many_queues_at_once_keep_the_order_of_each(client: Client) -> None:
-    """5.2: 64 runs may wait for the store at a time; here are more"""
+async def test_order_is_kept_per_queue(client: Client) -> None:
+    """5.2: 64 runs may wait for the store at a time; here are more."""
     names = [b"q%d" % n for n in range(3)]
     for name in names:
         await client.create(name)
@@ -86,8 +86,8 @@ async def test_many_queues_at_once_keep_the_order_of_each(client: Client) -> Non
         assert await client.messages(name, 201) == [*(b"%d" % n for n in range(number, 600, 3)), None]
 
 
-async def test_a_push_is_done_before_the_destroy_behind_it(edge: LiveClients, client: Client) -> None:
-    """5.2: also when the way to the store is full of others' messages"""
+async def test_push_is_done_before_a_following_destroy(edge: LiveClients, client: Client) -> None:
+    """5.2: also when the way to the store is full of others' messages."""
     await client.create(b"busy")
     await client.create(b"q")
     busy = [await edge.client() for _ in range(6)]
@@ -101,8 +101,8 @@ async def test_a_push_is_done_before_the_destroy_behind_it(edge: LiveClients, cl
         assert await each.replies(b"busy", 5) == [DONE] * 5
 
 
-async def test_a_queue_that_somebody_else_made_anew(edge: LiveClients, client: Client) -> None:
-    """5.2: the edge has not heard yet that the queue it knows is gone; nothing passes anything on that account"""
+async def test_queue_recreated_by_another_client_is_used(edge: LiveClients, client: Client) -> None:
+    """5.2: the edge has not heard yet that the queue it knows is gone; nothing passes anything on that account."""
     bodies = [b"%d" % n for n in range(40)]
     await edge.declare("q")
     await client.push(b"q", b"old")
@@ -124,8 +124,8 @@ async def test_a_queue_that_somebody_else_made_anew(edge: LiveClients, client: C
         assert await client.drain(b"q") == [*bodies[5:], b"last"]
 
 
-async def test_a_queue_that_somebody_else_removed(edge: LiveClients, client: Client) -> None:
-    """5.8: not heard of yet, and found out"""
+async def test_queue_removed_by_another_client_is_unknown(edge: LiveClients, client: Client) -> None:
+    """5.8: not heard of yet, and found out."""
     old = await edge.declare("q")
     await client.push(b"q", b"old")
     with edge.untold():
@@ -134,8 +134,8 @@ async def test_a_queue_that_somebody_else_removed(edge: LiveClients, client: Cli
     assert await client.replies(b"q", 6) == [UNSERVED] * 6
 
 
-async def test_a_document_that_changed_is_followed(edge: LiveClients, client: Client) -> None:
-    """5.8"""
+async def test_changed_queue_settings_are_followed(edge: LiveClients, client: Client) -> None:
+    """5.8."""
     await edge.declare("q")
     await client.push(b"q", b"1")
     await edge.tools.catalogue.declare("q", QueueSpec(max_length=1), "test", replace=True)

@@ -20,7 +20,7 @@ class RingProgram(EdgeProgram):
         return self.adopt(await Client.connect(self.place(CLIENTS)))
 
 
-async def test_a_program_counts_requests_and_answers_what_was_asked_before_it_ends(
+async def test_process_counts_requests_and_answers_them_before_it_exits(
     server: Server, edge: LiveClients, tmp_path: Path
 ) -> None:
     async with RingProgram(server.url, tmp_path) as program:

@@ -24,7 +24,7 @@ async def ready(edge: LiveClients, name: str, count: int) -> bool:
 
 
 async def prepared(edge: LiveClients) -> tuple[Client, Client]:
-    """A client that will end and one that looks on; three messages in q."""
+    """Return a client that will end and another that watches; q has three messages."""
     client, witness = await edge.client(), await edge.client()
     await witness.create(b"q")
     await client.push(b"q", *THREE)
@@ -38,10 +38,10 @@ async def prepared(edge: LiveClients) -> tuple[Client, Client]:
     ("request_of", "name"),
     [(create, b"new"), (destroy, b"nobody"), (pull, b"q"), (pull, b"nobody"), (push, b"ring/x")],
 )
-async def test_the_next_request_settles_whatever_becomes_of_it(
+async def test_next_request_settles_even_if_it_fails(
     edge: LiveClients, request_of: object, name: bytes
 ) -> None:
-    """5.2"""
+    """5.2."""
     assert callable(request_of)
     client, _ = await prepared(edge)
     assert await client.pull(b"q") == b"1"
@@ -52,7 +52,7 @@ async def test_the_next_request_settles_whatever_becomes_of_it(
 
 
 async def test_an_unfinished_request_settles_nothing(edge: LiveClients) -> None:
-    """tmq.md 6.1: only a complete one does"""
+    """tmq.md 6.1: only a complete one does."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     await edge.deliver(CLIENTS, client, push(b"q", b"torn")[:-1])
@@ -62,7 +62,7 @@ async def test_an_unfinished_request_settles_nothing(edge: LiveClients) -> None:
 
 
 async def test_a_refused_request_settles_nothing(edge: LiveClients) -> None:
-    """tmq.md 6.1: it is complete, but it is not valid"""
+    """tmq.md 6.1: it is complete, but it is not valid."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     await client.send(push(b"q", bytes(MIB + 1)))
@@ -74,7 +74,7 @@ async def test_a_refused_request_settles_nothing(edge: LiveClients) -> None:
 
 
 async def test_an_unknown_operation_settles_nothing(edge: LiveClients) -> None:
-    """5.6, tmq.md 6.1"""
+    """5.6, tmq.md 6.1."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     await client.send(b"\0\0\0\7")
@@ -83,8 +83,8 @@ async def test_an_unknown_operation_settles_nothing(edge: LiveClients) -> None:
     assert await witness.drain(b"q") == THREE
 
 
-async def test_many_at_once_are_settled_by_the_next(edge: LiveClients) -> None:
-    """5.2"""
+async def test_next_request_settles_many_messages(edge: LiveClients) -> None:
+    """5.2."""
     client, witness = await prepared(edge)
     assert await client.messages(b"q", 3) == THREE
     assert (await edge.stats("q"))["in_flight"] == 3
@@ -93,8 +93,8 @@ async def test_many_at_once_are_settled_by_the_next(edge: LiveClients) -> None:
     assert await witness.drain(b"q") == []
 
 
-async def test_no_more_than_so_many_are_unsettled(make_edge: MakeEdge) -> None:
-    """5.8: max_unsettled"""
+async def test_max_unsettled_is_enforced(make_edge: MakeEdge) -> None:
+    """5.8: max_unsettled."""
     edge = await make_edge(clients={"max_unsettled": 3})
     client = await edge.client()
     await client.create(b"q")
@@ -112,8 +112,8 @@ async def test_no_more_than_so_many_are_unsettled(make_edge: MakeEdge) -> None:
 # --- the connection breaks
 
 
-async def test_a_reset_returns_it_to_its_place(edge: LiveClients) -> None:
-    """5.2"""
+async def test_message_returns_to_its_place_after_a_reset(edge: LiveClients) -> None:
+    """5.2."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     client.reset()
@@ -121,8 +121,8 @@ async def test_a_reset_returns_it_to_its_place(edge: LiveClients) -> None:
     assert await witness.drain(b"q") == THREE
 
 
-async def test_a_program_that_ends_with_its_reply_unread(edge: LiveClients) -> None:
-    """tmq.md 6.1: its system answers with a reset, although it has acknowledged the octets"""
+async def test_unread_reply_at_process_exit_returns_the_message(edge: LiveClients) -> None:
+    """tmq.md 6.1: its system answers with a reset, although it has acknowledged the octets."""
     client, witness = await prepared(edge)
     await client.send(pull(b"q"))
     await until(lambda: client.has_unread())
@@ -131,8 +131,8 @@ async def test_a_program_that_ends_with_its_reply_unread(edge: LiveClients) -> N
     assert await witness.drain(b"q") == THREE
 
 
-async def test_a_client_that_is_gone_before_its_message_came(edge: LiveClients) -> None:
-    """tmq.md 6.2"""
+async def test_message_returns_if_the_client_left_before_it_came(edge: LiveClients) -> None:
+    """tmq.md 6.2."""
     _, witness = await prepared(edge)
     for turns in range(20):
         hasty = await edge.client()
@@ -151,8 +151,8 @@ async def nothing_leased(edge: LiveClients) -> bool:
     return bool((await edge.stats("q"))["in_flight"] == 0)
 
 
-async def test_one_pull_and_a_reset_at_any_moment(edge: LiveClients) -> None:
-    """tmq.md 6.2: nothing had settled it"""
+async def test_reset_at_any_moment_after_a_pull(edge: LiveClients) -> None:
+    """tmq.md 6.2: nothing had settled it."""
     _, witness = await prepared(edge)
     for turns in range(20):
         hasty = await edge.client()
@@ -169,7 +169,7 @@ async def test_one_pull_and_a_reset_at_any_moment(edge: LiveClients) -> None:
 
 
 async def test_a_fin_settles_what_was_read(edge: LiveClients) -> None:
-    """5.2"""
+    """5.2."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     client.fin()
@@ -178,8 +178,8 @@ async def test_a_fin_settles_what_was_read(edge: LiveClients) -> None:
     assert (await edge.stats("q"))["returned"] == 0
 
 
-async def test_a_fin_that_cuts_a_request_short_settles_too(edge: LiveClients) -> None:
-    """5.6, tmq.md 6.1"""
+async def test_fin_inside_a_request_settles(edge: LiveClients) -> None:
+    """5.6, tmq.md 6.1."""
     client, witness = await prepared(edge)
     assert await client.pull(b"q") == b"1"
     await client.send(push(b"q", b"torn")[:-1])
@@ -189,8 +189,8 @@ async def test_a_fin_that_cuts_a_request_short_settles_too(edge: LiveClients) ->
     assert edge.refusals() == {"truncated": 1}
 
 
-async def test_a_fin_and_then_a_reset_within_the_second(make_edge: MakeEdge) -> None:
-    """tmq.md 6.1: a half-closed program that ends with its reply unread"""
+async def test_reset_soon_after_a_fin_returns_the_message(make_edge: MakeEdge) -> None:
+    """tmq.md 6.1: a half-closed program that ends with its reply unread."""
     edge = await make_edge()  # with the second of tmq.md 6.1
     client, witness = await prepared(edge)
     await client.send(pull(b"q"))
@@ -201,8 +201,8 @@ async def test_a_fin_and_then_a_reset_within_the_second(make_edge: MakeEdge) -> 
     assert await witness.drain(b"q") == THREE
 
 
-async def test_all_that_was_asked_before_the_fin_is_answered(edge: LiveClients) -> None:
-    """5.2"""
+async def test_requests_before_a_fin_are_answered(edge: LiveClients) -> None:
+    """5.2."""
     client, witness = await prepared(edge)
     await client.send(pull(b"q", 4), create(b"late"), push(b"late", b"x"))
     client.fin()
@@ -213,8 +213,8 @@ async def test_all_that_was_asked_before_the_fin_is_answered(edge: LiveClients) 
     assert await witness.drain(b"late") == [b"x"]
 
 
-async def test_a_fin_does_not_settle_what_has_not_arrived(make_edge: MakeEdge) -> None:
-    """tmq.md 6.1: half-closed, with less unread than would hold the edge up"""
+async def test_fin_does_not_settle_undelivered_messages(make_edge: MakeEdge) -> None:
+    """tmq.md 6.1: half-closed, with less unread than would hold the edge up."""
     edge = await make_edge(clients={"eof_grace_s": 0.1}, request_timeout_s=0.5)
     client, witness = await edge.client(receive_buffer=4096), await edge.client()
     await witness.create(b"q")
@@ -231,7 +231,7 @@ async def test_a_fin_does_not_settle_what_has_not_arrived(make_edge: MakeEdge) -
 
 @pytest.mark.parametrize("inside", [b"", push(b"q", bytes(1_000))[:-1], push(b"q", b"x"), pull(b"q", 2)])
 async def test_a_drain(edge: LiveClients, inside: bytes) -> None:
-    """5.2: every connection ends; what was pulled and not settled goes back, and nobody is blamed"""
+    """5.2: every connection ends; what was pulled and not settled returns, without a failed delivery."""
     client, witness = await prepared(edge)
     witness.close()
     await until(lambda: len(edge.connections()) == 1)
@@ -249,8 +249,8 @@ async def test_a_drain(edge: LiveClients, inside: bytes) -> None:
     assert stats["ready"] + stats["acked"] == 3 + pushed
 
 
-async def test_who_breaks_too_often_loses_it_to_the_dead_letters(edge: LiveClients) -> None:
-    """5.2: a message that kills its readers does not go round for ever"""
+async def test_message_becomes_dead_letter_after_max_deliveries(edge: LiveClients) -> None:
+    """5.2: a message that kills its readers does not go round for ever."""
     await edge.declare("q", max_deliveries=3)
     witness = await edge.client()
     await witness.push(b"q", b"poison", b"next")

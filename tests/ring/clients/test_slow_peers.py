@@ -15,7 +15,7 @@ PATIENT = {"write_buffer_bytes": 64 << 10, "write_timeout_s": 20}
 
 
 async def filled(edge: LiveClients, messages: int) -> Client:
-    """A client that has put so many of 1 MiB into q."""
+    """Return a client that has put this many messages of 1 MiB into q."""
     client = await edge.client()
     await client.create(b"q")
     for number in range(messages):
@@ -24,7 +24,7 @@ async def filled(edge: LiveClients, messages: int) -> Client:
 
 
 def blocked(edge: LiveClients) -> int:
-    """Connections whose output waits for the peer."""
+    """Return the number of connections whose output waits for the peer."""
     return sum(connection.is_blocked() for connection in edge.connections())
 
 
@@ -32,8 +32,8 @@ async def all_back(edge: LiveClients, count: int) -> bool:
     return bool((await edge.stats("q"))["ready"] == count)
 
 
-async def test_a_peer_that_does_not_read_is_closed_and_gets_nothing(make_edge: MakeEdge) -> None:
-    """tmq.md 7.3: what it was to be given goes back, and it never holds more than one take beyond its buffer"""
+async def test_peer_that_does_not_read_is_closed(make_edge: MakeEdge) -> None:
+    """tmq.md 7.3: what it was to be given goes back, and it never holds more than one take beyond its buffer."""
     edge = await make_edge(listener=IMPATIENT)
     await filled(edge, 40)
     deaf = await edge.client(receive_buffer=4096)
@@ -44,8 +44,8 @@ async def test_a_peer_that_does_not_read_is_closed_and_gets_nothing(make_edge: M
     await until(lambda: all_back(edge, 40))
 
 
-async def test_what_was_sent_behind_large_answers_has_its_turn(make_edge: MakeEdge) -> None:
-    """5.2: held up in the middle of what was sent ahead, and not for ever"""
+async def test_requests_after_large_replies_are_served(make_edge: MakeEdge) -> None:
+    """5.2: held up in the middle of what was sent ahead, and not for ever."""
     edge = await make_edge(listener=PATIENT)
     await filled(edge, 24)
     client = await edge.client(receive_buffer=4096)
@@ -64,8 +64,8 @@ async def test_what_was_sent_behind_large_answers_has_its_turn(make_edge: MakeEd
     assert [await client.message(b"q") for _ in range(2)] == [b"new", None]
 
 
-async def test_others_are_served_meanwhile(make_edge: MakeEdge) -> None:
-    """tmq.md 7.3"""
+async def test_slow_peer_does_not_delay_others(make_edge: MakeEdge) -> None:
+    """tmq.md 7.3."""
     edge = await make_edge(listener=PATIENT)
     other = await filled(edge, 24)
     clients = [await edge.client(receive_buffer=4096) for _ in range(2)]
@@ -83,8 +83,8 @@ async def test_others_are_served_meanwhile(make_edge: MakeEdge) -> None:
 RUNS = 80  # of a thousand pushes: more than the kernel's buffers and what may be under way take together
 
 
-async def test_pushes_of_a_peer_that_reads_no_answer_are_not_read_for_ever(make_edge: MakeEdge) -> None:
-    """tmq.md 7.3: an OK has 518 octets, so they fill up; and when it reads again, all is answered"""
+async def test_peer_that_reads_no_replies_is_not_read(make_edge: MakeEdge) -> None:
+    """tmq.md 7.3: an OK has 518 octets, so they fill up; and when it reads again, all is answered."""
     edge = await make_edge(listener=PATIENT)
     client = await edge.client(receive_buffer=4096)
     await client.create(b"q")
@@ -105,8 +105,8 @@ async def send_all(client: Client, data: bytes) -> None:
     await asyncio.get_running_loop().sock_sendall(client.sock, data)
 
 
-async def test_large_messages_for_many_who_ask_at_once(edge: LiveClients) -> None:
-    """5.2: nobody is told that a queue is empty because the others' messages filled the answer"""
+async def test_many_concurrent_pulls_of_large_messages(edge: LiveClients) -> None:
+    """5.2: no pull is answered `empty` because messages of others filled the reply."""
     await filled(edge, 20)
     crowd = [await edge.client() for _ in range(10)]
     for one in crowd:

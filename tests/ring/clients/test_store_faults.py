@@ -26,7 +26,7 @@ BRISK = {"patience_s": 0.3, "reply_timeout_s": 0.5, "call_deadline_s": 1.0}
 
 @pytest.fixture
 async def edge(own_server: Server, make_edge: MakeEdge) -> LiveClients:
-    """An edge with short times on a server of its own."""
+    """Start an edge with short times on a server of its own."""
     return await make_edge(own_server.url, request_timeout_s=1.5, clients={"eof_grace_s": 0.1}, store=BRISK)
 
 
@@ -41,8 +41,8 @@ async def outcome(client: Client, body: bytes) -> bool | None:
     return True
 
 
-async def test_away_and_back(edge: LiveClients, own_server: Server) -> None:
-    """5.8: ERROR means that nothing was done; nothing that was answered OK is lost"""
+async def test_store_outage_and_recovery(edge: LiveClients, own_server: Server) -> None:
+    """5.8: ERROR means that nothing was done; nothing that was answered OK is lost."""
     client = await edge.client()
     await client.create(b"q")
     await client.push(b"q", b"kept")
@@ -65,10 +65,10 @@ async def test_away_and_back(edge: LiveClients, own_server: Server) -> None:
     assert edge.refusals()["store_unavailable"] == 5
 
 
-async def test_what_was_pulled_when_it_died_may_be_settled_afterwards(
+async def test_messages_pulled_before_a_store_crash_can_be_settled(
     edge: LiveClients, own_server: Server
 ) -> None:
-    """5.2: the lease outlives the store's server"""
+    """5.2: the lease outlives the store's server."""
     client = await edge.client()
     await client.create(b"q")
     await client.push(b"q", b"1", b"2")
@@ -87,8 +87,8 @@ async def acked(edge: LiveClients, count: int) -> bool:
     return bool((await edge.stats("q"))["acked"] == count)
 
 
-async def test_stopped_and_continued(edge: LiveClients, own_server: Server) -> None:
-    """5.8: what was sent to the store is answered with its known outcome or not at all; stored once or not at all"""
+async def test_stopped_store_and_continued(edge: LiveClients, own_server: Server) -> None:
+    """5.8: what was sent to the store is answered with its known outcome or not at all; stored once or not at all."""
     clients = [await edge.client() for _ in range(8)]
     await clients[0].create(b"q")
     await clients[0].push(b"q", b"known")
@@ -109,7 +109,7 @@ async def test_stopped_and_continued(edge: LiveClients, own_server: Server) -> N
 
 
 async def test_each_request_on_a_stopped_store(edge: LiveClients, own_server: Server) -> None:
-    """5.8: none is answered OK, and what is answered ERROR was not done"""
+    """5.8: none is answered OK, and what is answered ERROR was not done."""
     pulls, creates, destroys, witness = [await edge.client() for _ in range(4)]
     await witness.create(b"q")
     await witness.create(b"old")
@@ -148,8 +148,8 @@ async def cutter(own_server: Server) -> AsyncIterator[Cutter]:
 
 
 @pytest.mark.parametrize("cut", Cut, ids=lambda cut: cut.name.lower())
-async def test_an_answer_that_is_lost_on_the_way(cutter: Cutter, make_edge: MakeEdge, cut: Cut) -> None:
-    """5.8: asked again, until it is known; nothing twice, nothing lost"""
+async def test_lost_store_reply_closes_the_connection(cutter: Cutter, make_edge: MakeEdge, cut: Cut) -> None:
+    """5.8: asked again, until it is known; nothing twice, nothing lost."""
     edge = await make_edge(cutter.url, request_timeout_s=20.0, store={"reply_timeout_s": 0.3})
     client = await edge.client()
     await client.create(b"q")
@@ -164,8 +164,8 @@ async def test_an_answer_that_is_lost_on_the_way(cutter: Cutter, make_edge: Make
     ]
 
 
-async def test_what_waits_is_bounded(own_server: Server, make_edge: MakeEdge) -> None:
-    """tmq.md 7.3: beyond the bound no client is read any more, and all is answered once the store goes on"""
+async def test_waiting_requests_are_bounded(own_server: Server, make_edge: MakeEdge) -> None:
+    """tmq.md 7.3: beyond the bound no client is read any more, and all is answered once the store goes on."""
     edge = await make_edge(own_server.url, store={"max_pending_bytes": 2 * MIB})
     clients = [await edge.client() for _ in range(3)]
     await clients[0].create(b"q")
@@ -198,8 +198,8 @@ async def stands_still(traffic: Traffic) -> bool:
     return 0 < read == traffic.received
 
 
-async def test_while_it_drains_what_was_asked_is_answered(own_server: Server, make_edge: MakeEdge) -> None:
-    """5.2: also what the store is just being asked"""
+async def test_draining_session_answers_pending_requests(own_server: Server, make_edge: MakeEdge) -> None:
+    """5.2: also what the store is just being asked."""
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.create(b"q")
@@ -216,7 +216,7 @@ async def test_while_it_drains_what_was_asked_is_answered(own_server: Server, ma
 
 
 async def test_a_store_that_is_full(own_server: Server, make_edge: MakeEdge) -> None:
-    """5.8: pushes are refused, pulls go on"""
+    """5.8: pushes are refused, pulls go on."""
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.create(b"q")
@@ -233,7 +233,7 @@ async def test_a_store_that_is_full(own_server: Server, make_edge: MakeEdge) -> 
 
 
 async def test_a_store_that_evicts(own_server: Server, make_edge: MakeEdge) -> None:
-    """5.8: it might throw away what was answered OK"""
+    """5.8: it might throw away what was answered OK."""
     edge = await make_edge(own_server.url)
     client = await edge.client()
     await client.create(b"q")
@@ -245,7 +245,7 @@ async def test_a_store_that_evicts(own_server: Server, make_edge: MakeEdge) -> N
 
 
 async def test_a_lease_that_was_lost(own_server: Server, make_edge: MakeEdge) -> None:
-    """tmq.md 6.1: others get the message, so the request that would have settled it is not answered"""
+    """tmq.md 6.1: others get the message, so the request that would have settled it is not answered."""
     edge = await make_edge(own_server.url)
     client, other = await edge.client(), await edge.client()
     await edge.declare("q", visibility_timeout="1ms")

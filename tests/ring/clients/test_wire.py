@@ -22,7 +22,7 @@ AT_ONCE = 16  # conversations side by side
 
 
 def request(operation: int, queue: bytes, size: int) -> bytes:
-    """The head of one whose queue_id field is as given, with `size` octets of message announced."""
+    """Return a request's head with this queue_id field, announcing `size` octets of message."""
     return operation.to_bytes(4, "big") + b"me".ljust(255, b"\0") + queue + size.to_bytes(4, "big")
 
 
@@ -43,7 +43,7 @@ def request(operation: int, queue: bytes, size: int) -> bytes:
 async def test_a_refused_request(
     make_edge: MakeEdge, operation: int, reason: str, field: bytes, size: int
 ) -> None:
-    """5.6: answered, counted, logged once a connection; those before it and, unless it closes, behind it are done"""
+    """5.6: answered, counted, logged once a connection; those before it and, unless it closes, behind it are done."""
     edge = await make_edge(clients={"max_message_bytes": 100})
     client = await edge.client()
     await client.create(b"q")
@@ -67,10 +67,10 @@ async def test_a_refused_request(
 
 
 @pytest.mark.parametrize("operation", [4, 5, 6, 0x100, 0x01000000, 0xFFFFFFFF])
-async def test_an_operation_that_nobody_can_ask_for(
+async def test_unknown_operation_closes_the_connection(
     edge: LiveClients, client: Client, operation: int
 ) -> None:
-    """5.6: what came before it is carried out and answered; what comes behind it is not"""
+    """5.6: what came before it is carried out and answered; what comes behind it is not."""
     await client.create(b"q")
     unknown = operation.to_bytes(4, "big")
     await client.send(
@@ -92,8 +92,8 @@ async def free(edge: LiveClients) -> bool:
     return bool((await edge.stats("q"))["in_flight"] == 0)
 
 
-async def test_a_request_that_fin_cuts_short(edge: LiveClients) -> None:
-    """5.6: at every octet; those before it are answered"""
+async def test_fin_inside_a_request_closes_unanswered(edge: LiveClients) -> None:
+    """5.6: at every octet; those before it are answered."""
     whole, torn = push(b"q", b"whole"), push(b"q", b"torn")
     first = await edge.client()
     await first.create(b"q")
@@ -115,8 +115,8 @@ async def test_a_request_that_fin_cuts_short(edge: LiveClients) -> None:
 @pytest.mark.parametrize(
     "begun", [b"\0", push(b"q", b"x")[:300], push(b"q", bytes(900))[:-1], push(b"q", bytes(2 * MIB))[:MIB]]
 )
-async def test_a_request_that_is_never_finished(make_edge: MakeEdge, begun: bytes) -> None:
-    """5.6: also one that is being thrown away"""
+async def test_unfinished_request_times_out(make_edge: MakeEdge, begun: bytes) -> None:
+    """5.6: also one that is being thrown away."""
     edge = await make_edge(request_timeout_s=0.3)
     client = await edge.client()
     await client.create(b"q")
@@ -126,8 +126,8 @@ async def test_a_request_that_is_never_finished(make_edge: MakeEdge, begun: byte
     assert edge.refusals() == {"request_timeout": 1}
 
 
-async def test_who_asks_nothing_may_be_silent(make_edge: MakeEdge) -> None:
-    """5.6: the time is that of a request"""
+async def test_idle_client_stays_connected(make_edge: MakeEdge) -> None:
+    """5.6: the time is that of a request."""
     edge = await make_edge(request_timeout_s=0.2)
     client = await edge.client()
     await client.create(b"q")
@@ -139,10 +139,8 @@ async def test_who_asks_nothing_may_be_silent(make_edge: MakeEdge) -> None:
 
 
 @pytest.mark.parametrize("size", [MIB + 1, 16 * MIB])
-async def test_a_message_that_is_thrown_away_is_never_held(
-    edge: LiveClients, client: Client, size: int
-) -> None:
-    """5.6: answered once it has gone by"""
+async def test_discarded_message_is_never_buffered(edge: LiveClients, client: Client, size: int) -> None:
+    """5.6: answered once it has gone by."""
     await client.create(b"q")
     await client.send(request(1, b"q".ljust(255, b"\0"), size))
     left = size - 1
@@ -160,16 +158,16 @@ async def test_a_message_that_is_thrown_away_is_never_held(
 
 
 @pytest.mark.parametrize("size", [16 * MIB + 1, 0x80000000, 0xFFFFFFFF])
-async def test_a_length_beyond_all_bounds_is_answered_at_once(edge: LiveClients, size: int) -> None:
-    """5.6: without waiting for anything of it"""
+async def test_message_beyond_the_discard_limit_is_refused_at_once(edge: LiveClients, size: int) -> None:
+    """5.6: without waiting for anything of it."""
     client = await edge.client()
     await client.send(request(1, b"q".ljust(255, b"\0"), size))
     assert (await client.read(518 + 20))[-20:] == b"message is too large"
     assert await client.ended() == "fin"
 
 
-async def test_unfinished_messages_together_are_bounded(make_edge: MakeEdge) -> None:
-    """5.2: who holds most has to go, the others are unharmed"""
+async def test_memory_of_unfinished_messages_is_bounded(make_edge: MakeEdge) -> None:
+    """5.2: the connection that holds most is closed, the others stay."""
     edge = await make_edge(budget=3 * MIB)
     clients = [await edge.client() for _ in range(6)]
     await clients[5].create(b"q")
@@ -188,8 +186,8 @@ async def test_unfinished_messages_together_are_bounded(make_edge: MakeEdge) -> 
     assert ends == edge.refusals()["input_budget"] >= 2
 
 
-async def test_no_message_is_ever_in_the_log(edge: LiveClients, client: Client) -> None:
-    """5.6: reasons and peers, never what was sent"""
+async def test_messages_are_never_logged(edge: LiveClients, client: Client) -> None:
+    """5.6: reasons and peers, never what was sent."""
     secret = b"s3cr3t-payload"
     await client.create(b"q")
     await client.push(b"q", secret)
@@ -205,7 +203,7 @@ async def test_no_message_is_ever_in_the_log(edge: LiveClients, client: Client) 
 
 @pytest.fixture
 async def brisk(make_edge: MakeEdge) -> AsyncIterator[LiveClients]:
-    """An edge that waits little for FINs; when the test is over, a well-behaved client must still be served."""
+    """Start an edge that waits little for FINs; at the end a well-behaved client must still be served."""
     edge = await make_edge(clients={"eof_grace_s": 0.02})
     yield edge
     client = await edge.client()
@@ -216,7 +214,7 @@ async def brisk(make_edge: MakeEdge) -> AsyncIterator[LiveClients]:
 
 
 def talk(chance: Random) -> list[bytes]:
-    """Requests that are well-formed by themselves, in no order at all."""
+    """Draw valid requests in any order."""
     names = [b"a", b"b", b"ring/x", b"\xff" * 254]
     makers = [
         create,
@@ -227,8 +225,8 @@ def talk(chance: Random) -> list[bytes]:
     return [chance.choice(makers)(chance.choice(names)) for _ in range(chance.randrange(1, 30))]
 
 
-async def test_any_octet_changed(brisk: LiveClients, chance: Random) -> None:
-    """5.6: whatever it makes of the conversation, with FIN behind it the connection ends"""
+async def test_requests_with_a_changed_octet_do_no_harm(brisk: LiveClients, chance: Random) -> None:
+    """5.6: whatever it makes of the conversation, with FIN behind it the connection ends."""
     talks = []
     for _ in range(60):
         data = bytearray(b"".join(talk(chance)))
@@ -239,15 +237,15 @@ async def test_any_octet_changed(brisk: LiveClients, chance: Random) -> None:
     await all_of(ends_after_fin(brisk, data) for data in talks)
 
 
-async def test_noise(brisk: LiveClients, chance: Random) -> None:
-    """5.6: most of it is no operation at all"""
+async def test_random_octets_do_no_harm(brisk: LiveClients, chance: Random) -> None:
+    """5.6: most of it is no operation at all."""
     noise = [chance.randbytes(chance.randrange(1, 3_000)) for _ in range(60)]
     await all_of(ends_after_fin(brisk, data) for data in noise)
     assert brisk.refusals()["unknown_operation"] > 20
 
 
-async def test_torn_off_by_a_reset(brisk: LiveClients, chance: Random) -> None:
-    """5.2: a reset in whatever state; nothing stays leased (checked by the fixture)"""
+async def test_reset_inside_a_request_is_harmless(brisk: LiveClients, chance: Random) -> None:
+    """5.2: a reset in whatever state; nothing stays leased (checked by the fixture)."""
 
     async def tear() -> None:
         client = await brisk.client()
@@ -271,7 +269,7 @@ async def ends_after_fin(edge: LiveClients, data: bytes) -> None:
 
 
 async def all_of(talks: Iterable[Coroutine[None, None, None]]) -> None:
-    """Some at a time."""
+    """Send some at a time."""
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def take_turn(one: Coroutine[None, None, None]) -> None:

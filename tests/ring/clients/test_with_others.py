@@ -27,7 +27,7 @@ BODIES = [b"", b"x", bytes(range(256)), b"\0" * 70_000, "ü".encode()]
 
 @pytest.fixture
 async def tmq_edge(server: Server, edge: LiveClients) -> AsyncIterator[TmqEdge]:
-    """A TMQ edge on the same store."""
+    """Start a TMQ edge on the same store."""
     other = await TmqEdge(server.url).start()
     yield other
     await other.close()
@@ -36,7 +36,7 @@ async def tmq_edge(server: Server, edge: LiveClients) -> AsyncIterator[TmqEdge]:
 
 @pytest.fixture
 async def text(server: Server, edge: LiveClients) -> AsyncIterator[TextEdge]:
-    """A text edge on the same store."""
+    """Start a text edge on the same store."""
     other = TextEdge(server.url)
     await other.open()
     yield other
@@ -56,20 +56,20 @@ def penstock(server: Server, tmp_path: Path) -> Command:
     return run
 
 
-async def test_in_by_push_and_out_by_dnq(client: Client, tmq_edge: TmqEdge) -> None:
+async def test_push_is_dequeued_by_tmq(client: Client, tmq_edge: TmqEdge) -> None:
     await client.create(b"q")
     await client.push(b"q", *BODIES)
     reader = await tmq_edge.client()
     assert await reader.drain(await reader.queue(b"q")) == BODIES
 
 
-async def test_in_by_enq_and_out_by_pull(client: Client, tmq_edge: TmqEdge) -> None:
+async def test_tmq_enqueue_is_pulled(client: Client, tmq_edge: TmqEdge) -> None:
     writer = await tmq_edge.client()
     await writer.put(await writer.queue(b"q"), *BODIES)
     assert await client.drain(b"q") == BODIES
 
 
-async def test_what_a_transaction_puts_is_there_at_its_end(client: Client, tmq_edge: TmqEdge) -> None:
+async def test_transaction_is_visible_after_its_commit(client: Client, tmq_edge: TmqEdge) -> None:
     writer = await tmq_edge.client()
     mqid = await writer.queue(b"q")
     assert await writer.ts()
@@ -79,8 +79,8 @@ async def test_what_a_transaction_puts_is_there_at_its_end(client: Client, tmq_e
     assert await client.pull(b"q") == b"1"
 
 
-async def test_each_removes_only_its_own(client: Client, tmq_edge: TmqEdge) -> None:
-    """ring.md 5.8, tmq.md 3"""
+async def test_each_protocol_removes_only_its_own_queues(client: Client, tmq_edge: TmqEdge) -> None:
+    """ring.md 5.8, tmq.md 3."""
     other = await tmq_edge.client()
     await client.create(b"ours")
     await other.create(b"theirs")
@@ -92,10 +92,10 @@ async def test_each_removes_only_its_own(client: Client, tmq_edge: TmqEdge) -> N
     assert await other.open(b"ours") == tmq.mqid_of(b"ours")
 
 
-async def test_a_message_that_a_broken_client_had_goes_to_the_other(
+async def test_message_of_a_broken_client_goes_to_the_other_protocol(
     edge: LiveClients, client: Client, tmq_edge: TmqEdge
 ) -> None:
-    """ring.md 5.2, tmq.md 6.1: to its old place, whoever takes next"""
+    """ring.md 5.2, tmq.md 6.1: to its old place, whoever takes next."""
     other = await tmq_edge.client()
     mqid = await other.queue(b"q")
     await client.push(b"q", b"1", b"2", b"3")
@@ -112,7 +112,7 @@ async def all_but_one_ready(edge: LiveClients) -> bool:
 
 
 async def test_the_command_line(edge: LiveClients, client: Client, penstock: Command) -> None:
-    """Attributes have no place in a frame; the body is octet for octet"""
+    """Attributes have no place in a frame; the body is octet for octet."""
     await client.create(b"q")
     penstock("put", "q", "from the command line", "--attr", "colour=red")
     assert await client.pull(b"q") == b"from the command line"
@@ -133,7 +133,7 @@ async def test_a_send_is_pulled_without_its_tag(edge: LiveClients, client: Clien
 
 
 async def sent_until_there(edge: LiveClients, publisher: TextClient) -> bool:
-    """The text edge has heard of the binding once a copy is in the queue."""
+    """Return whether a copy is in the queue: then the text edge knows the binding."""
     await publisher.publish(b"order.new", b"three barrels")
     return bool((await edge.stats("orders"))["ready"])
 
@@ -148,7 +148,7 @@ async def test_a_push_is_heard_by_subscribers(edge: LiveClients, client: Client,
     assert await subscriber.line() == b"MESSAGE 1 two\\nlines\n"
 
 
-async def test_a_name_that_is_no_text(edge: LiveClients, client: Client, tmq_edge: TmqEdge) -> None:
+async def test_queue_name_may_be_invalid_utf8(edge: LiveClients, client: Client, tmq_edge: TmqEdge) -> None:
     name = b"\xff\xfe-q"
     await client.create(name)
     await client.push(name, b"1")

@@ -49,12 +49,12 @@ class Carrier:
         self._ready()
 
     def release(self) -> None:
-        """The store is fast again."""
+        """Make the store fast again."""
         self.is_held = False
         while self._unsafe:
             self._unsafe.popleft()()
 
-    # Arrivals
+    # UserSink
 
     def received(self, payload: bytes, safe: Callable[[], None]) -> None:
         self.arrived.append(payload)
@@ -68,7 +68,7 @@ class Carrier:
         if not self.is_held:
             self.release()
 
-    # Departures
+    # UserSource
 
     def take(self, room: int) -> list[OneParcel]:
         assert room > 0

@@ -19,17 +19,17 @@ Start = Callable[..., Awaitable[LiveNode]]
 
 @pytest.fixture
 def port() -> int:
-    """For beacons of this test: nobody else's nodes hear them."""
+    """Return a beacon port that no other test's nodes use."""
     return free_udp_port()
 
 
 @pytest.fixture
 async def start(server: Server, new_server: NewServer, port: int) -> AsyncIterator[Start]:
-    """Starts nodes: `await start(**settings)`. None may stumble, and they end before the servers do."""
+    """Start nodes by `await start(**settings)`; no internal error is allowed, and they end before the servers."""
     nodes: list[LiveNode] = []
 
     async def start_one(url: str = "", beacon_port: int = 0, **settings: Any) -> LiveNode:
-        """Returns once it takes part, or could."""
+        """Return once the node takes part, or could."""
         nodes.append(node := LiveNode(url or server.url, beacon_port or port, **settings))
         await node.begin()
         await until(lambda: not node.station.node.is_away)

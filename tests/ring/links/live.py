@@ -50,7 +50,7 @@ class RunningNode:
         self.readiness = service.readiness
 
     async def stop_taking(self) -> None:
-        await self.member.stop_taking()
+        await self.member.station.stop_taking()
 
     async def close(self) -> None:
         await self.member.close()
@@ -68,8 +68,8 @@ async def start(context: EdgeContext[RingSettings]) -> RunningNode:
     member = Member(
         service, identity, context.dial("ring-out", settings.node.dial), carrier, carrier, service.readiness
     )
-    context.listen("ring", identity.listener, member.session)
-    context.add_page("/ring", member.document)
+    context.listen("ring", identity.listener, member.station.session)
+    context.add_page("/ring", member.status.document)
     store.start_serving()
     node = RunningNode(service, member, carrier)
     try:
@@ -132,7 +132,7 @@ class LiveNode(Live[RingSettings]):
         return self.station.node.head.successor if self.station.successor is not None else None
 
     def number(self, name: str, **labels: str) -> float:
-        """A metric of the ring."""
+        """Return a metric of the ring."""
         self.station.tick()
         return self.value(f"penstock_ring_{name}", **labels)
 
@@ -149,7 +149,7 @@ def is_closed(nodes: Sequence[LiveNode]) -> bool:
 
 
 def is_ring(nodes: Sequence[LiveNode]) -> bool:
-    """The same with one leader, whom all know."""
+    """Return whether the nodes are one ring with one leader that all know."""
     leaders = [node for node in nodes if node.is_leader]
     return is_closed(nodes) and len(leaders) == 1 and all(node.leader == leaders[0].name for node in nodes)
 

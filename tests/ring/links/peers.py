@@ -13,7 +13,7 @@ SILENCE_S = 0.3  # how long nothing has to come before nothing counts as sent
 
 
 def message(kind: bytes, payload: bytes) -> bytes:
-    """ring.md 2.1"""
+    """ring.md 2.1."""
     return kind + struct.pack(">H", len(payload)) + payload
 
 
@@ -22,7 +22,7 @@ def user(payload: bytes) -> bytes:
 
 
 def loop(ttl: int, subtype: int, rest: bytes = b"") -> bytes:
-    """ring.md 2.3"""
+    """ring.md 2.3."""
     return message(b"LOOP", struct.pack(">HB", ttl, subtype) + rest)
 
 
@@ -38,13 +38,13 @@ BREAK_LINK_FORCED = loop(65025, 2)
 
 
 def open_beacon(group: int, leads: bytes, node: bytes, service: bytes) -> bytes:
-    """ring.md 3.1"""
+    """ring.md 3.1."""
     lengths = bytes(map(len, (leads, node, service)))
     return b"OPEN" + struct.pack(">H", group) + lengths + leads + node + service
 
 
 def find_beacon(group: int, leads: bytes) -> bytes:
-    """ring.md 3.2"""
+    """ring.md 3.2."""
     return b"FIND" + struct.pack(">H", group) + bytes([len(leads)]) + leads
 
 
@@ -67,7 +67,7 @@ class Listening:
         self.sock.setblocking(False)
 
     async def beacon(self, kind: bytes) -> bytes:
-        """The next of this kind."""
+        """Return the next beacon of this kind."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 data = await asyncio.get_running_loop().sock_recv(self.sock, 1000)
@@ -111,7 +111,7 @@ class Wire:
         assert found == octets
 
     async def message(self) -> bytes:
-        """The next one, whole."""
+        """Return the next whole message."""
         async with asyncio.timeout(PATIENCE_S):
             head = await self.reader.readexactly(6)
             return head + await self.reader.readexactly(int.from_bytes(head[4:], "big"))
@@ -151,7 +151,7 @@ class Wire:
 
 
 class Tail:
-    """Somebody who announces himself and accepts a predecessor."""
+    """A peer that announces itself and accepts a predecessor."""
 
     def __init__(self, name_host: str = "127.0.0.1", suffix: bytes = b"4711") -> None:
         self._host = name_host
@@ -175,11 +175,11 @@ class Tail:
         self._came.put_nowait(self._wires[-1])
 
     @property
-    def has_nobody(self) -> bool:
+    def is_unconnected(self) -> bool:
         return self._came.empty()
 
     async def predecessor(self) -> Wire:
-        """Who has connected next."""
+        """Return the next connection."""
         async with asyncio.timeout(PATIENCE_S):
             return await self._came.get()
 
@@ -188,6 +188,6 @@ class Tail:
         tell(open_beacon(group, leads or self.name, self.name, service), beacon_port)
 
     async def called_by_node(self, group: int, beacon_port: int) -> Wire:
-        """A node has heard of us, and connected."""
+        """Wait until a node has heard of us and connected."""
         self.announce(group, beacon_port)
         return await self.predecessor()

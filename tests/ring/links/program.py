@@ -80,7 +80,7 @@ class NodeProgram:
         return bool(self.events("started") and self.events("ring_node_there"))
 
     def told(self) -> dict[str, Any]:
-        """What it says of itself."""
+        """Return the node's status."""
         found: dict[str, Any] = json.loads(self.page("/ring"))
         return found
 

@@ -14,7 +14,8 @@ import pytest
 from protos.ring import Find, Open
 from services.kit.config.layers import SettingsError
 from services.kit.dns.lookup import ResolvedAddress, resolve
-from services.ring.node.discovery import hearing, telling
+from services.ring.node.discovery import beacon_handler as beacon_handler
+from services.ring.node.discovery import beacon_sender as sender
 from tests.live import until
 from tests.ring.links.conftest import NewServer, Start
 from tests.ring.links.live import GROUP, LiveNode, free_udp_port, is_ring
@@ -45,8 +46,8 @@ NO_BEACONS = [
 ]
 
 
-async def test_what_is_no_beacon(start: Start, port: int) -> None:
-    """3.3: dropped, counted, and logged"""
+async def test_invalid_datagrams_are_refused_and_counted(start: Start, port: int) -> None:
+    """3.3: dropped, counted, and logged."""
     node = await start()
     counted: Counter[str] = Counter()
     for datagram, reason in NO_BEACONS:
@@ -57,18 +58,18 @@ async def test_what_is_no_beacon(start: Start, port: int) -> None:
 
 
 async def test_beacons_of_other_groups_are_ignored(start: Start, port: int) -> None:
-    """3.3"""
+    """3.3."""
     node, other = await start(times={"self_s": 60.0}), await start(group=8, times={"self_s": 60.0})
     async with Tail() as tail:
         tail.announce(9, port)
         for each in (node, other):
             await until(lambda: each.number("beacons_ignored_total", reason="other_group") >= 5)  # noqa: B023
             assert each.station.outbound is each.station.predecessor is None
-        assert tail.has_nobody
+        assert tail.is_unconnected
 
 
-async def test_its_own_beacons_come_back(start: Start, port: int) -> None:
-    """4.3: its own FIND is ignored; its own OPEN it may close a ring of itself by (3.6 c)"""
+async def test_own_beacons_are_ignored(start: Start, port: int) -> None:
+    """4.3: its own FIND is ignored; its own OPEN it may close a ring of itself by (3.6 c)."""
     node = await start(times={"self_s": 0.3})
     await until(lambda: is_ring([node]))
     assert node.number("beacons_ignored_total", reason="own") > 0
@@ -80,7 +81,7 @@ async def test_its_own_beacons_come_back(start: Start, port: int) -> None:
 
 
 async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
-    """1.2: it is not taken for the node itself, and told once"""
+    """1.2: it is not taken for the node itself, and told once."""
     node = await start(
         times={
             "self_s": 0.1,
@@ -95,7 +96,7 @@ async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
         for number in range(1, 4):
             tail.announce(GROUP, port)
             await until(lambda: node.number("beacons_ignored_total", reason="same_name") == number)  # noqa: B023
-        assert tail.has_nobody
+        assert tail.is_unconnected
     assert len(node.log.events("ring_same_name")) == 1
 
 
@@ -103,8 +104,8 @@ async def test_another_node_of_the_same_name(start: Start, port: int) -> None:
 async def test_another_node_of_the_same_name_and_port(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """1.2: on another machine. What comes long after this node has sent such a thing is not its own; told once"""
-    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    """1.2: on another machine. What comes long after this node has sent such a thing is not its own; told once."""
+    monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
     service = b"%d" % node.places["ring"][1]
@@ -123,11 +124,11 @@ async def test_another_node_of_the_same_name_and_port(
     assert is_ring([node])
 
 
-async def test_its_own_beacons_are_never_taken_for_anothers(
+async def test_own_beacons_are_never_taken_for_a_duplicate_name(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2: each comes back several times"""
-    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    """1.2: each comes back several times."""
+    monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     node = await start(
         beacon_targets=[f"127.0.0.1:{port}", f"localhost:{port}"],
         times={"self_s": 1.0},
@@ -139,36 +140,36 @@ async def test_its_own_beacons_are_never_taken_for_anothers(
     assert not node.log.events("ring_same_name")
 
 
-async def test_nor_those_that_waited_while_the_process_stood_still(
+async def test_own_beacons_read_after_a_stall_are_ignored(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2: nor while it looks often"""
-    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    """1.2: nor while it looks often."""
+    monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     node = await start(times={"self_s": 0.3, "find_s": 60.0, "confirm_s": 130.0})
     await until(lambda: is_ring([node]))
     for stands_still in (True, False):
         own = node.number("beacons_ignored_total", reason="own")
-        node.station.beacons.telling.send(Find(GROUP, node.name))
+        node.station.beacons.sender.send(Find(GROUP, node.name))
         if stands_still:
-            time.sleep(2 * hearing.ECHO_S)  # noqa: ASYNC251  nobody in this process has a turn
+            time.sleep(2 * beacon_handler.ECHO_S)  # noqa: ASYNC251  the whole process is stalled
         else:
-            for _ in range(2 * hearing.ECHO_LOOKS):
+            for _ in range(2 * beacon_handler.ECHO_TICKS):
                 node.station.tick()
         await until(lambda: node.number("beacons_ignored_total", reason="own") > own)  # noqa: B023
     assert not node.log.events("ring_same_name")
 
 
-async def test_while_the_store_is_away_another_process_may_be_the_node(
+async def test_beacons_of_another_process_count_while_the_store_is_away(
     start: Start, new_server: NewServer, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """1.2, 4.7: so whoever speaks in its name then is no namesake"""
-    monkeypatch.setattr(hearing, "ECHO_S", 0.3)
+    """1.2, 4.7: so beacons in its name are no duplicates then."""
+    monkeypatch.setattr(beacon_handler, "ECHO_S", 0.3)
     server = await new_server()
     node = await start(url=server.url, times={"self_s": 60.0})
     server.kill9()
     await until(lambda: node.station.node.is_away)
     name, service = node.name, b"%d" % node.places["ring"][1]
-    looked = node.station.hearing.echoes
+    looked = node.station.beacon_handler.echoes
     await until(lambda: node.station.tick() or not looked.may_have(Find(GROUP, name)))
     await until(lambda: node.station.tick() or not looked.may_have(Open(GROUP, name, name, service)))
     own = node.number("beacons_ignored_total", reason="own")
@@ -180,8 +181,8 @@ async def test_while_the_store_is_away_another_process_may_be_the_node(
     server.restart()
 
 
-async def test_open_says_who_is_there(start: Start, port: int) -> None:
-    """3.1: at once, and again and again until somebody connects"""
+async def test_open_announces_the_node(start: Start, port: int) -> None:
+    """3.1: at once, and repeatedly until a node connects."""
     with Listening(port) as listening:
         node = await start()
         tcp = str(node.places["ring"][1]).encode()
@@ -191,8 +192,8 @@ async def test_open_says_who_is_there(start: Start, port: int) -> None:
             assert await listening.beacon(b"OPEN") == expected
 
 
-async def test_older_originals_have_a_port_for_each_kind(start: Start, port: int) -> None:
-    """1.1: 8084 for OPEN, 8085 for FIND; ours come to both, and theirs are heard"""
+async def test_older_ports_are_used_per_beacon_kind(start: Start, port: int) -> None:
+    """1.1: 8084 for OPEN, 8085 for FIND; ours come to both, and theirs are heard."""
     older_open, older_find = free_udp_port(), free_udp_port()
     with Listening(older_open) as opens, Listening(older_find) as finds:
         node = await start(
@@ -210,8 +211,8 @@ async def test_older_originals_have_a_port_for_each_kind(start: Start, port: int
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
-async def test_nodes_that_are_told_of_each_other(start: Start, host: str) -> None:
-    """3.4: by address, by a name that is looked up, over IPv6; without any broadcast"""
+async def test_nodes_listed_as_targets_find_each_other(start: Start, host: str) -> None:
+    """3.4: by address, by a name that is looked up, over IPv6; without any broadcast."""
     ports = [free_udp_port() for _ in range(3)]
     shown = f"[{host}]" if ":" in host else host
     said: dict[str, Any] = {
@@ -224,29 +225,29 @@ async def test_nodes_that_are_told_of_each_other(start: Start, host: str) -> Non
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-async def test_nodes_that_hear_on_all_addresses(start: Start, host: str) -> None:
-    """1.1, 3.4: broadcasts, and what is sent to them alone"""
+async def test_nodes_bound_to_all_addresses_find_each_other(start: Start, host: str) -> None:
+    """1.1, 3.4: broadcasts, and what is sent to them alone."""
     nodes = [await start(beacon_host=host, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
     count = nodes[1].number("beacons_refused_total", reason="beacon_unknown")
-    tell(b"nonsense", nodes[1].station.beacons.telling.port, "127.0.0.1")
+    tell(b"nonsense", nodes[1].station.beacons.sender.port, "127.0.0.1")
     await refused(nodes[1], "beacon_unknown", int(count) + 1)
 
 
-async def test_a_port_of_its_own(start: Start) -> None:
-    """The settings' 0: for nodes that nobody is to find by chance"""
+async def test_each_node_may_use_its_own_beacon_port(start: Start) -> None:
+    """The settings' 0: for nodes that must not be found by chance."""
     node = await start(beacon_port=free_udp_port(), broadcast=["127.255.255.255"])
     one = LiveNode(node.url, 0)
     try:
         await one.begin()
-        assert one.station.beacons.telling.port not in (0, node.station.beacons.telling.port)
-        tell(b"nonsense", one.station.beacons.telling.port)
+        assert one.station.beacons.sender.port not in (0, node.station.beacons.sender.port)
+        tell(b"nonsense", one.station.beacons.sender.port)
         await refused(one, "beacon_unknown")
     finally:
         await one.close()
 
 
-async def test_only_allowed_addresses_are_heard(start: Start, port: int) -> None:
+async def test_beacons_from_other_networks_are_refused(start: Start, port: int) -> None:
     node = await start(allow=["127.0.0.0/8", "10.0.0.0/8"], beacon_host="::", advertise="localhost")
     tell(b"nonsense", port, "127.0.0.1")
     await refused(node, "beacon_unknown")
@@ -255,8 +256,8 @@ async def test_only_allowed_addresses_are_heard(start: Start, port: int) -> None
     assert node.station.node.members == {}
 
 
-async def test_a_flood_is_counted_and_not_logged(start: Start, port: int) -> None:
-    """3.3: and others have their turn"""
+async def test_beacon_floods_are_counted_and_logged_once(start: Start, port: int) -> None:
+    """3.3: and others have their turn."""
     node = await start()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _ in range(3000):
@@ -267,8 +268,8 @@ async def test_a_flood_is_counted_and_not_logged(start: Start, port: int) -> Non
         assert await tail.called_by_node(GROUP, port)
 
 
-async def test_beacons_that_cannot_be_sent(start: Start) -> None:
-    """Counted each time, logged once for each address"""
+async def test_unsent_beacons_are_counted_and_logged_once(start: Start) -> None:
+    """Counted each time, logged once for each address."""
     node = await start(
         advertise="localhost",
         broadcast=["127.255.255.255"],
@@ -282,10 +283,8 @@ async def test_beacons_that_cannot_be_sent(start: Start) -> None:
     assert node.number("beacons_sent_total", kind="open") >= 3
 
 
-async def test_a_target_whose_name_hangs_is_asked_for_once(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """3.4: beacons come faster than its look-up ends; those meanwhile are not sent to it, and then all are again"""
+async def test_one_lookup_runs_per_target(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """3.4: beacons come faster than its look-up ends; those meanwhile are not sent to it, and then all are again."""
     asked, may_end = 0, asyncio.Event()
 
     async def hang(*place: Any) -> list[ResolvedAddress]:
@@ -294,7 +293,7 @@ async def test_a_target_whose_name_hangs_is_asked_for_once(
         await may_end.wait()
         return await resolve("127.0.0.1", place[1])
 
-    monkeypatch.setattr(telling, "look_up", hang)
+    monkeypatch.setattr(sender, "resolve", hang)
     with Listening(free_udp_port(), "127.0.0.1") as listening:
         target = f"slow.test:{listening.sock.getsockname()[1]}"
         node = await start(broadcast=[], beacon_targets=[target], times={"self_s": 60.0})
@@ -302,15 +301,15 @@ async def test_a_target_whose_name_hangs_is_asked_for_once(
         assert asked == 1
         assert node.number("beacons_unsent_total") >= 4
         [line] = node.log.events("beacon_unsent", to="slow.test")
-        assert "still being looked up" in line.getMessage()
+        assert "lookup of its name is still running" in line.getMessage()
         may_end.set()
         for _ in range(3):
             await listening.beacon(b"OPEN")
     assert asked >= 3
 
 
-async def test_a_leader_whose_name_leaves_no_room_for_ours(start: Start, port: int) -> None:
-    """1.2, 4.1: it is not named there; OPENs go on"""
+async def test_long_leader_name_prevents_the_beacon(start: Start, port: int) -> None:
+    """1.2, 4.1: it is not named there; OPENs go on."""
     node = await start(name="127.0.0.1:" + "x" * 220)
     before = await Wire.to(node.places["ring"])
     node.adopt(before.close)
@@ -322,7 +321,7 @@ async def test_a_leader_whose_name_leaves_no_room_for_ours(start: Start, port: i
     assert node.number("beacons_unsent_total") == 0
 
 
-async def test_a_port_that_somebody_else_has(start: Start) -> None:
+async def test_beacon_port_in_use_is_a_settings_error(start: Start) -> None:
     """What to do is said."""
     node = await start()
     for host in ("127.0.0.1", "127.255.255.255"):
@@ -336,26 +335,28 @@ async def test_a_port_that_somebody_else_has(start: Start) -> None:
             await taken.close()
 
 
-async def test_an_address_that_is_not_of_this_machine(start: Start) -> None:
+async def test_foreign_beacon_host_is_a_settings_error(start: Start) -> None:
     node = await start()
     wrong = LiveNode(node.url, free_udp_port(), beacon_host="10.98.76.5", advertise="localhost")
-    with pytest.raises(SettingsError, match=r"Cannot assign.*; set edges.ring.node.beacon_host to what"):
+    with pytest.raises(
+        SettingsError, match=r"Cannot assign.*; set edges.ring.node.beacon_host to an address"
+    ):
         await wrong.begin()
     await wrong.close()
 
 
-async def test_a_network_that_is_not_there_yet(start: Start) -> None:
-    """3: one that is down has no broadcast address; its node starts, says so, and works with others meanwhile"""
+async def test_absent_broadcast_address_is_bound_with_a_warning(start: Start) -> None:
+    """3: one that is down has no broadcast address; its node starts, says so, and works with others meanwhile."""
     broadcast = ["127.255.255.255", "10.98.76.255"]
     nodes = [await start(broadcast=broadcast, advertise="localhost") for _ in range(2)]
     await until(lambda: is_ring(nodes))
     lines = nodes[0].log.events("broadcast_absent")
     assert lines
-    assert all("the broadcast address 10.98.76.255 now" in line.getMessage() for line in lines)
+    assert all("the broadcast address 10.98.76.255:" in line.getMessage() for line in lines)
 
 
-async def test_a_flood_leaves_others_their_turns(start: Start, port: int) -> None:
-    """3: anybody can send floods of beacons; links and clients have the same loop"""
+async def test_beacon_flood_does_not_starve_other_work(start: Start, port: int) -> None:
+    """3: any host can send floods of beacons; links and clients share the event loop."""
     node = await start(times={"self_s": 60.0})
     members = node.station.node.members
     for number in range(200):

@@ -53,10 +53,8 @@ async def bodies(store: Store, found: Any) -> list[bytes]:
     ]
 
 
-async def test_what_is_put_into_an_outbox_comes_to_the_inboxes_of_other_stores(
-    spawn: Spawn, new_server: NewServer
-) -> None:
-    """5.5: through three processes, of which each has its own store; also after one was killed"""
+async def test_outbox_messages_reach_the_inboxes_of_other_stores(spawn: Spawn, new_server: NewServer) -> None:
+    """5.5: through three processes, of which each has its own store; also after one was killed."""
     servers = [await new_server() for _ in range(3)]
     stores = [Store(server.url, "test") for server in servers]
     try:
@@ -89,8 +87,8 @@ async def test_what_is_put_into_an_outbox_comes_to_the_inboxes_of_other_stores(
             await store.close()
 
 
-async def test_without_a_node(spawn: Spawn, new_server: NewServer) -> None:
-    """`ring: off`: nobody listens, nothing is told"""
+async def test_client_port_works_without_a_node(spawn: Spawn, new_server: NewServer) -> None:
+    """`ring: off`: no listener, no status."""
     server = await new_server()
     program = spawn(server, "listeners.ring=off")
     await until(lambda: program.events("started"))

@@ -12,7 +12,7 @@ import pytest
 from protos.ring import TailState
 from services.kit.net import sockets
 from services.kit.net.connection import Connection
-from services.ring.node.timing import STALL_S
+from services.ring.node.timer import STALL_S
 from tests.live import until
 from tests.ring.links.conftest import Start
 from tests.ring.links.live import GROUP, LiveNode
@@ -43,8 +43,8 @@ async def connect(node: LiveNode) -> Wire:
     return wire
 
 
-async def test_each_message_is_answered_by_one_octet_in_order(node: LiveNode) -> None:
-    """2.2: USERs once they are safe, LOOPs once they are acted upon; nothing overtakes"""
+async def test_messages_are_answered_by_one_octet_each_in_order(node: LiveNode) -> None:
+    """2.2: USERs once they are safe, LOOPs once they are acted upon; nothing overtakes."""
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(leader(HIGHEST), user(b"one"), leader(HIGHEST), user(b"two"))
@@ -56,8 +56,8 @@ async def test_each_message_is_answered_by_one_octet_in_order(node: LiveNode) ->
     await wire.hears(b"AAA")
 
 
-async def test_a_slow_store_stops_the_reading(node: LiveNode) -> None:
-    """2.2: what waits in memory for the store is bounded, and all of it is answered in the end"""
+async def test_slow_store_pauses_reading(node: LiveNode) -> None:
+    """2.2: what waits in memory for the store is bounded, and all of it is answered in the end."""
     wire = await connect(node)
     node.carrier.is_held = True
     sent = [b"%05d" % n + bytes(16_000) for n in range(2000)]
@@ -71,8 +71,8 @@ async def test_a_slow_store_stops_the_reading(node: LiveNode) -> None:
     assert node.carrier.arrived == sent
 
 
-async def test_every_length_that_may_be(node: LiveNode) -> None:
-    """2.1"""
+async def test_user_messages_of_every_length_are_accepted(node: LiveNode) -> None:
+    """2.1."""
     wire = await connect(node)
     sizes = (0, 1, 16_383, 16_384)
     for size in sizes:
@@ -92,8 +92,8 @@ async def test_every_length_that_may_be(node: LiveNode) -> None:
         (b"LOOP\xff\xff", "too_long"),
     ],
 )
-async def test_what_is_no_message_closes_the_link(node: LiveNode, octets: bytes, reason: str) -> None:
-    """2.5: as soon as it is read; the messages before it count, and the link is built again"""
+async def test_invalid_message_closes_the_link(node: LiveNode, octets: bytes, reason: str) -> None:
+    """2.5: as soon as it is read; the messages before it count, and the link is built again."""
     wire = await connect(node)
     wire.say(leader(HIGHEST), octets)
     assert await wire.rest() == b"A"
@@ -109,8 +109,8 @@ async def test_what_is_no_message_closes_the_link(node: LiveNode, octets: bytes,
     await again.hears(b"A")
 
 
-async def test_what_was_not_safe_when_the_link_broke_comes_again(node: LiveNode) -> None:
-    """2.5, 2.2: no `A` for it, so its sender keeps it"""
+async def test_unsafe_messages_are_not_acknowledged_when_the_link_breaks(node: LiveNode) -> None:
+    """2.5, 2.2: no `A` for it, so its sender keeps it."""
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(user(b"one"), b"what?")
@@ -132,8 +132,10 @@ async def test_what_was_not_safe_when_the_link_broke_comes_again(node: LiveNode)
         (loop(9, 2, b"x"), "loop_too_long"),
     ],
 )
-async def test_loops_that_nobody_can_act_upon(node: LiveNode, port: int, octets: bytes, reason: str) -> None:
-    """2.3: answered, counted, never forwarded"""
+async def test_unusable_loops_are_answered_and_counted(
+    node: LiveNode, port: int, octets: bytes, reason: str
+) -> None:
+    """2.3: answered, counted, never forwarded."""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await answer_all(after, node)
@@ -149,14 +151,14 @@ async def test_loops_that_nobody_can_act_upon(node: LiveNode, port: int, octets:
 
 
 async def answer_all(after: Wire, node: LiveNode) -> None:
-    """What a node says to a new successor."""
+    """Return what a node sends to a new successor."""
     assert await after.message() == leader(node.name, 0)  # 2.6
     after.say(b"A")
     await until(lambda: node.successor)
 
 
-async def test_loops_with_no_life_left_are_not_forwarded(node: LiveNode, port: int) -> None:
-    """2.3: answered and dropped with TTL 0; what would have 0 at the next one goes no further"""
+async def test_loops_with_ttl_0_are_not_forwarded(node: LiveNode, port: int) -> None:
+    """2.3: answered and dropped with TTL 0; what would have 0 at the next one goes no further."""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await answer_all(after, node)
@@ -174,8 +176,8 @@ async def test_loops_with_no_life_left_are_not_forwarded(node: LiveNode, port: i
         assert leader(b"~:2", 0) not in seen
 
 
-async def test_break_link_forced(node: LiveNode) -> None:
-    """2.3: answered, then closed; the tail is open again, and says so"""
+async def test_break_link_forced_closes_the_inbound_link(node: LiveNode) -> None:
+    """2.3: answered, then closed; the tail is open again, and says so."""
     wire = await connect(node)
     wire.say(user(b"x"))
     await wire.hears(b"A")
@@ -189,7 +191,7 @@ async def test_break_link_forced(node: LiveNode) -> None:
 
 
 async def test_a_health_probe_is_no_predecessor(node: LiveNode, port: int) -> None:
-    """3.5: OPEN goes on, and nothing was broken"""
+    """3.5: OPEN goes on, and nothing was broken."""
     with Listening(port) as listening:
         for _ in range(20):
             wire = await connect(node)
@@ -202,7 +204,7 @@ async def test_a_health_probe_is_no_predecessor(node: LiveNode, port: int) -> No
 
 
 async def test_a_newer_connection_takes_the_place_of_a_silent_one(node: LiveNode) -> None:
-    """3.5"""
+    """3.5."""
     silent = await connect(node)
     speaks = await connect(node)
     assert await silent.rest() == b""
@@ -214,14 +216,14 @@ async def test_a_newer_connection_takes_the_place_of_a_silent_one(node: LiveNode
     await speaks.hears(b"A")
 
 
-async def test_a_silent_one_counts_after_a_while(start: Start) -> None:
-    """3.5"""
+async def test_silent_predecessor_counts_after_newcomer_s(start: Start) -> None:
+    """3.5."""
     node = await start(times={"newcomer_s": 0.2})
     await connect(node)
     await until(lambda: node.station.predecessor)
 
 
-async def test_a_proxy_header_is_named_where_no_predecessor_is_wanted(node: LiveNode) -> None:
+async def test_proxy_header_is_named_in_the_refusal(node: LiveNode) -> None:
     wire = await connect(node)
     wire.say(leader(b"127.0.0.1:1", 0))
     await until(lambda: node.station.predecessor)
@@ -237,8 +239,8 @@ async def test_a_proxy_header_is_named_where_no_predecessor_is_wanted(node: Live
     assert node.station.predecessor
 
 
-async def test_a_predecessor_that_used_to_say_that_it_is_there_falls_silent(start: Start) -> None:
-    """2.6: 30 s, here 0.6"""
+async def test_predecessor_that_stops_sending_its_name_is_closed(start: Start) -> None:
+    """2.6: 30 s, here 0.6."""
     node = await start(times={"silence_s": 0.6})
     wire = await connect(node)
     wire.say(leader(b"127.0.0.1:1", 0))
@@ -249,8 +251,8 @@ async def test_a_predecessor_that_used_to_say_that_it_is_there_falls_silent(star
     assert last.why == "the predecessor is silent"
 
 
-async def test_a_predecessor_is_not_silent_while_the_node_stands_still(start: Start) -> None:
-    """2.6: what came meanwhile is read before its silence is judged; whoever looks meanwhile, and each time"""
+async def test_stalled_node_does_not_close_its_predecessor(start: Start) -> None:
+    """2.6: messages that came meanwhile are read before the silence counts, every time."""
     node = await start(times={"silence_s": 0.5, "lost_s": 1000.0, "absent_s": 2000.0})
     with socket.create_connection(node.places["ring"]) as predecessor:
         predecessor.sendall(leader(b"127.0.0.1:1", 0))
@@ -258,7 +260,7 @@ async def test_a_predecessor_is_not_silent_while_the_node_stands_still(start: St
         for _ in range(2):
             received = node.number("messages_received_total", type="loop")
             predecessor.sendall(leader(b"127.0.0.1:1", 0))
-            time.sleep(0.5 + 1.5 * STALL_S)  # noqa: ASYNC251  nobody in this process has a turn
+            time.sleep(0.5 + 1.5 * STALL_S)  # noqa: ASYNC251  the whole process is stalled
             node.station.tick()
             node.station.tick()
             await until(lambda: node.number("messages_received_total", type="loop") > received)  # noqa: B023
@@ -266,8 +268,8 @@ async def test_a_predecessor_is_not_silent_while_the_node_stands_still(start: St
             assert node.station.node.last_break is None
 
 
-async def test_an_original_may_be_silent_for_long(start: Start) -> None:
-    """2.6: it never says that it is there"""
+async def test_originals_may_be_silent(start: Start) -> None:
+    """2.6: it never says that it is there."""
     node = await start(times={"silence_s": 0.2, "idle_s": 0.1})
     wire = await connect(node)
     wire.say(leader(HIGHEST))
@@ -276,8 +278,8 @@ async def test_an_original_may_be_silent_for_long(start: Start) -> None:
     assert node.station.predecessor
 
 
-async def test_a_message_that_never_ends(start: Start) -> None:
-    """2.7"""
+async def test_unfinished_message_times_out(start: Start) -> None:
+    """2.7."""
     node = await start(request_timeout_s=0.3)
     wire = await connect(node)
     wire.say(user(b"x" * 100)[:50])
@@ -285,8 +287,8 @@ async def test_a_message_that_never_ends(start: Start) -> None:
     assert node.refusals()["request_timeout"] == 1
 
 
-async def test_a_fin_inside_a_message(node: LiveNode) -> None:
-    """2.7: what came before counts"""
+async def test_fin_inside_a_message_is_truncated(node: LiveNode) -> None:
+    """2.7: what came before counts."""
     wire = await connect(node)
     wire.say(user(b"whole"), user(b"x" * 100)[:50])
     wire.finish()
@@ -295,8 +297,8 @@ async def test_a_fin_inside_a_message(node: LiveNode) -> None:
     assert node.carrier.arrived == [b"whole"]
 
 
-async def test_a_fin_after_messages_that_are_not_safe_yet(node: LiveNode) -> None:
-    """2.2: they are answered once they are; but nobody waits for it longer than for an `A` (4.5)"""
+async def test_messages_before_a_fin_are_answered_once_safe(node: LiveNode) -> None:
+    """2.2: they are answered once they are; but no peer waits longer than for an `A` (4.5)."""
     wire = await connect(node)
     node.carrier.is_held = True
     wire.say(user(b"x"))
@@ -312,8 +314,8 @@ async def test_a_fin_after_messages_that_are_not_safe_yet(node: LiveNode) -> Non
     assert await never.rest() == b""
 
 
-async def test_a_reset(node: LiveNode) -> None:
-    """4.4, 4.5: the tail is open again at once"""
+async def test_reset_is_handled(node: LiveNode) -> None:
+    """4.4, 4.5: the tail is open again at once."""
     wire = await connect(node)
     wire.say(user(b"x"))
     await wire.hears(b"A")
@@ -334,8 +336,8 @@ def socket_of(end: Connection) -> socket.socket:
     raise AssertionError(f"{end.conn} has no socket")
 
 
-async def test_tcp_keeps_both_sides_alive(node: LiveNode, port: int) -> None:
-    """2.6: after 60 s idle, every 10 s, 8 times"""
+async def test_tcp_keepalive_is_on_for_both_sides(node: LiveNode, port: int) -> None:
+    """2.6: after 60 s idle, every 10 s, 8 times."""
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
         await answer_all(after, node)

@@ -12,7 +12,7 @@ import pytest
 from protos.ring import HeadState
 from services.kit.dns.lookup import ResolvedAddress
 from services.kit.net.dialler import Dialler
-from services.ring.node.discovery import reach
+from services.ring.node.discovery import tcp_connect as tcp_connect
 from tests.kit.calls import deaf
 from tests.live import PATIENCE_S, until
 from tests.ring.links.conftest import Start
@@ -25,7 +25,7 @@ QUIET = {"idle_s": NEVER, "silence_s": 2 * NEVER}
 
 @pytest.fixture
 async def node(start: Start) -> LiveNode:
-    """It says that it is there only once, so that nothing else stands between the messages."""
+    """Start a node that sends its name only once, so that nothing else stands between the messages."""
     return await start(times=QUIET)
 
 
@@ -44,8 +44,8 @@ async def linked(node: LiveNode, tail: Tail, port: int) -> Wire:
     return after
 
 
-async def test_one_at_a_time_unless_told_otherwise(node: LiveNode, port: int) -> None:
-    """2.2: an original reads the next one after its `A`"""
+async def test_window_is_1_by_default(node: LiveNode, port: int) -> None:
+    """2.2: an original reads the next one after its `A`."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one", b"two")
@@ -57,8 +57,8 @@ async def test_one_at_a_time_unless_told_otherwise(node: LiveNode, port: int) ->
         await until(lambda: node.carrier.acknowledged == [b"one", b"two"])
 
 
-async def test_as_many_at_a_time_as_the_window_has(start: Start, port: int) -> None:
-    """2.2"""
+async def test_window_limits_unanswered_messages(start: Start, port: int) -> None:
+    """2.2."""
     node = await start(window=64, times=QUIET)
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -80,10 +80,8 @@ async def test_as_many_at_a_time_as_the_window_has(start: Start, port: int) -> N
         assert node.carrier.returned == []
 
 
-async def test_what_is_unanswered_when_the_link_breaks_goes_on_the_next_one_in_order(
-    start: Start, port: int
-) -> None:
-    """2.2, 4.5: at least once"""
+async def test_unanswered_messages_are_resent_in_order_on_the_next_link(start: Start, port: int) -> None:
+    """2.2, 4.5: at least once."""
     node = await start(window=8, times={**QUIET, "own_ring_s": 0.1})
     sent = [b"%d" % n for n in range(20)]
     async with Tail() as tail, Tail(suffix=b"2") as other:
@@ -105,15 +103,15 @@ async def test_what_is_unanswered_when_the_link_breaks_goes_on_the_next_one_in_o
 
 
 async def linked_meanwhile(node: LiveNode, tail: Tail, port: int) -> Wire:
-    """The same with messages waiting: its first `A` lets them go, LOOPs before them."""
+    """Link the node while messages wait: its first `A` releases them, LOOPs first."""
     after = await tail.called_by_node(GROUP, port)
     assert await after.message() == leader(node.name, 0)
     after.say(b"A")
     return after
 
 
-async def test_loops_go_first(node: LiveNode, port: int) -> None:
-    """2.2: as soon as there is room"""
+async def test_loops_precede_users(node: LiveNode, port: int) -> None:
+    """2.2: as soon as there is room."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one", b"two")
@@ -131,10 +129,8 @@ async def test_loops_go_first(node: LiveNode, port: int) -> None:
         assert link_broken(b"somebody", 8) in loops
 
 
-async def test_loops_that_were_unanswered_go_again_but_not_that_it_is_there(
-    node: LiveNode, port: int
-) -> None:
-    """2.2, 2.6: Leader(me) with TTL 0 was for that link only"""
+async def test_unanswered_loops_are_resent_except_ttl_0(node: LiveNode, port: int) -> None:
+    """2.2, 2.6: Leader(me) with TTL 0 was for that link only."""
     async with Tail() as tail, Tail(suffix=b"2") as other:
         first = await tail.called_by_node(GROUP, port)
         assert await first.message() == leader(node.name, 0)
@@ -148,8 +144,8 @@ async def test_loops_that_were_unanswered_go_again_but_not_that_it_is_there(
         assert await second.message() == link_broken(node.name, 255)
 
 
-async def test_never_an_answer(start: Start, port: int) -> None:
-    """4.5: the link is broken in time, and what it had returns"""
+async def test_missing_answer_breaks_the_link(start: Start, port: int) -> None:
+    """4.5: the link is broken in time, and what it had returns."""
     node = await start(times={**QUIET, "ack_s": 0.5})
     async with Tail() as tail:
         after = await linked(node, tail, port)
@@ -165,7 +161,7 @@ async def test_never_an_answer(start: Start, port: int) -> None:
         assert node.number("breaks_total", side="outbound", reason="ack_timeout") == 1
 
 
-async def test_who_accepts_and_says_nothing_gets_no_user_message(start: Start, port: int) -> None:
+async def test_silent_successor_gets_no_user(start: Start, port: int) -> None:
     """3.6: no successor before its first `A`; then it is passed over, and another one is heard. There is room for it"""
     node = await start(window=8, times={"ack_s": 0.5, "open_s": 60.0, "vain_s": 150.0})
     node.carrier.put(b"one")
@@ -181,12 +177,12 @@ async def test_who_accepts_and_says_nothing_gets_no_user_message(start: Start, p
         while (found := await second.message()) != user(b"one"):
             assert found[:4] == b"LOOP"
             second.say(b"A")
-        assert mute.has_nobody
+        assert mute.is_unconnected
 
 
 @pytest.mark.parametrize(("answer", "reason"), [(b"AX", "not_an_ack"), (b"AA", "ack_for_nothing")])
-async def test_answers_that_are_none(node: LiveNode, port: int, answer: bytes, reason: str) -> None:
-    """2.5: what was acknowledged before counts"""
+async def test_invalid_answers_break_the_link(node: LiveNode, port: int, answer: bytes, reason: str) -> None:
+    """2.5: what was acknowledged before counts."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one")
@@ -198,8 +194,8 @@ async def test_answers_that_are_none(node: LiveNode, port: int, answer: bytes, r
         assert node.refusals()[reason] == 1
 
 
-async def test_an_answer_too_many_is_not_that_of_the_next_message(node: LiveNode, port: int) -> None:
-    """2.5: what waits is sent only once all answers are counted, and so is kept"""
+async def test_excess_answer_does_not_count_for_the_next_message(node: LiveNode, port: int) -> None:
+    """2.5: what waits is sent only once all answers are counted, and so is kept."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         node.carrier.put(b"one", b"two")
@@ -211,18 +207,18 @@ async def test_an_answer_too_many_is_not_that_of_the_next_message(node: LiveNode
         assert list(node.carrier.waiting) == [b"two"]
 
 
-async def test_a_node_that_ends_says_no_link_broken(node: LiveNode, port: int) -> None:
-    """2.3: nobody would be there to stop it; what is under way is answered, then comes the FIN"""
+async def test_stopping_node_sends_no_link_broken(node: LiveNode, port: int) -> None:
+    """2.3: no node would stop it; what is under way is answered, then comes the FIN."""
     async with Tail() as tail:
         after = await linked(node, tail, port)
         before = await Wire.to(node.places["ring"])
         node.adopt(before.close)
         before.say(user(b"one"))
         await before.hears(b"A")
-        assert await after.message() == leader(node.name, 255), "4.2: somebody has connected"
+        assert await after.message() == leader(node.name, 255), "4.2: a node has connected"
         after.say(b"A")
         assert await after.message() == user(b"one")
-        stopping = asyncio.ensure_future(node.member.stop_taking())
+        stopping = asyncio.ensure_future(node.member.station.stop_taking())
         assert await before.rest() == b""
         after.say(b"A")
         await stopping
@@ -230,8 +226,8 @@ async def test_a_node_that_ends_says_no_link_broken(node: LiveNode, port: int) -
         assert node.carrier.acknowledged == [b"one"]
 
 
-async def test_it_says_that_it_is_there(start: Start, port: int) -> None:
-    """2.6: 10 s after it sent something last, here 0.1"""
+async def test_idle_link_sends_leader_with_ttl_0(start: Start, port: int) -> None:
+    """2.6: 10 s after it sent something last, here 0.1."""
     node = await start(times={"idle_s": 0.1})
     async with Tail() as tail:
         after = await linked_meanwhile(node, tail, port)
@@ -241,8 +237,8 @@ async def test_it_says_that_it_is_there(start: Start, port: int) -> None:
             after.say(b"A")
 
 
-async def test_nobody_there(node: LiveNode, port: int) -> None:
-    """3.6: the head goes on listening, and hears others"""
+async def test_unreachable_successor_is_ignored_for_a_while(node: LiveNode, port: int) -> None:
+    """3.6: the head goes on listening, and hears others."""
     async with Tail() as gone:
         pass
     gone.announce(GROUP, port)
@@ -254,23 +250,23 @@ async def test_nobody_there(node: LiveNode, port: int) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_the_host_of_a_name_is_before_the_colon(node: LiveNode, port: int, host: str) -> None:
-    """1.2: an address, or a name that is looked up; whatever else stands in the name"""
+    """1.2: an address, or a name that is looked up; whatever else stands in the name."""
     async with Tail(host, b"4711:and:more") as tail:
         await linked(node, tail, port)
 
 
 @pytest.mark.parametrize("node_name", [b"no-such-host.invalid:1", b"a" * 70 + b".invalid:1"])
-async def test_a_name_that_nobody_can_look_up(node: LiveNode, port: int, node_name: bytes) -> None:
-    """1.2"""
+async def test_unresolvable_successor_name_fails(node: LiveNode, port: int, node_name: bytes) -> None:
+    """1.2."""
     async with Tail() as tail:
         tail.name = node_name
         tail.announce(GROUP, port)
         await until(lambda: node.number("dials_total", result="failed") == 1)
-        assert tail.has_nobody
+        assert tail.is_unconnected
 
 
-async def test_only_allowed_addresses_are_dialled(start: Start, port: int) -> None:
-    """Whoever sends beacons could else have a node connect to anything."""
+async def test_addresses_outside_allow_are_not_dialled(start: Start, port: int) -> None:
+    """Otherwise any sender of beacons could have a node connect to any host."""
     node = await start(allow=["127.0.0.1", "10.0.0.0/8"])
     async with Tail() as tail:
         tail.name = b"192.0.2.77:1"
@@ -280,17 +276,17 @@ async def test_only_allowed_addresses_are_dialled(start: Start, port: int) -> No
         assert await tail.called_by_node(GROUP, port)
 
 
-async def test_each_of_a_hosts_addresses_has_its_turn(
+async def test_all_addresses_of_a_host_are_tried(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it"""
+    """2.6: the time for a connect is for all of them, and the first that says nothing does not take all of it."""
 
     async def several(*_: Any) -> list[ResolvedAddress]:
-        """Nobody can count on having such a name here."""
+        """The machine need not have such a name."""
         places = [("127.0.0.1", silent), ("127.0.0.1", tail.port)]
         return [(int(socket.AF_INET), place) for place in places]
 
-    monkeypatch.setattr(reach, "look_up", several)
+    monkeypatch.setattr(tcp_connect, "resolve", several)
     node = await start(dial={"connect_timeout_s": 1.0})
     async with Tail("several.test") as tail:
         with deaf() as silent:
@@ -299,10 +295,10 @@ async def test_each_of_a_hosts_addresses_has_its_turn(
     assert node.number("dials_total", result="failed") == 0
 
 
-async def test_a_connection_that_comes_after_it_was_given_up(
+async def test_late_connection_of_a_cancelled_attempt_is_closed(
     start: Start, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.6, 4.7: it is closed at once and is nobody's; the next one is another matter"""
+    """3.6, 4.7: it is closed at once and does not count; the next one is independent."""
     node = await start(times={"self_s": 60.0})
     connect, is_asked, may = Dialler.connect, asyncio.Event(), asyncio.Event()
 
@@ -327,8 +323,8 @@ async def test_a_connection_that_comes_after_it_was_given_up(
         await linked(node, tail, port)
 
 
-async def test_another_leader_is_heard(start: Start, port: int) -> None:
-    """4.3: the outbound side is broken off; what was unanswered returns first"""
+async def test_find_of_another_leader_opens_the_ring(start: Start, port: int) -> None:
+    """4.3: the outbound side is broken off; what was unanswered returns first."""
     node = await start(times=QUIET)
     async with Tail() as tail:
         after = await linked(node, tail, port)

@@ -32,7 +32,7 @@ def here(listening: Listening) -> str:
     return f"127.0.0.1:{listening.sock.getsockname()[1]}"
 
 
-async def test_nodes_that_only_peers_name_make_a_ring(start: Start) -> None:
+async def test_peer_resources_alone_make_a_ring(start: Start) -> None:
     """The list is the same for all, each node's own address is in it, and no node is started anew."""
     ports = [free_udp_port() for _ in range(3)]
     nodes = [await start(beacon_port=port, broadcast=[], times={"self_s": 60.0}) for port in ports]
@@ -44,7 +44,7 @@ async def test_nodes_that_only_peers_name_make_a_ring(start: Start) -> None:
     await forget(nodes[0], "ring-edge", "again")
 
 
-async def test_who_comes_to_the_list_is_told_at_once(start: Start) -> None:
+async def test_new_targets_get_an_open_at_once(start: Start) -> None:
     """Beacons of an open tail are minutes apart here."""
     node = await start(**LONELY)
     await until(lambda: node.number("beacons_sent_total", kind="open") >= 1)
@@ -54,19 +54,19 @@ async def test_who_comes_to_the_list_is_told_at_once(start: Start) -> None:
         assert await one.beacon(b"OPEN") == opened
         await apply(node, "other", here(other), here(one))
         assert await other.beacon(b"OPEN") == opened
-        assert one.waiting() == []  # whoever was there before hears nothing new
+        assert one.waiting() == []  # earlier targets hear nothing new
         await forget(node, "one", "other")
-        await until(lambda: node.station.beacons.telling.targets.all == (), SOON_S)
+        await until(lambda: node.station.beacons.sender.targets.all == (), SOON_S)
 
 
-async def test_who_has_left_the_list_gets_nothing_more(start: Start) -> None:
+async def test_removed_targets_get_no_beacons(start: Start) -> None:
     node = await start(broadcast=[], times={"self_s": 600.0})
     with Listening(free_udp_port(), "127.0.0.1") as gone, Listening(free_udp_port(), "127.0.0.1") as stays:
         await apply(node, "gone", here(gone))
         await apply(node, "stays", here(stays))
         await gone.beacon(b"OPEN")
         await forget(node, "gone")
-        await until(lambda: len(node.station.beacons.telling.targets.all) == 1, SOON_S)
+        await until(lambda: len(node.station.beacons.sender.targets.all) == 1, SOON_S)
         gone.waiting()
         stays.waiting()
         for _ in range(3):
@@ -75,32 +75,32 @@ async def test_who_has_left_the_list_gets_nothing_more(start: Start) -> None:
         await forget(node, "stays")
 
 
-async def test_a_node_with_a_predecessor_does_not_call_for_another(start: Start) -> None:
-    """Who comes to the list then hears of it by its own OPEN, or the leader's FIND."""
+async def test_linked_node_sends_no_open_to_new_targets(start: Start) -> None:
+    """New targets then hear of it by their own OPEN, or the leader's FIND."""
     port = free_udp_port()
     node = await start(beacon_port=port, times={"self_s": 0.2}, broadcast=[])
     await apply(node, "itself", f"127.0.0.1:{port}")
     await until(lambda: is_ring([node]))
     with Listening(free_udp_port(), "127.0.0.1") as late:
         await apply(node, "late", here(late))
-        await until(lambda: len(node.station.beacons.telling.targets.all) == 2, SOON_S)
+        await until(lambda: len(node.station.beacons.sender.targets.all) == 2, SOON_S)
         assert {each[:4] for each in late.waiting()} <= {b"FIND"}
         await late.beacon(b"FIND")
     await forget(node, "itself", "late")
 
 
-async def test_targets_of_the_settings_stay(start: Start) -> None:
+async def test_configured_targets_stay(start: Start) -> None:
     with Listening(free_udp_port(), "127.0.0.1") as said:
         node = await start(beacon_targets=[here(said)], **LONELY)
         await said.beacon(b"OPEN")
         await apply(node, "one", here(said), "127.0.0.9")
-        await until(lambda: len(node.station.beacons.telling.targets.all) == 2, SOON_S)
+        await until(lambda: len(node.station.beacons.sender.targets.all) == 2, SOON_S)
         await forget(node, "one")
-        await until(lambda: len(node.station.beacons.telling.targets.all) == 1, SOON_S)
-        assert str(node.station.beacons.telling.targets.all[0].port) == here(said).partition(":")[2]
+        await until(lambda: len(node.station.beacons.sender.targets.all) == 1, SOON_S)
+        assert str(node.station.beacons.sender.targets.all[0].port) == here(said).partition(":")[2]
 
 
-async def test_names_that_lead_nowhere_are_told_once(start: Start) -> None:
+async def test_unresolvable_targets_are_logged_once(start: Start) -> None:
     node = await start(broadcast=[], times={"self_s": 600.0})
     with Listening(free_udp_port(), "127.0.0.1") as other:
         await apply(node, "lost", "no-such-host.invalid", here(other))
@@ -108,11 +108,11 @@ async def test_names_that_lead_nowhere_are_told_once(start: Start) -> None:
         told = node.log.events("beacon_unsent", to="no-such-host.invalid")
         assert len(told) == len({line.detail for line in told}) <= 2  # type: ignore[attr-defined]
         other.waiting()
-        await other.beacon(b"OPEN")  # and hold up nobody
+        await other.beacon(b"OPEN")  # and delay no others
     await forget(node, "lost")
 
 
-async def test_thousands_are_bounded_and_told(start: Start) -> None:
+async def test_targets_are_limited_and_logged(start: Start) -> None:
     node = await start(broadcast=[], times={"self_s": 600.0})
     with Listening(free_udp_port(), "127.0.0.1") as first:
         await apply(node, "a", here(first))
@@ -123,7 +123,7 @@ async def test_thousands_are_bounded_and_told(start: Start) -> None:
                 *(f"127.1.{peer}.{host % 250 + 1}:{9 + host // 250}" for host in range(1000)),
             )
         await until(lambda: len(node.member.peers.peers) == 4, SOON_S)
-        assert len(node.station.beacons.telling.targets.all) == MOST
+        assert len(node.station.beacons.sender.targets.all) == MOST
         told = [line.count for line in node.log.events("beacon_targets_left_out")]  # type: ignore[attr-defined]
         assert sum(told) == 3001 - MOST
         first.waiting()
@@ -131,7 +131,7 @@ async def test_thousands_are_bounded_and_told(start: Start) -> None:
     await forget(node, "a", "many-0", "many-1", "many-2")
 
 
-def test_nobody_is_told_to_look_for_a_node_on_his_own_machine() -> None:
+def test_loopback_node_is_not_announced_to_other_machines() -> None:
     """As the settings refuse it (docs/operations.md): beacons with a loopback address go to no other machine."""
     targets = Targets((), "127.0.0.1")
     assert targets.follow(["10.0.0.7", "127.0.0.2", "[fd00::7]:1", "node.example"]) == (

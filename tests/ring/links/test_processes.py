@@ -26,7 +26,7 @@ def spawn(server: Server, port: int, tmp_path: Path) -> Iterator[Spawn]:
         program.end()
 
 
-def test_processes_close_a_ring_and_close_it_again_over_those_that_end(spawn: Spawn) -> None:
+def test_processes_form_a_ring_and_reform_it_after_exits(spawn: Spawn) -> None:
     """3, 4: over one that is told to end, and over the leader and another one that are killed at once.
 
     How soon is for `python -m benchmarks --only around`; docs/operations.md has the pages.
@@ -57,7 +57,7 @@ def test_processes_close_a_ring_and_close_it_again_over_those_that_end(spawn: Sp
 
 
 def leaders(programs: list[NodeProgram]) -> list[float]:
-    """The metric of each, the leader's first."""
+    """Return the metric of each node, the leader's first."""
     name = 'penstock_ring_leader{edge="ring"} '
     pages = [program.page("/metrics").decode() for program in programs]
     return sorted((float(page.split(name)[1].split()[0]) for page in pages), reverse=True)
@@ -67,5 +67,5 @@ def test_settings_that_cannot_be_used(spawn: Spawn) -> None:
     """One line that says what to do, and exit status 2."""
     program = spawn("node={advertise: localhost, beacon_host: 10.98.76.5}")
     assert program.process.wait(20) == 2
-    assert "Cannot assign requested address; set edges.ring.node.beacon_host to what" in program.text()
+    assert "Cannot assign requested address; set edges.ring.node.beacon_host to an address" in program.text()
     assert "Traceback" not in program.text()

@@ -63,7 +63,7 @@ def with_service(beacon: bytes, port: int) -> bytes:
 
 
 async def test_a_conversation_recorded_with_an_original(start: Start, port: int) -> None:
-    """3.1-3.6, 2.2, 4.2-4.4: discovery, links, election, a USER that passes, a break"""
+    """3.1-3.6, 2.2, 4.2-4.4: discovery, links, election, a USER that passes, a break."""
     with Listening(port) as listening:
         async with Tail() as tail:
             node = await start(name=NAME, times=NodeTimes().model_dump())

@@ -16,10 +16,10 @@ from tests.silent import on_silent_machine
 
 
 async def test_three_nodes_on_one_machine_hear_each_other_and_close_a_ring(start: Start) -> None:
-    """3.5, 3.6, 4.2: by broadcast on one port; USER messages go all the way round, in order"""
+    """3.5, 3.6, 4.2: by broadcast on one port; USER messages go all the way round, in order."""
     nodes = [await start() for _ in range(3)]
     await until(lambda: is_ring(nodes))
-    assert len({node.station.beacons.telling.port for node in nodes}) == 1
+    assert len({node.station.beacons.sender.port for node in nodes}) == 1
     for node in nodes:
         assert node.number("beacons_received_total", kind="open") > 0
     sent = [b"%d" % n for n in range(300)]
@@ -31,7 +31,7 @@ async def test_three_nodes_on_one_machine_hear_each_other_and_close_a_ring(start
 
 
 async def test_a_node_alone_closes_a_ring_with_itself_and_opens_it_for_another(start: Start) -> None:
-    """3.6 (c), 4.3: its FIND finds the other's ring"""
+    """3.6 (c), 4.3: its FIND finds the other's ring."""
     one = await start(times={"self_s": 0.5})
     await until(lambda: is_ring([one]))
     one.carrier.put(b"to myself")
@@ -41,7 +41,7 @@ async def test_a_node_alone_closes_a_ring_with_itself_and_opens_it_for_another(s
 
 
 async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
-    """2.2, 4.5: each is delivered to all that are left, at least once"""
+    """2.2, 4.5: each is delivered to all that are left, at least once."""
     nodes = [await start(window=16) for _ in range(4)]
     await until(lambda: is_ring(nodes))
     sent = [b"%d" % n for n in range(2000)]
@@ -49,7 +49,7 @@ async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
     following = next(node for node in nodes if node.name == nodes[0].successor)
     await until(lambda: len(following.carrier.arrived) > 100)
     nodes.remove(following)
-    await following.member.stop_taking()
+    await following.member.station.stop_taking()
     await following.close()
     await until(lambda: is_ring(nodes))
     await until(lambda: all(set(node.carrier.arrived) >= missing(sent, following) for node in nodes))
@@ -58,12 +58,12 @@ async def test_messages_survive_the_end_of_a_node(start: Start) -> None:
 
 
 def missing(sent: list[bytes], gone: LiveNode) -> set[bytes]:
-    """What it had not taken over, for in memory it keeps nothing."""
+    """Return messages that the stopped node had not taken over; it keeps none in memory."""
     return set(sent) - set(gone.carrier.arrived)
 
 
 async def test_two_rings_merge(start: Start) -> None:
-    """4.3: the FIND of one leader is heard by the other one"""
+    """4.3: the FIND of one leader is heard by the other one."""
     one = [await start() for _ in range(3)]
     await until(lambda: is_ring(one))
     other = [await start(group=8) for _ in range(2)]
@@ -73,25 +73,25 @@ async def test_two_rings_merge(start: Start) -> None:
     await until(lambda: is_ring([*one, *more]))
 
 
-async def test_a_ring_that_was_parted_closes_again(start: Start) -> None:
-    """4.3, 4.8: no node hears those of the other part; then all hear all"""
+async def test_partitioned_ring_closes_again(start: Start) -> None:
+    """4.3, 4.8: no node hears those of the other part; then all hear all."""
     ports = [free_udp_port() for _ in range(2)]
     parts = [[await start(beacon_port=port) for _ in range(2)] for port in ports]
     for part in parts:
         await until(lambda: is_ring(part))  # noqa: B023
     for part, other in (parts, parts[::-1]):
         for node in part:
-            hears(node, other[0].station.beacons.telling.port)
+            hears(node, other[0].station.beacons.sender.port)
     await until(lambda: is_ring([*parts[0], *parts[1]]))
 
 
 def hears(node: LiveNode, port: int) -> None:
     """From now on its beacons go to those of the other part, too."""
-    node.station.beacons.telling.follow([f"127.255.255.255:{port}"])
+    node.station.beacons.sender.follow([f"127.255.255.255:{port}"])
 
 
-async def test_a_store_that_stands_still(start: Start, new_server: NewServer) -> None:
-    """4.7: SIGSTOP; the node closes both links, is silent on the network, and returns when its store does"""
+async def test_stopped_store_makes_the_node_leave(start: Start, new_server: NewServer) -> None:
+    """4.7: SIGSTOP; the node closes both links, is silent on the network, and returns when its store does."""
     server = await new_server()
     nodes = [await start(), await start(), await start(url=server.url)]
     node = nodes[2]
@@ -106,13 +106,13 @@ async def test_a_store_that_stands_still(start: Start, new_server: NewServer) ->
     wire = await Wire.to(node.places["ring"])
     node.adopt(wire.close)
     assert await wire.rest() == b""
-    assert node.member.document()["away"]
+    assert node.member.status.document()["away"]
     server.cont()
     await until(lambda: is_ring(nodes))
 
 
-async def test_a_store_that_is_back_at_once_breaks_no_link(start: Start, new_server: NewServer) -> None:
-    """4.7: as requests wait for it, so do links"""
+async def test_short_store_outage_breaks_no_link(start: Start, new_server: NewServer) -> None:
+    """4.7: as requests wait for it, so do links."""
     server = await new_server()
     nodes = [await start(), await start(url=server.url)]
     await until(lambda: is_ring(nodes))
@@ -126,8 +126,8 @@ async def test_a_store_that_is_back_at_once_breaks_no_link(start: Start, new_ser
     assert is_ring(nodes)
 
 
-async def test_a_node_that_ends_in_order(start: Start) -> None:
-    """2.2: what is under way is answered before both neighbours hear the FIN"""
+async def test_stopping_node_closes_its_links_in_order(start: Start) -> None:
+    """2.2: what is under way is answered before both neighbours hear the FIN."""
     nodes = [await start(window=8) for _ in range(3)]
     await until(lambda: is_ring(nodes))
     node = nodes[0]
@@ -135,7 +135,7 @@ async def test_a_node_that_ends_in_order(start: Start) -> None:
     after.carrier.is_held = True
     node.carrier.put(*(b"%d" % n for n in range(20)))
     await until(lambda: len(after.carrier.arrived) == 8)
-    stopping = asyncio.ensure_future(node.member.stop_taking())
+    stopping = asyncio.ensure_future(node.member.station.stop_taking())
     await asyncio.sleep(0.1)
     assert not stopping.done()
     after.carrier.release()
@@ -147,10 +147,10 @@ async def test_a_node_that_ends_in_order(start: Start) -> None:
     await until(lambda: is_ring([each for each in nodes if each is not node]))
 
 
-async def test_a_node_that_ends_does_not_come_back(start: Start) -> None:
-    """4.7: though its store can be used, and is looked at until the process has ended"""
+async def test_stopping_node_does_not_rejoin(start: Start) -> None:
+    """4.7: though its store can be used, and is looked at until the process has ended."""
     node = await start()
-    await node.member.stop_taking()
+    await node.member.station.stop_taking()
     assert node.station.node.is_away
     node.station.store_back()
     await asyncio.sleep(3 * WATCH_S)
@@ -177,12 +177,12 @@ async def two_over_ipv6(folder: Path) -> None:
 
 
 def test_links_over_ipv6(tmp_path: Path) -> None:
-    """1.2: a node's name has room for a name that means such an address"""
+    """1.2: a node's name has room for a name that means such an address."""
     on_silent_machine(lambda _: two_over_ipv6(tmp_path), tmp_path)
 
 
 async def test_links_over_tls(start: Start, tmp_path: Path) -> None:
-    """Mutual: who has no certificate of the authority is no predecessor; the originals speak no TLS"""
+    """Mutual: a predecessor needs a certificate of the authority; the originals do not support TLS."""
     authority = Authority.create(tmp_path)
     said = {
         "listeners": {"ring": {"port": 0, "tls": authority.mutual()}},

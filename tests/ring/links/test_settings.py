@@ -15,8 +15,8 @@ from services.ring.node.identity import identify
 from services.ring.node.settings import MAX_OWN_NAME, NodeSettings, parse_target
 
 
-def test_the_times_are_those_of_the_spec_unless_somebody_says_otherwise() -> None:
-    """2, 3, 4"""
+def test_default_times_are_those_of_the_spec() -> None:
+    """2, 3, 4."""
     assert NodeSettings().times.times() == Times()
     assert NodeSettings.model_validate({"times": {"open_s": 2}}).times.times() == Times(open_s=2.0)
     assert NodeSettings().dial.connect_timeout_s == 30.0
@@ -25,19 +25,19 @@ def test_the_times_are_those_of_the_spec_unless_somebody_says_otherwise() -> Non
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"silence_s": 10}, "silence_s must be greater than idle_s, which is 10: else links"),
+        ({"silence_s": 10}, "silence_s must be greater than idle_s, which is 10: else healthy links"),
         ({"idle_s": 31}, "silence_s must be greater than idle_s, which is 31"),
         ({"vain_s": 90}, "vain_s must be greater than own_ring_s and open_s together, which is 90"),
         ({"own_ring_s": 130}, "vain_s must be greater than own_ring_s and open_s together, which is 160"),
-        ({"confirm_s": 60}, "confirm_s must be greater than find_s, which is 60: else leaders that are well"),
+        ({"confirm_s": 60}, "confirm_s must be greater than find_s, which is 60: else healthy leaders"),
         ({"find_s": 200}, "confirm_s must be greater than find_s, which is 200"),
         ({"lost_s": 120}, "lost_s must be greater than twice vacant_s, which is 120"),
         ({"vacant_s": 150}, "lost_s must be greater than twice vacant_s, which is 300"),
         ({"absent_s": 300}, "absent_s must be greater than lost_s, which is 300"),
     ],
 )
-def test_times_leave_room_for_each_other(said: dict[str, float], why: str) -> None:
-    """1.4"""
+def test_times_that_contradict_each_other_are_refused(said: dict[str, float], why: str) -> None:
+    """1.4."""
     with pytest.raises(ValidationError, match=why):
         NodeSettings.model_validate({"times": said})
     (setting, value), (longer, *_) = *said.items(), why.split()
@@ -57,8 +57,8 @@ def test_times_leave_room_for_each_other(said: dict[str, float], why: str) -> No
         ({"name": "node1", "advertise": "node1"}, "10.0.0.1", "node1"),
     ],
 )
-def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> None:
-    """1.2"""
+def test_default_node_name_is_host_and_port(said: dict[str, Any], listener: str, name: str) -> None:
+    """1.2."""
     identity = identify(NodeSettings.model_validate(said), ListenerSettings(host=listener, port=8085))
     assert identity.name == name.encode()
     assert identity.service == b"8085"
@@ -68,16 +68,20 @@ def test_a_node_has_a_name(said: dict[str, Any], listener: str, name: str) -> No
 
 @pytest.mark.parametrize(
     ("host", "why"),
-    [("0.0.0.0", "no address that others could"), ("::", "no address"), ("::1", "no room for the IPv6")],
+    [
+        ("0.0.0.0", "not an address that others can"),
+        ("::", "not an address"),
+        ("::1", "cannot hold the IPv6"),
+    ],
 )
-def test_a_node_that_nobody_could_find(host: str, why: str) -> None:
+def test_unreachable_listener_address_is_a_settings_error(host: str, why: str) -> None:
     with pytest.raises(SettingsError, match=rf"edges.ring.node.advertise: missing, as .*{why}"):
         identify(NodeSettings(), ListenerSettings(host=host, port=8085))
 
 
 @pytest.mark.parametrize("port", [0, 8085])
-def test_the_name_that_comes_of_it_may_be_too_long(port: int) -> None:
-    """1.2: the longest one fits into an OPEN twice, and into what goes around the ring"""
+def test_derived_name_over_the_limit_is_a_settings_error(port: int) -> None:
+    """1.2: the longest one fits into an OPEN twice, and into what goes around the ring."""
     listener = ListenerSettings(port=port)
     too_long = NodeSettings(advertise="a" * (MAX_OWN_NAME - (3 if port == 0 else 4)))
     with pytest.raises(
@@ -123,11 +127,11 @@ NARROW: list[dict[str, Any]] = [
         ({"name": "127.0.0.7:x"}, "name"),
     ],
 )
-def test_a_node_that_others_would_look_for_on_their_own_machines(
+def test_loopback_name_with_wide_beacons_is_a_settings_error(
     mine: dict[str, Any], setting: str, wide: str, said: dict[str, Any]
 ) -> None:
-    """1.3: its ring would never close, and nobody would know why"""
-    why = rf"^edges\.ring\.node\.{setting}: others would look .* as {re.escape(wide)} is not of this one alone; say the"
+    """1.3: its ring would never close, without a visible reason."""
+    why = rf"^edges\.ring\.node\.{setting}: other machines hear beacons .{re.escape(wide)}. and would .*; set it"
     with pytest.raises(SettingsError, match=why):
         identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(port=8085))
 
@@ -142,37 +146,37 @@ def test_a_node_that_others_would_look_for_on_their_own_machines(
         ({"advertise": "localhost"}, "0.0.0.0"),
     ],
 )
-def test_a_node_that_others_reach(
+def test_reachable_names_are_accepted(
     mine: dict[str, Any], listener: str, _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """1.3: what a name means nobody can tell beforehand"""
+    """1.3: names are not resolved beforehand."""
     identify(NodeSettings.model_validate({**mine, **said}), ListenerSettings(host=listener, port=8085))
     assert caplog.records == []
 
 
 @pytest.mark.parametrize("said", NARROW)
-def test_nodes_of_one_machine_are_reached_at_its_loopback(
+def test_loopback_is_allowed_within_one_machine(
     said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """1.3"""
+    """1.3."""
     identify(NodeSettings.model_validate(said), ListenerSettings(port=8085))
     assert caplog.records == []
 
 
 @pytest.mark.parametrize(("_", "said"), WIDE.values(), ids=list(WIDE))
-def test_a_node_that_nobody_reaches_unless_something_relays(
+def test_loopback_listener_with_wide_name_is_logged(
     _: str, said: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """1.3"""
+    """1.3."""
     identify(NodeSettings.model_validate({"advertise": "10.0.0.7", **said}), ListenerSettings(port=8085))
     (told,) = caplog.records
     assert told.levelname == "WARNING"
     assert told.getMessage().startswith(
-        "others are told to connect to 10.0.0.7, but edges.ring.listeners.ring.host is 127.0.0.1"
+        "beacons announce 10.0.0.7, but edges.ring.listeners.ring.host is 127.0.0.1"
     )
 
 
-def test_any_free_port_is_known_before_anybody_listens() -> None:
+def test_port_0_is_resolved_before_listening() -> None:
     one = identify(NodeSettings(), ListenerSettings(port=0))
     other = identify(NodeSettings(), ListenerSettings(port=0))
     assert one.listener.port != other.listener.port
@@ -193,7 +197,7 @@ def test_any_free_port_is_known_before_anybody_listens() -> None:
     ],
 )
 def test_targets(text: str, found: tuple[str, int | None]) -> None:
-    """3.4"""
+    """3.4."""
     assert parse_target(text) == found
 
 
@@ -203,16 +207,16 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"group": 0}, "greater than or equal to 1"),
         ({"group": 65536}, "less than or equal to 65535"),
         ({"window": 65}, "less than or equal to 64"),
-        ({"advertise": "::1"}, "for IPv6 say a name"),
+        ({"advertise": "::1"}, "for IPv6 use a name"),
         ({"advertise": "a b"}, "must be an IPv4 address or a name"),
         (
             {"advertise": "0.0.0.0"},
-            "must be the address or name of one machine: nobody can connect to 0.0.0.0",
+            "must be the address or name of one machine: others cannot connect to 0.0.0.0",
         ),
-        ({"advertise": "0"}, "nobody can connect to 0"),
-        ({"advertise": "255.255.255.255"}, "nobody can connect to 255.255.255.255"),
-        ({"advertise": "224.0.0.1"}, "nobody can connect to 224.0.0.1"),
-        ({"name": "0.0.0.0:1"}, "nobody can connect to 0.0.0.0"),
+        ({"advertise": "0"}, "others cannot connect to 0"),
+        ({"advertise": "255.255.255.255"}, "others cannot connect to 255.255.255.255"),
+        ({"advertise": "224.0.0.1"}, "others cannot connect to 224.0.0.1"),
+        ({"name": "0.0.0.0:1"}, "others cannot connect to 0.0.0.0"),
         ({"name": ":1"}, "must be graphic ASCII"),
         ({"name": "ü:1"}, "must be graphic ASCII"),
         ({"name": "x" * 231}, "at most 230 octets"),
@@ -226,11 +230,11 @@ def test_targets(text: str, found: tuple[str, int | None]) -> None:
         ({"beacon_targets": ["a:0"]}, "port from 1 to 65535"),
         ({"beacon_targets": ["a:65536"]}, "port from 1 to 65535"),
         ({"times": {"ack_s": 0}}, "greater than 0"),
-        ({"times": {"ack_s": 0.49}}, "must be at least 0.5: else links that are well would break for ever"),
+        ({"times": {"ack_s": 0.49}}, "must be at least 0.5: an `A` takes two network trips"),
         ({"times": {"ack": 1}}, "Extra inputs"),
         ({"allow": ["10.0.0.7/8"]}, "must be a network"),
     ],
 )
-def test_what_cannot_be(said: dict[str, Any], why: str) -> None:
+def test_invalid_settings_are_refused(said: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         NodeSettings.model_validate(said)

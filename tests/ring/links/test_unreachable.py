@@ -1,4 +1,4 @@
-"""Operators are told of nodes that nobody can connect to (ring.md 3.6)."""
+"""Nodes that others cannot connect to are logged (ring.md 3.6)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def warnings(caplog: pytest.LogCaptureFixture, action: str) -> int:
 
 def look_until(unreachable: Unreachable, start: float, end: float) -> None:
     for now in range(int(start), int(end)):
-        unreachable.look(float(now))
+        unreachable.tick(float(now))
 
 
-def test_a_node_that_calls_for_300_s_with_a_successor_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_node_without_predecessor_for_300_s_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     node = linked(started())
     unreachable = Unreachable(node, ALONE_S)
     look_until(unreachable, 0, 300)
@@ -37,8 +37,8 @@ def test_a_node_that_calls_for_300_s_with_a_successor_says_so_once(caplog: pytes
     assert warnings(caplog, "ring_unreachable") == 1
 
 
-def test_also_if_its_ring_is_opened_in_between_as_nobody_leads_it(caplog: pytest.LogCaptureFixture) -> None:
-    """4.6: after 300 s of vacancy"""
+def test_warning_survives_opening_a_ring_without_leader(caplog: pytest.LogCaptureFixture) -> None:
+    """4.6: after 300 s of vacancy."""
     node = linked(started())
     unreachable = Unreachable(node, ALONE_S)
     look_until(unreachable, 0, 200)
@@ -51,12 +51,12 @@ def test_also_if_its_ring_is_opened_in_between_as_nobody_leads_it(caplog: pytest
 
 
 @pytest.mark.parametrize("node", [started(), in_ring()], ids=["alone", "in a ring"])
-def test_not_one_that_is_alone_or_in_a_ring(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_warning_for_a_lone_or_linked_node(node: Node, caplog: pytest.LogCaptureFixture) -> None:
     look_until(Unreachable(node, ALONE_S), 0, 2000)
     assert warnings(caplog, "ring_unreachable") == 0
 
 
-def test_again_once_somebody_had_come(caplog: pytest.LogCaptureFixture) -> None:
+def test_warning_repeats_after_a_predecessor_came_and_left(caplog: pytest.LogCaptureFixture) -> None:
     node = linked(started())
     unreachable = Unreachable(node, ALONE_S)
     look_until(unreachable, 0, 301)
@@ -70,7 +70,7 @@ def test_again_once_somebody_had_come(caplog: pytest.LogCaptureFixture) -> None:
     assert warnings(caplog, "ring_unreachable") == 2
 
 
-def test_another_one_that_was_dialled_in_vain_five_times_in_a_row(caplog: pytest.LogCaptureFixture) -> None:
+def test_five_failed_dials_in_a_row_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     unreachable = Unreachable(started(), ALONE_S)
     for _ in range(VAIN_DIALS - 1):
         unreachable.failed(HIGH)
@@ -83,14 +83,14 @@ def test_another_one_that_was_dialled_in_vain_five_times_in_a_row(caplog: pytest
     assert warnings(caplog, "ring_unreached") == 1
 
 
-def test_the_time_in_which_the_process_stood_still_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
+def test_stalled_time_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
     unreachable = Unreachable(linked(started()), ALONE_S)
-    unreachable.look(0.0)
-    unreachable.look(1000.0)
+    unreachable.tick(0.0)
+    unreachable.tick(1000.0)
     assert warnings(caplog, "ring_unreachable") == 0
 
 
-async def test_a_node_tells_of_itself(start: Start, port: int) -> None:
+async def test_node_logs_its_own_unreachability(start: Start, port: int) -> None:
     node = await start(times={"alone_s": 0.5, "idle_s": 1000.0, "silence_s": 2000.0})
     async with Tail() as tail:
         after = await tail.called_by_node(GROUP, port)
@@ -99,7 +99,7 @@ async def test_a_node_tells_of_itself(start: Start, port: int) -> None:
         await until(lambda: node.log.events("ring_unreachable", node=node.name.decode()))
 
 
-async def test_and_of_one_that_it_cannot_reach(start: Start, port: int) -> None:
+async def test_node_logs_an_unreachable_node(start: Start, port: int) -> None:
     node = await start(times={"open_s": 0.1, "self_s": 60.0})
     async with Tail() as gone:
         pass

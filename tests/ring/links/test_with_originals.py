@@ -40,8 +40,10 @@ def leaders(nodes: list[LiveNode], originals: list[Original]) -> list[bytes]:
     [(2, ["1"]), (2, ["~"]), (1, ["1", "~"]), (1, ["0"]), (3, ["0", "2"]), (2, ["0", "2", "~"])],
     ids=lambda value: str(value),
 )
-async def test_a_ring_of_both(start: Start, port: int, ours: int, suffixes: list[str]) -> None:
-    """3.6, 4.2: also where theirs have the lowest name, or the highest; USERs go round, LOOPs with their TTL"""
+async def test_originals_and_our_nodes_form_a_ring(
+    start: Start, port: int, ours: int, suffixes: list[str]
+) -> None:
+    """3.6, 4.2: also where theirs have the lowest name, or the highest; USERs go round, LOOPs with their TTL."""
     async with AsyncExitStack() as stack:
         nodes = [await start() for _ in range(ours)]
         originals = [await stack.enter_async_context(Original(GROUP, port, suffix)) for suffix in suffixes]
@@ -57,8 +59,8 @@ async def test_a_ring_of_both(start: Start, port: int, ours: int, suffixes: list
             assert set(node.carrier.arrived) >= set(sent)
 
 
-async def test_an_original_goes_and_another_comes(start: Start, port: int) -> None:
-    """4.4, 4.5"""
+async def test_original_is_replaced_by_another(start: Start, port: int) -> None:
+    """4.4, 4.5."""
     nodes = [await start() for _ in range(2)]
     async with Original(GROUP, port, "1") as original:
         await until(lambda: is_one_ring(nodes, [original]))
@@ -67,8 +69,8 @@ async def test_an_original_goes_and_another_comes(start: Start, port: int) -> No
         await until(lambda: is_one_ring(nodes, [other]))
 
 
-async def test_a_hung_original_is_left_out_of_the_ring(start: Start, port: int) -> None:
-    """4.6: its system keeps both connections, so only the missing proposals show it"""
+async def test_ring_closes_without_a_hung_original(start: Start, port: int) -> None:
+    """4.6: its system keeps both connections, so only the missing proposals show it."""
     nodes = [await start(times={"propose_s": 0.5}) for _ in range(2)]
     async with Original(GROUP, port, "1") as original:
         await until(lambda: is_one_ring(nodes, [original]) and len(leaders(nodes, [])) == 1)

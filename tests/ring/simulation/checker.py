@@ -10,7 +10,7 @@ from tests.ring.simulation.world import Life, World
 
 
 def stranded(world: World) -> set[bytes]:
-    """Originals in rings of their own that nobody leads: they hear nobody, and no rule of theirs ends that."""
+    """Originals in rings of their own without a leader: they hear no other node, and none of their rules ends that."""
     return {life.name for life in world.lives.values() if _is_stranded(life)}
 
 
@@ -47,7 +47,7 @@ def wrong_ring(lives: list[Life]) -> str:
 
 
 def successor(life: Life) -> Life | None:
-    """The node at the other end, if that takes it for its predecessor."""
+    """Return the node at the other end, if that takes this one for its predecessor."""
     link = life.successor
     if link is None or not (link.head_is_open and link.tail_is_open) or link.tail is None:
         return None
@@ -93,7 +93,7 @@ def wrong_pushes(world: World) -> Iterator[str]:
 
 
 def lost_users(world: World) -> Iterator[str]:
-    """What an application handed over is in an inbox, or still in a store (ours alone; ring.md 2.2, 5.5)."""
+    """Yield accepted messages that are in no inbox and in no store (ours only; ring.md 2.2, 5.5)."""
     delivered = {payload for disk in world.disks.values() for payload in disk.inbox}
     kept = {outgoing.payload for disk in world.disks.values() for outgoing in disk.outgoing}
     for number, disk in world.disks.items():
@@ -103,7 +103,7 @@ def lost_users(world: World) -> Iterator[str]:
 
 
 def undelivered(world: World, payload: bytes, sender: int) -> Iterator[str]:
-    """Who has not got it (5.5): everybody shall, if it is forwarded, else the first of ours."""
+    """Return the nodes that lack it (5.5): all must get it if it is forwarded, else the first of ours."""
     what = payload.decode() or "the empty USER"
     got = [number for number, disk in world.disks.items() if number in world.lives and disk.inbox[payload]]
     wanted = [number for number in world.disks if number in world.lives and number != sender]

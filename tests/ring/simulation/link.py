@@ -97,7 +97,7 @@ class Link:
     # what the network does
 
     def vanish(self, peer: Peer) -> None:
-        """The machine at one end is off: nobody says so."""
+        """Note that the machine at one end is off, which sends no notice."""
         self.head_is_open = self.head_is_open and self.head is not peer
         self.tail_is_open = self.tail_is_open and self.tail is not peer
         self.watch()
@@ -107,7 +107,7 @@ class Link:
         self._network.clock.after(KEEP_ALIVE_S, self._keep_alive, self._network.epoch)
 
     def reset(self) -> None:
-        """The machine is back and knows nothing of this connection: the other end is told when it says anything."""
+        """Note that the machine is back without this connection: the other end learns that when it sends."""
         if self.head_is_open != self.tail_is_open and self.is_reachable:
             self._end_head("reset")
             self._end_tail("reset")

@@ -1,4 +1,4 @@
-"""Who reaches whom: beacons to everybody, some of them lost; dials; partitions; machines that are off."""
+"""The network: beacons to all nodes, some of them lost; dials; partitions; machines that are off."""
 
 from __future__ import annotations
 

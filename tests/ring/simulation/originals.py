@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from random import Random
 
-from protos.ring import ORIGINAL_TTL, Beacon, BreakLinkForced, Find, Leader, LinkBroken, Open
+from protos.ring import Beacon, BreakLinkForced, Find, Leader, LinkBroken, Open
 from tests.ring.simulation.link import Link, Wire
 from tests.ring.simulation.network import Surroundings
 from tests.ring.simulation.ours import GROUP
 
+ORIGINAL_TTL = 65025  # of LOOPs that original nodes begin (2.3)
 OPEN_S = 30.0  # 3.5
 ALONE_S = 300.0
 OWN_RING_S = 60.0  # 3.6 b, from
@@ -73,7 +74,7 @@ class Original:
         self._announce(self._opened)
 
     def _alone(self, opened: int) -> None:
-        """It leads no more; and says so every 300 s."""
+        """Stop leading; and say so every 300 s."""
         if self.is_alive and opened == self._opened and self.inbound is None:
             self._depose()
             self._put(LinkBroken(self.name, ORIGINAL_TTL))

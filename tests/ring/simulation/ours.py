@@ -91,7 +91,7 @@ class Ours:
         self._obey()
 
     def store_refuses(self) -> None:
-        """It is noticed by whoever needs it, or a moment later."""
+        """Make the store refuse, which is noticed when it is needed, or a moment later."""
         self._refuses = True
         self._clock.after(1.0, self._notice)
 

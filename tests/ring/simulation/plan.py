@@ -121,7 +121,7 @@ class _Faults:
         self._is_cut = False
 
     def kill(self, time: float) -> None:
-        node = self._anybody()
+        node = self._any_node()
         if node is None:
             return
         fault = self._rng.choice([Fault.KILL, Fault.KILL, Fault.OFF])
@@ -143,13 +143,13 @@ class _Faults:
         self._plan.events.append(Event(heals, Fault.HEAL))
 
     def refuse(self, time: float) -> None:
-        node = self._anybody()
+        node = self._any_node()
         if node is None or node in self._plan.originals:
             return
         self._plan.events.append(Event(time, Fault.REFUSE, (node,)))
         self._plan.events.append(Event(time + self._rng.uniform(0.1, 100.0), Fault.BACK, (node,)))
 
-    def _anybody(self) -> int | None:
+    def _any_node(self) -> int | None:
         free = [number for number in range(len(self._plan.names)) if number not in self._busy]
         if not free:
             return None

@@ -6,13 +6,13 @@ from typing import Protocol
 
 from protos.ring import (
     Answer,
-    Around,
     CameBack,
     Deliver,
     Drop,
     Frame,
     Operation,
     PassOn,
+    Questions,
     Relay,
     Request,
     Settle,
@@ -21,7 +21,7 @@ from protos.ring import (
 )
 from tests.ring.simulation.store import Disk, Outgoing, Store
 
-NOTHING = Around()
+NOTHING = Questions()
 
 
 class Beginner(Protocol):
@@ -70,5 +70,5 @@ class Routing:
         self.relay.put_on(payload)
         self._disk.outgoing.append(Outgoing(payload))
 
-    def _pass_on(self, payload: bytes, around: Around) -> None:
+    def _pass_on(self, payload: bytes, around: Questions) -> None:
         self._disk.outgoing.extend(Outgoing(each) for each in around.with_between(payload))

@@ -25,7 +25,7 @@ class Disk:
     accepted: list[bytes] = field(default_factory=list)  # from its application: in no USER's way lost
     acknowledged: set[bytes] = field(default_factory=set)  # request ids that were answered by OK
     refused: set[bytes] = field(default_factory=set)  # by ERROR
-    alone: set[bytes] = field(default_factory=set)  # went round a ring of one: nobody was there to get it
+    alone: set[bytes] = field(default_factory=set)  # went around a ring of one: no other node was there
     lives: int = 0
 
 

@@ -1,4 +1,4 @@
-"""Who is no node, and keeps nodes from what they want."""
+"""Hosts that are no nodes, and keep nodes from building their ring."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Mute:
         self._world.network.dial(self, self._node, PORT)  # type: ignore[arg-type]  it hears no beacons
 
     def dialled(self, link: Link) -> None:
-        """It has come through."""
+        """Note that the connection is open."""
 
     def not_dialled(self, link: Link) -> None:
         self._try_again()
@@ -36,10 +36,10 @@ class Mute:
         self._try_again()
 
     def came(self, link: Link, message: Wire) -> None:
-        raise AssertionError("nobody connects to it")
+        raise AssertionError("it is never connected to")
 
     def inbound_gone(self, link: Link, why: str) -> None:
-        raise AssertionError("nobody connects to it")
+        raise AssertionError("it is never connected to")
 
     def _try_again(self) -> None:
         if self._again:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from protos.ring import Frame, Operation, Times
-from protos.ring.circling import Circling
+from protos.ring.circulation import CirculationDetector
 from protos.ring.election import Election
 from protos.ring.head import Head
 from protos.ring.messages import Open
@@ -29,7 +29,7 @@ def beginning(likely: int, number: int) -> list[int]:
 
 
 def first_wrong(seeds: Iterator[int] | range | list[int], says: str, **options: Any) -> str:
-    """What is wrong with the first seed that has such a thing wrong; '' if none has."""
+    """Return the first seed's violation of this kind; '' if no seed has one."""
     for seed in seeds:
         for wrong in run(plan_of(seed), **options).wrong:
             if says in wrong:
@@ -40,7 +40,7 @@ def first_wrong(seeds: Iterator[int] | range | list[int], says: str, **options: 
 # Building and leading ------------------------------------------------------------------------------------------------
 
 
-def test_an_upper_bound_of_120_s_leaves_chains_open(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 3.6 b
+def test_upper_bound_of_120_s_leaves_chains_open(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 3.6 b
     real = Head.heard
 
     def bounded(self: Head, beacon: Open, my_leader: bytes, now: float) -> None:
@@ -68,23 +68,23 @@ def _with_my_leader_only(real: Callable[[Tail, float], None]) -> Callable[[Tail,
 @pytest.mark.parametrize(
     "times", [Times(vacant_s=NEVER_S, lost_s=NEVER_S), Times(absent_s=0.0)], ids=["vacant", "absent"]
 )
-def test_without_a_rule_of_4_6_originals_are_left_without_a_leader(times: Times) -> None:
+def test_rings_with_originals_need_the_rules_of_4_6(times: Times) -> None:
     assert first_wrong(MIXED, "not settled", times=times)
 
 
-def test_dead_names_circle_and_dethrone(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.3
-    monkeypatch.setattr(Circling, "passes", lambda self, loop, now: 1)
+def test_names_of_dead_nodes_depose_leaders(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.3
+    monkeypatch.setattr(CirculationDetector, "count", lambda self, loop, now: 1)
     assert first_wrong(MIXED, "not settled")
 
 
-def test_a_lesser_proposal_that_is_passed_on_makes_two_leaders(
+def test_forwarding_a_lesser_proposal_makes_two_leaders(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # 4.2
     real = Election.proposed
 
     def lenient(self: Election, message: Any, now: float) -> None:
         if message.name < self._me:
-            self._orders.pass_on(message)
+            self._action_queue.forward(message)
         else:
             real(self, message, now)
 
@@ -92,18 +92,18 @@ def test_a_lesser_proposal_that_is_passed_on_makes_two_leaders(
     assert first_wrong(range(SEEDS), "not settled")
 
 
-def test_a_wait_for_an_answer_that_is_shorter_than_its_way_breaks_rings() -> None:  # 1.4
+def test_ack_time_below_the_round_trip_breaks_rings() -> None:  # 1.4
     assert first_wrong(range(SEEDS), "not settled", times=Times(ack_s=0.15))
 
 
 # USERs ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_store_that_knows_no_ids_applies_a_push_twice() -> None:  # ring.md 5.4
+def test_store_without_request_ids_applies_a_push_twice() -> None:  # ring.md 5.4
     assert first_wrong(beginning(24, 4 * SEEDS), "times", keeps_ids=False)
 
 
-def test_an_ok_to_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 5.4
+def test_spurious_ok_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 5.4
     def promise(self: Store, request: Frame) -> Frame:
         return Frame(Operation.OK, request.sender, request.queue, b"", request.request_id)
 
@@ -111,7 +111,7 @@ def test_an_ok_to_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:  
     assert first_wrong(range(SEEDS), "answered by OK and not applied")
 
 
-def test_what_is_not_sent_again_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.2
+def test_messages_that_are_not_resent_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.2
     real = Ours.give_back
 
     def forget(self: Ours) -> None:
@@ -123,7 +123,7 @@ def test_what_is_not_sent_again_is_lost(monkeypatch: pytest.MonkeyPatch) -> None
     assert first_wrong(range(4 * SEEDS), "is lost")
 
 
-def test_a_queue_in_memory_loses_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.2, 4.5
+def test_in_memory_queue_loses_messages(monkeypatch: pytest.MonkeyPatch) -> None:  # ring.md 2.2, 4.5
     real = Ours.start
 
     def start(self: Ours) -> None:
@@ -134,7 +134,7 @@ def test_a_queue_in_memory_loses_what_waits(monkeypatch: pytest.MonkeyPatch) -> 
     assert first_wrong(range(4 * SEEDS), "is lost")
 
 
-def test_without_max_laps_the_news_of_the_dead_go_round_for_ever(
+def test_without_max_laps_messages_of_dead_nodes_circulate_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # 5.5
     from protos.ring import Relay
@@ -149,8 +149,8 @@ def test_without_max_laps_the_news_of_the_dead_go_round_for_ever(
     assert first_wrong(MIXED, "USERs wait")
 
 
-def test_an_empty_payload_that_is_not_passed_on_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:  # 2.4
-    from protos.ring import Around
+def test_lost_empty_payload_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:  # 2.4
+    from protos.ring import Questions
 
-    monkeypatch.setattr(Around, "with_between", lambda self, payload: [payload] if payload else [])
+    monkeypatch.setattr(Questions, "with_between", lambda self, payload: [payload] if payload else [])
     assert first_wrong(range(SEEDS), " never came to ")

@@ -16,9 +16,7 @@ SEEDS = 10
 
 @pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize(("size", "originals"), [(3, 0), (3, 1), (4, 1), (6, 1)])
-def test_the_ring_closes_without_a_node_that_hangs_between_two_of_ours(
-    size: int, originals: int, steps: int
-) -> None:
+def test_ring_closes_around_a_hung_node(size: int, originals: int, steps: int) -> None:
     tried = (seed for seed in range(SEEDS) if hangs_and_heals(seed, size, originals, steps))
     assert len(list(islice(tried, 2))) == 2
 

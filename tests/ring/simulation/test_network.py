@@ -68,7 +68,7 @@ def connected(network: Network) -> tuple[Recorder, Recorder, Link]:
     return head, tail, head.link
 
 
-def test_a_link_keeps_order_and_answers_come_back(network: Network) -> None:
+def test_link_keeps_order_and_carries_answers(network: Network) -> None:
     head, tail, link = connected(network)
     for message in MESSAGES:
         link.send(message)
@@ -77,7 +77,7 @@ def test_a_link_keeps_order_and_answers_come_back(network: Network) -> None:
     assert head.told == ["A"] * len(MESSAGES)
 
 
-def test_an_end_comes_behind_what_was_sent(network: Network) -> None:
+def test_fin_follows_sent_messages(network: Network) -> None:
     head, tail, link = connected(network)
     link.send(b"last")
     network.end_process(head)
@@ -86,7 +86,7 @@ def test_an_end_comes_behind_what_was_sent(network: Network) -> None:
     assert head.told == []
 
 
-def test_a_partition_stalls_and_then_it_flows_in_order(network: Network) -> None:
+def test_partition_delays_but_keeps_order(network: Network) -> None:
     _, tail, link = connected(network)
     link.send(b"on its way")
     network.partition({b"tail": 1})
@@ -100,7 +100,7 @@ def test_a_partition_stalls_and_then_it_flows_in_order(network: Network) -> None
     assert tail.told == [b"on its way", b"first", b"second", "closed"]
 
 
-def test_keep_alive_finds_a_partition_and_a_machine_that_is_off(network: Network) -> None:
+def test_keepalive_detects_partitions_and_dead_machines(network: Network) -> None:
     head, tail, _ = connected(network)
     network.partition({b"tail": 1})
     network.clock.run_until(KEEP_ALIVE_S)
@@ -122,7 +122,7 @@ def connected_again(network: Network, head: Recorder, tail: Recorder) -> tuple[R
     return head, tail, head.link
 
 
-def test_a_machine_that_is_back_knows_nothing_of_its_links(network: Network) -> None:
+def test_restarted_machine_resets_its_links(network: Network) -> None:
     head, tail, link = connected(network)
     network.switch_off(tail)
     network.clock.run_until(5.0)
@@ -147,7 +147,7 @@ def test_dials_are_refused_at_once_or_in_vain_for_30_s(network: Network) -> None
     assert len(head.told) == 3
 
 
-def test_some_beacons_are_lost_but_never_ones_own(network: Network) -> None:
+def test_own_beacons_are_never_lost(network: Network) -> None:
     one, other, far = (Recorder(network, name) for name in (b"one", b"other", b"far"))
     network.partition({b"far": 1})
     for _ in range(1000):
@@ -158,7 +158,7 @@ def test_some_beacons_are_lost_but_never_ones_own(network: Network) -> None:
     assert far.told == []
 
 
-def test_loops_go_over_links_too(network: Network) -> None:
+def test_loops_are_carried_by_links(network: Network) -> None:
     _, tail, link = connected(network)
     link.send(Leader(b"head", 0))
     network.clock.run_until(2.0)

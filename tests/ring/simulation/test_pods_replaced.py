@@ -45,7 +45,7 @@ def plan_of(seed: int) -> Plan:
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
-def test_three_pods_are_one_ring_again_in_time(first: int) -> None:
+def test_replaced_pods_form_one_ring_in_time(first: int) -> None:
     late = {seed: why for seed in range(first, first + 50) if (why := wrong_after(plan_of(seed), RING_S))}
     assert not late
 

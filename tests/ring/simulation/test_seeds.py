@@ -35,7 +35,7 @@ def test_one_ring_one_leader_nothing_lost(first: int) -> None:
 
 
 def test_the_least_wait_for_an_answer_is_enough() -> None:
-    """1.4: trips of 0.2 s, the network's longest, break no link"""
+    """1.4: trips of 0.2 s, the network's longest, break no link."""
     verdicts = [run(plan_of(seed), times=Times(ack_s=LEAST_ACK_S)) for seed in range(10)]
     assert not [f"seed {each.seed}: {'; '.join(each.wrong)}" for each in verdicts if each.wrong]
 
@@ -44,7 +44,7 @@ def strandings(verdicts: list[Verdict]) -> str:
     return ", ".join(f"seed {each.seed}: {each.stranded}" for each in verdicts if each.stranded)
 
 
-def test_the_seeds_are_what_they_are_said_to_be() -> None:
+def test_seeds_cover_what_the_spec_says() -> None:
     plans = [plan_of(seed) for seed in range(SEEDS)]
     assert {len(plan.names) for plan in plans} == set(range(3, 21))
     assert {len(plan.originals) for plan in plans} == set(range(6))
@@ -53,7 +53,7 @@ def test_the_seeds_are_what_they_are_said_to_be() -> None:
     assert {fault.name for fault in faults} == {"KILL", "OFF", "RESTART", "CUT", "HEAL", "REFUSE", "BACK"}
 
 
-def test_a_seed_is_one_story() -> None:
+def test_a_seed_is_deterministic() -> None:
     stories: list[list[str]] = [[], []]
     verdicts = [run_seed(30, story) for story in stories]
     assert verdicts[0] == verdicts[1]

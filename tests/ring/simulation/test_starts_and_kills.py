@@ -15,14 +15,14 @@ HEAL_S = 600.0
 
 @pytest.mark.parametrize("beacon_loss", [0.0, 0.2])
 @pytest.mark.parametrize("size", SIZES)
-def test_a_start_ends_in_one_ring_with_one_leader(size: int, beacon_loss: float) -> None:
+def test_started_nodes_form_one_ring_with_one_leader(size: int, beacon_loss: float) -> None:
     for seed in range(2 if size == 20 else 5):
         world = World(quiet_plan(seed, size, beacon_loss=beacon_loss))
         assert settle(world, START_S) == "", f"seed {seed}"
 
 
 @pytest.mark.parametrize("size", [3, 8, 20])
-def test_a_killed_leader_is_replaced_and_the_ring_closed(size: int) -> None:
+def test_killed_leader_is_replaced(size: int) -> None:
     for seed in range(3 if size == 20 else 8):
         world = World(quiet_plan(seed, size))
         assert settle(world, START_S) == "", f"seed {seed}"

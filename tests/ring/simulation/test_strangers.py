@@ -1,4 +1,4 @@
-"""Rings with somebody beside them who is no node (ring.md 4.6)."""
+"""Rings beside a host that is no node (ring.md 4.6)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from tests.ring.simulation.strangers import Mute
 from tests.ring.simulation.trial import OURS_S, probe, settle
 from tests.ring.simulation.world import World
 
-AGAIN_AND_AGAIN_S = 3000.0  # as each time it may be faster than those who are wanted
+AGAIN_AND_AGAIN_S = 3000.0  # as each time it may be faster than real nodes
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["once", "again and again"])
 @pytest.mark.parametrize("seed", range(5))
-def test_who_connects_and_says_nothing_keeps_no_node_from_its_ring(seed: int, again: bool) -> None:
-    """4.6: it counts after 5 s (3.5), and would hold the node's tail for ever"""
+def test_silent_connections_do_not_keep_the_ring_open(seed: int, again: bool) -> None:
+    """4.6: it counts after 5 s (3.5), and would hold the node's tail for ever."""
     plan = quiet_plan(seed, size=3 + seed % 5)
     plan.starts = [0.0, *(20.0 + start for start in plan.starts[1:])]
     world = World(plan)

@@ -20,7 +20,7 @@ PROBE_S = 30.0  # in which what is put on a whole ring goes round
 class Verdict:
     """`wrong` is empty if all is as claimed; `settled_s` after the last fault.
 
-    `stranded` originals are in rings of their own that nobody leads: nothing is claimed of them.
+    `stranded` originals are in rings of their own without a leader: nothing is checked of them.
     """
 
     seed: int

@@ -32,7 +32,7 @@ class World:
         self.network = Network(self.clock, Random(plan.seed + 1), plan.beacon_loss)
         self.disks = {number: Disk() for number in range(len(plan.names)) if number not in plan.originals}
         self.serving, self.other = Store({QUEUE}, keeps_ids), Store(set(), keeps_ids)
-        self.pushed: dict[bytes, int] = {}  # who asked, by request id
+        self.pushed: dict[bytes, int] = {}  # the requesting node, by request id
         self._rng = Random(plan.seed + 2)
         self._times = times or Times()
         self._names = list(plan.names)
@@ -53,7 +53,7 @@ class World:
     # traffic
 
     def put_on(self, number: int, payload: bytes | None = None) -> bytes | None:
-        """A USER from this node's application, unlike all others unless one is given; None if it was not accepted."""
+        """Send a USER of this node's application, a unique one by default; None if it was not accepted."""
         life = self.lives.get(number)
         self._count += 1
         payload = b"news %d" % self._count if payload is None else payload
@@ -122,7 +122,7 @@ class World:
                 life.store_is_back()
 
     def _restart(self, number: int) -> None:
-        """An original has a new name then: that of its process (ring.md 1.2)."""
+        """Give a restarted original a new name: that of its process (ring.md 1.2)."""
         old = self._names[number]
         self.network.switch_on(old)
         if number in self.plan.originals:

@@ -19,7 +19,7 @@ __all__ = ["chance", "new_server", "pytest_asyncio_loop_factories", "running", "
 
 @pytest.fixture
 async def start(server: Server, new_server: NewServer) -> AsyncIterator[Start]:
-    """Starts nodes: `await start(server, b"a:1", forward_user=True)`. No test may make one of them stumble.
+    """Start nodes by `await start(server, b"a:1", forward_user=True)`; no internal error is allowed.
 
     Nodes end before the servers do: else each waits for what it cannot be told any more.
     """

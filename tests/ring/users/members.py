@@ -12,9 +12,9 @@ from typing import Any
 from protos.ring import parse_frame
 from services.kit.metrics.metrics import Metrics
 from services.kit.tracing import Recorder
-from services.ring.asking import Brought, Unserved
-from services.ring.node.outgoing.passage import Parcel
+from services.ring.node.outgoing.user_flow import OutgoingMessage
 from services.ring.node.users import Users
+from services.ring.remote_queues import NotDone, RemoteMessage
 from services.ring.service import RingService
 from services.ring.settings import RingSettings
 from services.store import INTERNAL_CLIENT, Queue, QueueSpec, Store
@@ -45,7 +45,7 @@ class Member:
         request_timeout_s: float = 5.0,
         **how: Any,
     ) -> None:
-        """recorder: it is traced."""
+        """Create a member. recorder: where it is traced."""
         self.name = name
         self.settings = RingSettings.model_validate(
             {"store": QUICK_STORE, "request_timeout_s": request_timeout_s}
@@ -64,7 +64,7 @@ class Member:
         return self.service.store
 
     async def start(self) -> Member:
-        """Returns once it may send."""
+        """Return once it may send."""
         self.store.start_serving()
         self.users.start()
         await until(lambda: self.users.ownership.queue is not None)
@@ -79,15 +79,15 @@ class Member:
 
     # what a client would ask
 
-    async def push(self, queue: bytes, body: bytes) -> Unserved | None:
-        return await self._asked(self.users.asker.push, queue, body)
+    async def push(self, queue: bytes, body: bytes) -> NotDone | None:
+        return await self._asked(self.users.remote_requests.push, queue, body)
 
-    async def pull(self, queue: bytes) -> Brought | Unserved:
-        answer: Brought | Unserved = await self._asked(self.users.asker.pull, queue)
+    async def pull(self, queue: bytes) -> RemoteMessage | NotDone:
+        answer: RemoteMessage | NotDone = await self._asked(self.users.remote_requests.pull, queue)
         return answer
 
-    async def destroy(self, queue: bytes) -> Unserved | None:
-        return await self._asked(self.users.asker.destroy, queue)
+    async def destroy(self, queue: bytes) -> NotDone | None:
+        return await self._asked(self.users.remote_requests.destroy, queue)
 
     async def _asked(self, verb: Callable[..., None], *args: bytes) -> Any:
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -114,12 +114,12 @@ class Member:
         queue = await self.store.catalogue.find(name)
         encoded = [records.encode(body) for body in bodies]
         client = KEEPER if is_internal(name) else INTERNAL_CLIENT
-        async_client = AsyncClient(self.service.pipe(queue), client=client)
+        asker = AsyncClient(self.service.pipe(queue), client=client)
         for first in range(0, len(encoded), 500):
-            assert await async_client.publish(queue, encoded[first : first + 500], "test") == []
+            assert await asker.publish(queue, encoded[first : first + 500], "test") == []
 
     async def bodies(self, name: str) -> list[bytes]:
-        """What stands in the queue and is not leased."""
+        """Return the bodies in the queue that are not leased."""
         queue = await self.store.catalogue.find(name)
         found = await self.store.open_domain(queue.domain).peek(queue, 10_000, 64 << 20)
         return [records.decode(record).body for d in found for record in d.records()]
@@ -150,13 +150,13 @@ class Hand:
 
     def sends(self, *payloads: bytes) -> None:
         for payload in payloads:
-            self.node.users.arrivals.received(payload, lambda payload=payload: self.safe.append(payload))  # type: ignore[misc]
+            self.node.users.user_sink.received(payload, lambda payload=payload: self.safe.append(payload))  # type: ignore[misc]
 
-    async def takes(self, number: int) -> list[Parcel]:
-        taken: list[Parcel] = []
+    async def takes(self, number: int) -> list[OutgoingMessage]:
+        taken: list[OutgoingMessage] = []
 
         def enough() -> bool:
-            taken.extend(self.node.users.departures.take(number - len(taken)))
+            taken.extend(self.node.users.user_source.take(number - len(taken)))
             return len(taken) == number
 
         await until(enough)
@@ -164,7 +164,7 @@ class Hand:
 
 
 def is_mark(payload: bytes) -> bool:
-    """What a node puts behind its own messages (ring.md 5.5)."""
+    """Return whether a payload is a mark (ring.md 5.5)."""
     frame = parse_frame(payload)
     return frame is not None and frame.queue == b"ring/mark"
 
@@ -183,13 +183,13 @@ class Link:
         self._on_its_way: deque[list[Any]] = deque()
         self._scheduled = False
         self._loop = asyncio.get_running_loop()
-        source.users.departures.on_ready(self.pump)
+        source.users.user_source.on_ready(self.pump)
 
     def pump(self) -> None:
         if not self.is_up:
             return
-        for parcel in self.source.users.departures.take(self.window - len(self.unanswered)):
-            entry = [parcel, False]
+        for outgoing_message in self.source.users.user_source.take(self.window - len(self.unanswered)):
+            entry = [outgoing_message, False]
             self.unanswered.append(entry)
             self._on_its_way.append(entry)
         if self._on_its_way and not self._scheduled:
@@ -197,15 +197,15 @@ class Link:
             self._loop.call_soon(self._deliver)
 
     def cut(self, lost: int = 0) -> None:
-        """Breaks; the last `lost` messages had not arrived. What was not answered goes back, the last first."""
+        """Break: the last `lost` messages had not arrived. Unanswered ones go back, the last first."""
         self.is_up = False
         self.life += 1
         for _ in range(min(lost, len(self._on_its_way))):
             self._on_its_way.pop()
         self._deliver()
         left, self.unanswered = self.unanswered, deque()
-        for parcel, _ in reversed(left):
-            parcel.returned()
+        for outgoing_message, _ in reversed(left):
+            outgoing_message.returned()
 
     def mend(self, goal: Member | None = None) -> None:
         self.goal = goal or self.goal
@@ -216,16 +216,16 @@ class Link:
         self._scheduled = False
         while self._on_its_way:
             entry = self._on_its_way.popleft()
-            parcel: Parcel = entry[0]
-            if self.keeps and not is_mark(parcel.payload):
-                self.carried.append(parcel.payload)
+            outgoing_message: OutgoingMessage = entry[0]
+            if self.keeps and not is_mark(outgoing_message.payload):
+                self.carried.append(outgoing_message.payload)
             is_over = False
 
             def safe(entry: list[Any], life: int) -> None:
                 assert is_over, "it is safe before it was received"  # noqa: B023
                 self._safe(entry, life)
 
-            self.goal.users.arrivals.received(parcel.payload, partial(safe, entry, self.life))
+            self.goal.users.user_sink.received(outgoing_message.payload, partial(safe, entry, self.life))
             is_over = True
 
     def _safe(self, entry: list[Any], life: int) -> None:

@@ -29,10 +29,10 @@ async def main(url: str) -> None:
     while True:
         await room.acquire()
         body = b"m%04d" % number
-        node.users.arrivals.received(body, lambda body=body: safe(body))  # type: ignore[misc]
+        node.users.user_sink.received(body, lambda body=body: safe(body))  # type: ignore[misc]
         number += 1
         if number % 10 == 0:
-            node.users.departures.take(1)
+            node.users.user_source.take(1)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from protos.ring import NO_ID, Frame, Operation
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.store.model.spec import QueueSpec
 from tests.live import until
 from tests.ring.users.conftest import Start
@@ -37,34 +37,36 @@ def refused(node: Member) -> float | None:
 @pytest.mark.parametrize(
     "access", [{"edges": ["tmq"]}, {"peers": ["0.0.0.0/0", "::/0"]}, {"certificates": ["shop"]}]
 )
-async def test_a_request_for_a_queue_of_others(node: Member, ring: Successor, access: dict[str, Any]) -> None:
-    """ERROR, and it is not passed on. Nobody knows who asks: so whoever names clients lets none of them."""
+async def test_remote_request_without_access_is_refused(
+    node: Member, ring: Successor, access: dict[str, Any]
+) -> None:
+    """ERROR, and it is not forwarded. The client is unknown: a queue that names clients allows none of them."""
     await node.declare("orders", access=access)
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == DENIED
     assert answer(await ring.asks(Operation.PULL, b"orders", 2)) == DENIED
-    await ring.sends(Frame(Operation.PUSH, b"asker", b"orders", b"y", NO_ID))
+    await ring.sends(Frame(Operation.PUSH, b"client", b"orders", b"y", NO_ID))
     await until(lambda: len(ring.got) == 3)
     assert answer(ring.got[2]) == DENIED
     assert refused(node) == 3
     assert (await node.stats("orders"))["added"] == 0
 
 
-async def test_a_request_of_an_edge_that_is_let_in(node: Member, ring: Successor) -> None:
+async def test_remote_request_with_access_is_served(node: Member, ring: Successor) -> None:
     await node.declare("orders", access={"edges": ["ring"]})
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK
     assert answer(await ring.asks(Operation.PULL, b"orders", 2)) == ("OK", b"x")
 
 
-async def test_an_inbox_that_lets_the_ring(node: Member, ring: Successor) -> None:
+async def test_inbox_with_access_for_the_ring_is_filled(node: Member, ring: Successor) -> None:
     await node.declare("in", bindings={"ring": {"inbox": 1}}, access={"edges": ["ring", "tmq"]})
     await until(lambda: node.users.bindings.inbox)
     safe: list[bool] = []
-    node.users.arrivals.received(b"hello", lambda: safe.append(True))
+    node.users.user_sink.received(b"hello", lambda: safe.append(True))
     await until(lambda: safe)
     assert await node.bodies("in") == [b"hello"]
 
 
-async def test_what_an_inbox_does_not_let_in_is_a_dead_letter(node: Member, ring: Successor) -> None:
+async def test_message_refused_by_the_inbox_access_is_a_dead_letter(node: Member, ring: Successor) -> None:
     """No document can say so; were it there, nothing would be lost."""
     await node.declare("in", bindings={"ring": {"inbox": 1}})
     await until(lambda: node.users.bindings.inbox)
@@ -73,18 +75,18 @@ async def test_what_an_inbox_does_not_let_in_is_a_dead_letter(node: Member, ring
     access = QueueSpec(access={"edges": ["tmq"]}).access
     inbox.follow(QueueSpec.model_construct(ack_level="fsync", access=access), "test")
     safe: list[bool] = []
-    node.users.arrivals.received(b"hello", lambda: safe.append(True))
+    node.users.user_sink.received(b"hello", lambda: safe.append(True))
     await until(lambda: safe)
     assert [(letter.reason, letter.body) for letter in await node.dead("in")] == [("access_denied", b"hello")]
-    assert node.count(counts.BURIED) == 1
+    assert node.count(UserOutcome.BURIED) == 1
 
 
-async def test_an_outbox_sends_whatever_may_be_put_in(start: Start, server: Server) -> None:
+async def test_outbox_sends_messages_of_any_client(start: Start, server: Server) -> None:
     """Its document says where it goes: that is no client's taking out."""
     node = await start(server, b"sender", group=9)
     ring = []
-    node.users.departures.on_ready(
-        lambda: ring.extend(parcel.payload for parcel in node.users.departures.take(64))
+    node.users.user_source.on_ready(
+        lambda: ring.extend(outgoing_message.payload for outgoing_message in node.users.user_source.take(64))
     )
     await node.declare("out", bindings={"ring": {"outbox": 9}}, access={"edges": ["tmq"]})
     await node.put("out", b"hello")

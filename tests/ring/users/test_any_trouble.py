@@ -13,7 +13,7 @@ from collections import Counter
 
 import pytest
 
-from services.ring.asking import Unserved
+from services.ring.remote_queues import NotDone
 from tests.live import until
 from tests.ring.users.members import Link, Member, Ring, Start
 from tests.servers import Server
@@ -61,7 +61,7 @@ class World:
 
     async def _push(self, body: bytes) -> None:
         answer = await self.members[self.random.randrange(2)].push(b"orders", body)
-        if not isinstance(answer, Unserved):
+        if not isinstance(answer, NotDone):
             self.pushed[body] += 1
 
     async def trouble(self) -> None:
@@ -94,7 +94,7 @@ class World:
         back.mend(self.members[place])
 
     async def looks(self, put: list[bytes]) -> str:
-        """What is missing where, for whoever has to find out why."""
+        """Return a description of what is missing where."""
         lines = []
         for member in self.members:
             missing = sorted(set(put) - set(await member.bodies("in")))
@@ -110,7 +110,7 @@ class World:
 
 @pytest.mark.parametrize("time", range(TIMES))
 @pytest.mark.timeout(280)
-async def test_nothing_is_lost_or_done_twice(
+async def test_no_fault_loses_or_repeats_requests(
     start: Start, new_server: NewServer, chance: random.Random, time: int
 ) -> None:
     world = World(start, [await new_server() for _ in range(STORES)], chance)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from protos.ring import Why
+from protos.ring import DropReason
 from services.kit.metrics.metrics import Metrics
-from services.ring.node import counts
+from services.ring.node.counts import Counts, UserOutcome
 from tests.live import until
 from tests.ring.users.members import Ring, Start
 from tests.servers import Server
@@ -18,30 +18,30 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(name, {"edge": "ring", **labels})
 
 
-def test_every_label_is_there_from_the_start() -> None:
+def test_every_outcome_label_is_exported_from_the_start() -> None:
     metrics = Metrics("ring")
-    counts.Counts(metrics)
-    assert {value(metrics, "penstock_ring_users_total", what=what) for what in counts.WHAT} == {0}
-    assert {value(metrics, "penstock_ring_users_dropped_total", why=why.value) for why in Why} == {0}
+    Counts(metrics)
+    assert {value(metrics, "penstock_ring_users_total", what=what) for what in UserOutcome} == {0}
+    assert {value(metrics, "penstock_ring_users_dropped_total", why=why.value) for why in DropReason} == {0}
 
 
-def test_every_label_is_told_in_the_docs() -> None:
+def test_every_outcome_label_is_documented() -> None:
     text = METRICS.read_text()
-    assert [what for what in counts.WHAT if f"`{what}`" not in text] == []
+    assert [what for what in UserOutcome if f"`{what}`" not in text] == []
 
 
-def test_what_is_counted_is_told_once() -> None:
+def test_counts_are_published_once() -> None:
     metrics = Metrics("ring")
-    counted = counts.Counts(metrics)
-    counted.now[counts.LATE] += 2
-    counted.now[Why.SEEN.value] += 1
+    counted = Counts(metrics)
+    counted.now[UserOutcome.LATE] += 2
+    counted.now[DropReason.SEEN.value] += 1
     for _ in range(2):
         counted.publish()
     assert value(metrics, "penstock_ring_users_total", what="late") == 2
     assert value(metrics, "penstock_ring_users_dropped_total", why="seen") == 1
 
 
-async def test_a_node_tells_the_metrics(start: Start, server: Server) -> None:
+async def test_node_publishes_its_counts(start: Start, server: Server) -> None:
     node = await start(server, b"a")
     await node.declare("out", bindings={"ring": {"outbox": 1}})
     Ring([node])

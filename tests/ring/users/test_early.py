@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from services.ring.node.outgoing.outgoing import BEGUN
-from services.ring.node.outgoing.parcels import Stored
-from services.ring.node.outgoing.passage import Parcel
+from services.ring.node.outgoing.stored_message import StoredMessage
+from services.ring.node.outgoing.user_flow import OutgoingMessage
 from services.store import CommitPart, Queue, Source
 from services.store.model import records
 from services.store.model.internal import KEEPER
@@ -20,8 +20,8 @@ from tests.ring.users.members import Hand, Member, Start, is_mark
 from tests.servers import Server
 
 
-def payloads(parcels: list[Parcel]) -> list[bytes]:
-    return [parcel.payload for parcel in parcels]
+def payloads(outgoing_messages: list[OutgoingMessage]) -> list[bytes]:
+    return [outgoing_message.payload for outgoing_message in outgoing_messages]
 
 
 async def quiet(node: Member) -> None:
@@ -29,7 +29,7 @@ async def quiet(node: Member) -> None:
     await until(lambda: node.users.outgoing.is_early)
 
 
-async def test_it_leaves_before_it_is_safe(start: Start, new_server: NewServer) -> None:
+async def test_message_leaves_before_it_is_stored(start: Start, new_server: NewServer) -> None:
     server = await new_server()
     node = await start(server, b"a")
     hand = Hand(node)
@@ -43,7 +43,7 @@ async def test_it_leaves_before_it_is_safe(start: Start, new_server: NewServer) 
     assert (await node.stats(node.users.queue_name))["in_flight"] == 2
 
 
-async def test_what_was_answered_before_it_was_stored_is_settled(start: Start, new_server: NewServer) -> None:
+async def test_message_answered_before_it_was_stored_is_settled(start: Start, new_server: NewServer) -> None:
     server = await new_server()
     node = await start(server, b"a")
     hand = Hand(node)
@@ -65,7 +65,7 @@ async def test_what_was_answered_before_it_was_stored_is_settled(start: Start, n
     await until(is_settled)
 
 
-async def test_what_left_and_was_never_stored_goes_again(start: Start, new_server: NewServer) -> None:
+async def test_message_that_was_never_stored_is_sent_again(start: Start, new_server: NewServer) -> None:
     """The store died over it: at least once, and the predecessor was not answered."""
     server = await new_server()
     node = await start(server, b"a")
@@ -74,16 +74,16 @@ async def test_what_left_and_was_never_stored_goes_again(start: Start, new_serve
     server.kill9()
     hand.sends(b"1", b"2")
     early = await hand.takes(2)
-    await until(lambda: node.users.storing.trouble is not None)
+    await until(lambda: node.users.writer.trouble is not None)
     early[1].returned()
     early[0].acknowledged()
-    assert node.users.departures.take(10) == []
+    assert node.users.user_source.take(10) == []
     server.restart()
     assert payloads(await hand.takes(2)) == [b"1", b"2"]
     await until(lambda: hand.safe == [b"1", b"2"])
 
 
-async def test_a_frame_that_comes_again_meanwhile_goes_on_once(start: Start, new_server: NewServer) -> None:
+async def test_repeated_frame_is_forwarded_once(start: Start, new_server: NewServer) -> None:
     """Its second pass may be faster than the disk (5.5), and so may the predecessor be that sends it again."""
     server = await new_server()
     node = await start(server, b"a")
@@ -96,15 +96,17 @@ async def test_a_frame_that_comes_again_meanwhile_goes_on_once(start: Start, new
     hand.sends(reply, push, reply)
     await until(lambda: len(hand.safe) == 5)
     assert hand.safe == [push, reply, reply, push, reply]
-    assert payloads(node.users.departures.take(10)) == []
-    assert node.count(counts.PASSED_ON) == 2
+    assert payloads(node.users.user_source.take(10)) == []
+    assert node.count(UserOutcome.PASSED_ON) == 2
     hand.sends(reply)
     await until(lambda: node.count("seen") > 0)
 
 
-async def test_what_somebody_took_out_of_the_queue_confuses_nobody(start: Start, server: Server) -> None:
-    """4.5: anybody who may use the store may do that. What comes later is not sent twice for it, and what is gone is
-    not sent again, nor taken for a message that says the same and comes later."""
+async def test_message_taken_by_another_client_is_not_resent(start: Start, server: Server) -> None:
+    """4.5: any client of the store may do that.
+
+    Later messages are not sent twice because of it; the missing one is not sent again, nor taken for a later one.
+    """
     node = await start(server, b"a")
     hand = Hand(node)
     await quiet(node)
@@ -112,18 +114,18 @@ async def test_what_somebody_took_out_of_the_queue_confuses_nobody(start: Start,
     outgoing.are_safe(outgoing.put([b"taken", b"before it was sent"], is_begun=False))
     (gone,) = await hand.takes(1)
     hand.sends(*(b"%d" % n for n in range(50)))
-    outgoing.look()  # or nobody sees for a second that it is not there
+    outgoing.poll()  # otherwise it takes a second to see that it is gone
     await until(lambda: len(hand.safe) == 50)
-    await until(lambda: not len(outgoing.underway))
+    await until(lambda: not len(outgoing.in_flight))
     gone.returned()
     assert payloads(await hand.takes(50)) == [b"%d" % n for n in range(50)]
     await node.put(node.users.queue_name, b"taken")
     assert payloads(await hand.takes(1)) == [b"taken"]
-    assert node.users.departures.take(10) == []
+    assert node.users.user_source.take(10) == []
 
 
 class Mover(Hand):
-    """Also what the node moves out of its outbox, and another one who uses the queue, without a wait of their own."""
+    """Also the node's own moves out of its outbox, and another user of the queue, without a wait of their own."""
 
     @property
     def queue(self) -> Queue:
@@ -144,50 +146,56 @@ class Mover(Hand):
         return told
 
     async def gather(self, server: Server) -> None:
-        """The store stands still, with a call that has `first`: what comes now goes into the next one."""
+        """Stop the store during a call that has `first`: later messages go into the next one."""
         await quiet(self.node)
         server.stop()
         self.sends(b"first")
         await until(lambda: self.node.service.pipe(self.queue).is_asking)
 
-    async def takes(self, number: int) -> list[Parcel]:
+    async def takes(self, number: int) -> list[OutgoingMessage]:
         """Without the marks, which come back at once."""
-        taken: list[Parcel] = []
+        taken: list[OutgoingMessage] = []
         while len(taken) < number:
             taken += self._without_marks(await super().takes(1))
         return taken
 
-    def _without_marks(self, parcels: list[Parcel]) -> list[Parcel]:
-        for parcel in parcels:
-            if is_mark(parcel.payload):
-                parcel.acknowledged()
-                self.sends(parcel.payload)
-        return [parcel for parcel in parcels if not is_mark(parcel.payload)]
+    def _without_marks(self, outgoing_messages: list[OutgoingMessage]) -> list[OutgoingMessage]:
+        for outgoing_message in outgoing_messages:
+            if is_mark(outgoing_message.payload):
+                outgoing_message.acknowledged()
+                self.sends(outgoing_message.payload)
+        return [
+            outgoing_message
+            for outgoing_message in outgoing_messages
+            if not is_mark(outgoing_message.payload)
+        ]
 
     async def nothing_is_left(self) -> None:
         """To be sent, or to be settled."""
 
         async def is_all() -> bool:
-            again = self._without_marks(self.node.users.departures.take(64))
+            again = self._without_marks(self.node.users.user_source.take(64))
             assert payloads(again) == [], "sent twice"
-            return not self.node.users.marks_wanted and await self.node.has_nothing_to_send()
+            return not self.node.users.marks.are_wanted and await self.node.has_nothing_to_send()
 
         await until(is_all)
 
 
-def place(parcel: Parcel) -> tuple[int, ...]:
+def place(outgoing_message: OutgoingMessage) -> tuple[int, ...]:
     """In the queue."""
-    assert isinstance(parcel, Stored)
-    entry, index = parcel.place
+    assert isinstance(outgoing_message, StoredMessage)
+    entry, index = outgoing_message.place
     return (*map(int, entry.split(b"-")), index)
 
 
 @pytest.mark.parametrize("others", [0, 1, 300])
-async def test_what_is_begun_and_what_is_passed_on_leave_in_the_order_of_the_queue(
+async def test_begun_and_forwarded_messages_leave_in_queue_order(
     start: Start, new_server: NewServer, others: int
 ) -> None:
-    """4.5: the store carries out what a call holds by kinds, and no kind may go around another. Others may put
-    something in between, which changes nothing."""
+    """4.5: the store carries out the operations of a call by kinds, and none may overtake another.
+
+    Entries of other writers in between change nothing.
+    """
     server = await new_server()
     node = await start(server, b"a")
     hand = Mover(node)
@@ -204,21 +212,19 @@ async def test_what_is_begun_and_what_is_passed_on_leave_in_the_order_of_the_que
     server.cont()
     await asyncio.gather(*begun, *told)
     if not others:
-        assert len(node.users.outgoing.underway) == 0, "the call that put them in has taken them, too"
+        assert len(node.users.outgoing.in_flight) == 0, "the call that put them in has taken them, too"
     for payload in anothers:
-        (parcel,) = await hand.takes(1)
-        assert parcel.payload == payload
-        parcel.acknowledged()
-    await until(lambda: not len(node.users.outgoing.underway))
+        (outgoing_message,) = await hand.takes(1)
+        assert outgoing_message.payload == payload
+        outgoing_message.acknowledged()
+    await until(lambda: not len(node.users.outgoing.in_flight))
     assert [*map(place, left)] == sorted(map(place, left))
-    for parcel in left:
-        parcel.acknowledged()
+    for outgoing_message in left:
+        outgoing_message.acknowledged()
     await hand.nothing_is_left()
 
 
-async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
-    start: Start, new_server: NewServer
-) -> None:
+async def test_messages_that_come_during_a_poll_leave_in_order(start: Start, new_server: NewServer) -> None:
     """4.5: the first waits, as the look may find older ones; the second comes when that is over, and is not faster."""
     server = await new_server()
     node = await start(server, b"a")
@@ -229,27 +235,25 @@ async def test_what_comes_while_the_queue_is_looked_through_leaves_in_its_order(
     await until(lambda: len(hand.safe) == 6)
     await quiet(node)
     server.stop()
-    node.users.outgoing.look()
-    for parcel in before[:5]:
-        parcel.acknowledged()  # that makes room
+    node.users.outgoing.poll()
+    for outgoing_message in before[:5]:
+        outgoing_message.acknowledged()  # that makes room
     pipe = node.service.pipe(hand.queue)
     pipe.messages.count(Source(KEEPER), hand.queue, lambda _: hand.sends(b"2"))
     await until(lambda: pipe.is_asking)
     hand.sends(b"1")
-    await until(lambda: not node.users.storing)
-    assert node.users.departures.take(10) == []
+    await until(lambda: not node.users.writer)
+    assert node.users.user_source.take(10) == []
     server.cont()
     left = await hand.takes(2)
     assert payloads(left) == [b"1", b"2"]
     await until(lambda: hand.safe[6:] == [b"1", b"2"])
-    for parcel in [before[5], *left]:
-        parcel.acknowledged()
+    for outgoing_message in [before[5], *left]:
+        outgoing_message.acknowledged()
     await hand.nothing_is_left()
 
 
-async def test_what_nobody_could_say_was_moved_goes_once_all_the_same(
-    start: Start, new_server: NewServer
-) -> None:
+async def test_move_with_unknown_outcome_is_done_once(start: Start, new_server: NewServer) -> None:
     """4.5: the outbox asks again. What had left is in the queue by then, or later, behind what came meanwhile."""
     server = await new_server()
     node = await start(server, b"a", request_timeout_s=0.7)
@@ -264,9 +268,9 @@ async def test_what_nobody_could_say_was_moved_goes_once_all_the_same(
     assert payloads(left) == [b"begun", b"passed"]
     await until(lambda: node.store_events("outcome_unknown"))
     server.cont()
-    for parcel in left:
-        parcel.acknowledged()
+    for outgoing_message in left:
+        outgoing_message.acknowledged()
     await begun
     await hand.nothing_is_left()
     await until(lambda: hand.safe[:1] == [b"passed"])
-    assert node.count(counts.UNSAFE) == 0
+    assert node.count(UserOutcome.UNSAFE) == 0

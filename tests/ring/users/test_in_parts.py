@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts
 from services.ring.node.boxes import inbox
-from services.ring.node.outgoing import storing
+from services.ring.node.counts import UserOutcome
+from services.ring.node.outgoing import writer as writer
 from tests.live import Log, until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Member, Start, local_errors
@@ -25,10 +25,10 @@ async def bind_inbox(node: Member) -> None:
     await until(lambda: node.users.bindings.inbox)
 
 
-async def test_what_went_on_and_not_into_the_inbox_is_not_safe(
+async def test_forwarded_message_without_inbox_delivery_is_not_safe(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: the inbox has given up when it goes on; it comes again, and then it is in the inbox, too"""
+    """2.2: the inbox has given up when it goes on; it comes again, and then it is in the inbox, too."""
     server = await new_server()
     node = await start(server, b"node", forward_user=True)
     await bind_inbox(node)
@@ -36,13 +36,13 @@ async def test_what_went_on_and_not_into_the_inbox_is_not_safe(
     safe: list[bytes] = []
 
     def receive() -> None:
-        node.users.arrivals.received(b"news", lambda: safe.append(b"news"))
+        node.users.user_sink.received(b"news", lambda: safe.append(b"news"))
 
     with server.configured(maxmemory="1mb"):
         receive()
         await until(lambda: node.users.readiness.unready() is not None)
-    await until(lambda: len(node.users.arrivals) == 0)
-    assert (node.count(counts.PASSED_ON), node.count(counts.UNSAFE)) == (1, 1)
+    await until(lambda: len(node.users.user_sink) == 0)
+    assert (node.count(UserOutcome.PASSED_ON), node.count(UserOutcome.UNSAFE)) == (1, 1)
     assert safe == []
     receive()
     await until(lambda: safe == [b"news"])
@@ -53,7 +53,7 @@ async def test_what_went_on_and_not_into_the_inbox_is_not_safe(
 
 
 def stumbling(work: Callable[..., None]) -> Callable[..., None]:
-    """The same, but for a fault in the first that has `broken` in it."""
+    """Return the same function with an internal error in the first message that has `broken` in it."""
     broken = [1]
 
     def stumble(part: object, what: object, *more: Any) -> None:
@@ -66,7 +66,7 @@ def stumbling(work: Callable[..., None]) -> Callable[..., None]:
 
 @pytest.fixture
 async def faulty(new_server: NewServer) -> AsyncIterator[tuple[Member, Log]]:
-    """A node with an inbox that may stumble."""
+    """Start a node with an inbox that may fail."""
     node = Member((await new_server()).url, b"node", forward_user=True)
     log = Log()
     logging.getLogger().addHandler(log)
@@ -78,34 +78,34 @@ async def faulty(new_server: NewServer) -> AsyncIterator[tuple[Member, Log]]:
 
 
 @pytest.mark.parametrize("begun", [0, 1])
-async def test_a_fault_ends_it_once_whatever_has_begun(
+async def test_internal_error_ends_a_job_once(
     faulty: tuple[Member, Log], begun: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: no part is waited for that never began; and one that is still under way ends nothing any more"""
+    """2.2: no part is waited for that never began; and one that is still under way ends nothing any more."""
     node, log = faulty
-    part, verb = ((inbox.Inbox, "deliver"), (storing.Storing, "put"))[begun]
+    part, verb = ((inbox.Inbox, "deliver"), (writer.QueueWriter, "put"))[begun]
     monkeypatch.setattr(part, verb, stumbling(getattr(part, verb)))
     safe: list[bytes] = []
     for payload in (b"broken", b"behind"):
-        node.users.arrivals.received(payload, lambda payload=payload: safe.append(payload))  # type: ignore[misc]
+        node.users.user_sink.received(payload, lambda payload=payload: safe.append(payload))  # type: ignore[misc]
     await until(lambda: safe == [b"behind"])
-    await until(lambda: node.count(counts.DELIVERED) == 1 + begun)
-    assert node.count(counts.UNSAFE) == 1
+    await until(lambda: node.count(UserOutcome.DELIVERED) == 1 + begun)
+    assert node.count(UserOutcome.UNSAFE) == 1
     assert len(log.tracebacks()) == 1
     assert local_errors(node) == 1
-    assert len(node.users.arrivals) == 0
+    assert len(node.users.user_sink) == 0
 
 
-async def test_what_had_a_fault_goes_on_when_it_comes_again(
+async def test_failed_message_is_handled_when_repeated(
     faulty: tuple[Member, Log], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: the predecessor sends it on the next link; no earlier one is waited for (4.5)"""
+    """2.2: the predecessor sends it on the next link; no earlier one is waited for (4.5)."""
     node, log = faulty
-    monkeypatch.setattr(storing.Storing, "put", stumbling(storing.Storing.put))
+    monkeypatch.setattr(writer.QueueWriter, "put", stumbling(writer.QueueWriter.put))
     reply = encode_frame(Frame(Operation.OK, b"other", b"orders", b"broken", b"1" * 16))
     safe: list[int] = []
     for turn in range(2):
-        node.users.arrivals.received(reply, lambda turn=turn: safe.append(turn))  # type: ignore[misc]
+        node.users.user_sink.received(reply, lambda turn=turn: safe.append(turn))  # type: ignore[misc]
     await until(lambda: safe == [1])
-    assert (node.count(counts.PASSED_ON), node.count(counts.UNSAFE)) == (1, 1)
+    assert (node.count(UserOutcome.PASSED_ON), node.count(UserOutcome.UNSAFE)) == (1, 1)
     assert len(log.tracebacks()) == 1

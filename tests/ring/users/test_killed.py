@@ -14,7 +14,7 @@ HERE = Path(__file__).parents[3]
 ANSWERED = 57  # before it is killed
 
 
-async def test_what_was_answered_outlives_kill_9(start: Start, server: Server) -> None:
+async def test_answered_messages_survive_kill_9(start: Start, server: Server) -> None:
     """Its next life sends every message that had been safe, and all in the old order."""
     command = [sys.executable, "-P", "-m", "tests.ring.users.program", server.url]
     with subprocess.Popen(  # noqa: ASYNC220 - what it says is waited for, and nothing else goes on

@@ -12,10 +12,10 @@ from tests.ring.users.members import Start
 from tests.ring.users.test_requests import Successor, answer
 
 
-async def test_a_store_that_has_forgotten_a_pull_gets_the_message_back_all_the_same(
+async def test_lease_lost_in_a_failover_still_returns_the_message(
     start: Start, new_server: NewServer, tmp_path: Path
 ) -> None:
-    """5.4: a failover loses the last writes, and the pull that is sent again leases anew: then that lease counts"""
+    """5.4: a failover loses the last writes, and the pull that is sent again leases anew: then that lease counts."""
     server = await new_server()
     node = await start(server, b"node")
     ring = Successor(node)
@@ -29,8 +29,8 @@ async def test_a_store_that_has_forgotten_a_pull_gets_the_message_back_all_the_s
     server.restart()
     for request, body in ((2, b"a"), (1, b"b")):
         ring.got.clear()
-        reply = Frame(Operation.OK, b"asker", b"orders", body, request.to_bytes(16))
-        await ring.sends(Frame(Operation.PULL, b"asker", b"orders", b"", request.to_bytes(16)))
+        reply = Frame(Operation.OK, b"client", b"orders", body, request.to_bytes(16))
+        await ring.sends(Frame(Operation.PULL, b"client", b"orders", b"", request.to_bytes(16)))
         await until(lambda reply=reply: reply in ring.got)
 
     async def both_are_back() -> bool:
@@ -40,8 +40,8 @@ async def test_a_store_that_has_forgotten_a_pull_gets_the_message_back_all_the_s
     assert len(node.users.leases) == 0
 
 
-async def test_a_settlement_ends_the_wait(start: Start, new_server: NewServer) -> None:
-    """5.4: nothing goes back that was settled"""
+async def test_settlement_stops_the_lease_timer(start: Start, new_server: NewServer) -> None:
+    """5.4: nothing goes back that was settled."""
     node = await start(await new_server(), b"node")
     ring = Successor(node)
     await node.declare("orders", visibilityTimeout="1s")

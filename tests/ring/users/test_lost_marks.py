@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from services.ring.node import counts
 from services.ring.node.boxes import marks
-from services.ring.node.outgoing import storing
+from services.ring.node.counts import UserOutcome
+from services.ring.node.outgoing import writer as writer
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Link, Member, Start, lose_queue
@@ -18,10 +18,10 @@ from tests.ring.users.test_requests import stores
 from tests.servers import Server
 
 
-async def test_others_equal_payloads_reach_the_inbox_also_if_the_mark_was_lost(
+async def test_equal_payloads_reach_the_inbox_after_a_lost_mark(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: a node that had it in its store never comes back, and the sender puts nothing on any more"""
+    """5.5: a node that had it in its store never comes back, and the sender puts nothing on any more."""
     monkeypatch.setattr(marks, "LOST_S", 1.0)
     first, inbox, dies, second = await stores(start, new_server, 4)
     await first.declare("out", bindings=OUTBOX)
@@ -38,35 +38,35 @@ async def test_others_equal_payloads_reach_the_inbox_also_if_the_mark_was_lost(
     links[1].cut()
     links[1].mend(second)  # a ring without it
     Link(second, first).pump()
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
     await second.put("out", b"ping")
     await until(partial(got, inbox, [b"ping"] * 2))
-    assert first.count(counts.TAKEN_OFF) == 0
+    assert first.count(UserOutcome.TAKEN_OFF) == 0
 
 
-async def test_one_that_the_own_store_refused_is_put_again(
+async def test_mark_refused_by_the_store_is_sent_again(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: nothing waits there for the successor, and nobody asks the node for anything meanwhile"""
+    """5.5: nothing waits there for the successor, and no client uses the node meanwhile."""
     monkeypatch.setattr(marks, "LOST_S", 0.5)
-    monkeypatch.setattr(storing, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     own, goal = await new_server(), await new_server()
     there, back = await a_full_window(start, own, goal)
     first = there.source
     with own.configured(maxmemory="1mb"):
         there.mend()
-        await until(lambda: first.users.storing.trouble)
-        first.users.arrivals.received(b"behind the mark", lambda: None)
-        await until(lambda: first.count(counts.UNSAFE) == 1)
+        await until(lambda: first.users.writer.trouble)
+        first.users.user_sink.received(b"behind the mark", lambda: None)
+        await until(lambda: first.count(UserOutcome.UNSAFE) == 1)
     monkeypatch.undo()
     await goes_on(there, back, goal)
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
 
 
-async def test_while_there_is_no_link_one_waits_and_not_many(
+async def test_one_mark_waits_without_a_link(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: also when it was sent and came back to the store, as nobody answered it"""
+    """5.5: also when it was sent and returned to the store unanswered."""
     monkeypatch.setattr(marks, "LOST_S", 0.02)
     goal = await new_server()
     there, back = await a_full_window(start, await new_server(), goal)
@@ -89,14 +89,14 @@ async def test_while_there_is_no_link_one_waits_and_not_many(
     assert await all_wait(first)
     monkeypatch.undo()
     await goes_on(there, back, goal)
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
     assert first.count("mark") == 2  # what was put on while the first one waited has one of its own
 
 
-async def test_one_that_somebody_took_out_of_the_store_is_followed_by_another(
+async def test_mark_taken_by_another_client_is_replaced(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5: an operator has deleted the queue, or another process of the node's name has sent it"""
+    """5.5: an operator has deleted the queue, or another process of the node's name has sent it."""
     monkeypatch.setattr(marks, "LOST_S", 0.5)
     goal = await new_server()
     there, back = await a_full_window(start, await new_server(), goal)
@@ -106,9 +106,9 @@ async def test_one_that_somebody_took_out_of_the_store_is_followed_by_another(
     await lose_queue(first.store, first.users.queue_name)
     await until(lambda: first.users.ownership.queue is None)
     await until(lambda: first.users.ownership.queue is not None)
-    assert first.users.marks_wanted
+    assert first.users.marks.are_wanted
     await goes_on(there, back, goal)
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
 
 
 async def a_full_window(start: Start, own: Server, goal: Server) -> tuple[Link, Link]:
@@ -125,16 +125,16 @@ async def a_full_window(start: Start, own: Server, goal: Server) -> tuple[Link, 
 
 
 async def all_wait(first: Member) -> bool:
-    """The messages and the mark, in its store."""
+    """Return whether both messages and the mark are in its store."""
     stats = await first.stats(first.users.queue_name)
     return bool(stats["ready"] + stats["in_flight"] == 3)
 
 
 async def goes_on(there: Link, back: Link, goal: Server) -> None:
-    """What was sent while the store stood still was not safe, and is sent again (4.5)."""
+    """Continue the stopped store: what was not safe meanwhile is sent again (4.5)."""
     goal.cont()
     there.cut()
     node = there.goal
-    await until(lambda: node.users.readiness.unready() is None and len(node.users.arrivals) == 0)
+    await until(lambda: node.users.readiness.unready() is None and len(node.users.user_sink) == 0)
     there.mend()
     back.mend()

@@ -34,8 +34,8 @@ async def sender_and_inbox(start: Start, new_server: NewServer) -> tuple[Member,
     return first, inbox
 
 
-async def test_equal_payloads_of_others_reach_the_inbox(start: Start, new_server: NewServer) -> None:
-    """5.5: the inbox is behind the one sender and before the other"""
+async def test_equal_payloads_of_other_nodes_reach_the_inbox(start: Start, new_server: NewServer) -> None:
+    """5.5: the inbox is behind the one sender and before the other."""
     first, inbox, second = nodes = await stores(start, new_server, 3)
     await first.declare("out", bindings=OUTBOX)
     await second.declare("out", bindings=OUTBOX)
@@ -46,16 +46,16 @@ async def test_equal_payloads_of_others_reach_the_inbox(start: Start, new_server
     await first.put("out", *[b"ping"] * 5)
     await until(partial(got, inbox, [b"ping"] * 5))
     await until(lambda: first.count("mark") >= 1)
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
     await second.put("out", *[b"ping"] * 8)
     await until(partial(got, inbox, [b"ping"] * 13))
-    await until(lambda: not second.users.marks_wanted)
+    await until(lambda: not second.users.marks.are_wanted)
     await ring.settle_down()
     assert first.count("taken_off") == second.count("taken_off") == 0
 
 
-async def test_without_an_inbox_each_takes_off_its_own(start: Start, new_server: NewServer) -> None:
-    """5.5: there all of it comes back, before the mark"""
+async def test_without_inbox_each_sender_takes_its_messages_off(start: Start, new_server: NewServer) -> None:
+    """5.5: there all of it comes back, before the mark."""
     nodes = await stores(start, new_server, 3)
     await nodes[0].declare("out", bindings=OUTBOX)
     await until(lambda: nodes[0].users.bindings.outbox)
@@ -65,15 +65,15 @@ async def test_without_an_inbox_each_takes_off_its_own(start: Start, new_server:
         await until(lambda turn=turn: nodes[0].count("taken_off") == 40 * turn + 40)
     await ring.settle_down()
     assert nodes[0].count("taken_off") == 200
-    assert not nodes[0].users.marks_wanted
+    assert not nodes[0].users.marks.are_wanted
     number = nodes[0].count("mark")
     assert number <= 5, "no mark follows what has come back"
     await asyncio.sleep(5 * marks.PAUSE_S)
     assert nodes[0].count("mark") == number
 
 
-async def test_what_was_put_on_behind_a_mark_gets_one_of_its_own(start: Start, new_server: NewServer) -> None:
-    """5.5: as soon as that has come back, also if nothing more is put on"""
+async def test_messages_after_a_mark_get_another_mark(start: Start, new_server: NewServer) -> None:
+    """5.5: as soon as that has come back, also if nothing more is put on."""
     first, inbox = await sender_and_inbox(start, new_server)
     there, back = Link(first, inbox), Link(inbox, first, is_up=False)
     there.pump()
@@ -83,13 +83,13 @@ async def test_what_was_put_on_behind_a_mark_gets_one_of_its_own(start: Start, n
     await until(partial(got, inbox, [b"before", b"behind"]))
     assert first.count("mark") == 0
     back.mend()
-    await until(lambda: not first.users.marks_wanted)
+    await until(lambda: not first.users.marks.are_wanted)
     assert first.count("mark") == 2
     await Ring([first, inbox]).settle_down()
 
 
-async def test_there_are_at_most_ten_marks_a_second(start: Start, new_server: NewServer) -> None:
-    """5.5: each is a write in every store of the ring"""
+async def test_marks_are_limited_to_ten_a_second(start: Start, new_server: NewServer) -> None:
+    """5.5: each is a write in every store of the ring."""
     first, inbox = await sender_and_inbox(start, new_server)
     Ring([first, inbox])
     since = asyncio.get_running_loop().time()
@@ -99,10 +99,10 @@ async def test_there_are_at_most_ten_marks_a_second(start: Start, new_server: Ne
     assert asyncio.get_running_loop().time() - since > 5 * 0.1 - 0.01  # what the loop's clock may be early
 
 
-async def test_what_comes_later_than_its_mark_goes_round_max_laps_times_more(
+async def test_message_later_than_its_mark_circulates_max_laps_times(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.5, 5.7: a node was away with it while the mark went round; then it is nobody's until a question tells"""
+    """5.5, 5.7: a node was away with it while the mark went around; it has no owner until a question ends it."""
     monkeypatch.setattr(marks, "LOST_S", 1.0)  # should the first one go to the node that is away, too
     first, slow, inbox = nodes = await stores(start, new_server, 3, forward_user=True, max_laps=3)
     await first.declare("out", bindings=OUTBOX)
@@ -117,7 +117,7 @@ async def test_what_comes_later_than_its_mark_goes_round_max_laps_times_more(
     behind.cut()
     behind.mend(inbox)  # a ring without it
     await until(lambda: first.count("mark") == 1)
-    assert not first.users.marks_wanted
+    assert not first.users.marks.are_wanted
     behind.cut()
     behind.mend(slow)
     away.mend()

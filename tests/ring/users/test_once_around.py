@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Ring, Start
@@ -19,7 +19,7 @@ AT_ONCE = 5
 
 
 @pytest.mark.parametrize(("others", "window"), [(0, 64), (3, 1)])
-async def test_each_message_of_an_outbox_comes_back_once(
+async def test_outbox_messages_come_back_once(
     start: Start, new_server: NewServer, others: int, window: int
 ) -> None:
     """Its node also passes on what `others` push, and puts marks behind its own."""
@@ -42,7 +42,7 @@ async def test_each_message_of_an_outbox_comes_back_once(
         await other.push(b"orders", b"one more")
     is_over = True
     await asyncio.gather(*pushing)
-    await until(lambda: first.count(counts.TAKEN_OFF) >= TURNS * AT_ONCE)
+    await until(lambda: first.count(UserOutcome.TAKEN_OFF) >= TURNS * AT_ONCE)
     await ring.settle_down()
-    assert first.count(counts.BEGUN) == first.count(counts.TAKEN_OFF) == TURNS * AT_ONCE
+    assert first.count(UserOutcome.BEGUN) == first.count(UserOutcome.TAKEN_OFF) == TURNS * AT_ONCE
     assert Counter(await inbox.bodies("in")) == Counter(body for bodies in put for body in bodies)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protos.ring import Frame, Operation, encode_frame
-from services.ring.node import counts
-from services.ring.node.outgoing import storing
+from services.ring.node.counts import UserOutcome
+from services.ring.node.outgoing import writer as writer
 from tests.live import until
 from tests.ring.users.members import Member, Start
 from tests.ring.users.test_early import Hand, payloads, quiet
@@ -14,7 +14,7 @@ from tests.ring.users.test_marks import OUTBOX
 from tests.ring.users.test_without_id import keep_replies
 from tests.servers import Server
 
-PUSH = encode_frame(Frame(Operation.PUSH, b"asker", b"nowhere", b"x", b"1" * 16))
+PUSH = encode_frame(Frame(Operation.PUSH, b"client", b"nowhere", b"x", b"1" * 16))
 TRIES = 4
 
 
@@ -36,15 +36,17 @@ class Eager:
     """A successor with room: it takes what there is as soon as it is told."""
 
     def __init__(self, node: Member) -> None:
-        self._departures = node.users.departures
+        self._user_source = node.users.user_source
         self.taken: list[bytes] = []
-        self._departures.on_ready(self._take)
+        self._user_source.on_ready(self._take)
 
     def _take(self) -> None:
-        self.taken += payloads(self._departures.take(10))
+        self.taken += payloads(self._user_source.take(10))
 
 
-async def test_what_is_passed_on(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_forwarded_message_refused_after_leaving_is_sent_again(
+    start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     node = await start(server, b"node")
     hand, told, successor = Hand(node), refusals(node, monkeypatch), Eager(node)
     await quiet(node)
@@ -62,7 +64,9 @@ async def test_what_is_passed_on(start: Start, server: Server, monkeypatch: pyte
     assert successor.taken == [b"1", b"2", b"1", b"2", b"3"]
 
 
-async def test_what_is_begun(start: Start, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_begun_message_refused_after_leaving_is_sent_again(
+    start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """5.5: the outbox's step is refused, and its messages stay there."""
     node = await start(server, b"node")
     told, successor = refusals(node, monkeypatch), Eager(node)
@@ -74,21 +78,21 @@ async def test_what_is_begun(start: Start, server: Server, monkeypatch: pytest.M
     await until(lambda: len(told) >= TRIES)
     assert successor.taken == [b"1"]
     await keep_replies(node, False)
-    await until(lambda: node.count(counts.BEGUN) == 1 and len(successor.taken) == 2)
+    await until(lambda: node.count(UserOutcome.BEGUN) == 1 and len(successor.taken) == 2)
     assert successor.taken == [b"1", b"1"]
 
 
-async def test_a_copy_that_joined_is_no_safer_than_the_first(
+async def test_joined_copy_is_as_safe_as_the_first(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.5: neither is answered, and both come again."""
-    monkeypatch.setattr(storing, "PATIENCE_S", 0.6)
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.6)
     node = await start(server, b"node")
     hand = Hand(node)
     await quiet(node)
     await keep_replies(node)
     hand.sends(PUSH, PUSH)
-    await until(lambda: node.count(counts.UNSAFE) == 2)
+    await until(lambda: node.count(UserOutcome.UNSAFE) == 2)
     assert hand.safe == []
     await keep_replies(node, False)
     hand.sends(PUSH)

@@ -36,8 +36,8 @@ async def takes_nothing(node: Member) -> bool:
     return not await takes(node)
 
 
-async def test_what_comes_behind_a_refused_push_waits_for_it(start: Start, new_server: NewServer) -> None:
-    """5.4: the predecessor sends ahead; the store is full, and takes messages again before the first is tried again"""
+async def test_requests_wait_behind_a_refused_push(start: Start, new_server: NewServer) -> None:
+    """5.4: the predecessor sends ahead; the store is full, and takes messages again before the first is tried again."""
     server = await new_server()
     node = await start(server, b"node")
     await node.declare("orders")
@@ -48,7 +48,7 @@ async def test_what_comes_behind_a_refused_push_waits_for_it(start: Start, new_s
 
     def receive(*numbers: int) -> None:
         for number in numbers:
-            node.users.arrivals.received(push(number), lambda number=number: safe.append(number))
+            node.users.user_sink.received(push(number), lambda number=number: safe.append(number))
 
     server.call("CONFIG", "SET", "maxmemory", int(server.info("memory")["used_memory"]) // 2)
     await until(lambda: takes_nothing(node))
@@ -63,10 +63,10 @@ async def test_what_comes_behind_a_refused_push_waits_for_it(start: Start, new_s
     assert [answer(frame) for frame in ring.got] == [OK] * 5
 
 
-async def test_a_push_is_not_refused_without_end(
+async def test_refused_push_is_given_up(
     start: Start, new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """4.5: the predecessor has broken the link over it by then, and sends it again; so does what it held up"""
+    """4.5: the predecessor has broken the link over it by then, and sends it again; so does what it held up."""
     server = await new_server()
     node = await start(server, b"node")
     await node.declare("orders")
@@ -77,23 +77,23 @@ async def test_a_push_is_not_refused_without_end(
 
     def receive(*numbers: int) -> None:
         for number in numbers:
-            node.users.arrivals.received(push(number), lambda number=number: safe.append(number))
+            node.users.user_sink.received(push(number), lambda number=number: safe.append(number))
 
     with server.configured(maxmemory="1mb"):
         await until(lambda: takes_nothing(node))
         receive(2, 3)
         await until(lambda: node.count("unsafe") == 2)
-        await until(lambda: len(node.users.arrivals) == 0)
+        await until(lambda: len(node.users.user_sink) == 0)
     await until(lambda: takes(node))
     receive(2, 3)
     await until(lambda: safe == [2, 3])
     assert await node.bodies("orders") == [b"1", b"2", b"3"]
 
 
-async def test_a_fault_of_ours_is_that_of_one_message(
+async def test_internal_error_affects_one_message(
     new_server: NewServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2.2: it is not answered, nor is what comes behind it; the next link goes on"""
+    """2.2: it is not answered, nor is what comes behind it; the next link goes on."""
     member = Member((await new_server()).url, b"node")
     log = Log()
     logging.getLogger().addHandler(log)
@@ -110,10 +110,10 @@ async def test_a_fault_of_ours_is_that_of_one_message(
 
         monkeypatch.setattr(Serving, "carry_out", fail)
         safe: list[int] = []
-        node.users.arrivals.received(push(1, b"broken"), lambda: safe.append(1))
-        node.users.arrivals.received(push(2), lambda: safe.append(2))
+        node.users.user_sink.received(push(1, b"broken"), lambda: safe.append(1))
+        node.users.user_sink.received(push(2), lambda: safe.append(2))
         await until(lambda: safe == [2])
-        assert len(node.users.arrivals) == 0
+        assert len(node.users.user_sink) == 0
         assert [answer(frame) for frame in ring.got] == [OK]
         assert len(log.tracebacks()) == 1
         assert node.count("unsafe") == 1

@@ -18,8 +18,8 @@ from protos.ring import (
     encode_frame,
     parse_frame,
 )
-from services.ring.asking import Brought, Unserved
-from services.ring.node import counts
+from services.ring.node.counts import UserOutcome
+from services.ring.remote_queues import NotDone, RemoteMessage
 from services.ring.service import OWNER
 from services.store.model.internal import is_internal
 from tests.live import until
@@ -39,33 +39,33 @@ class Successor:
     def __init__(self, node: Member) -> None:
         self.node = node
         self.got: list[Frame] = []
-        node.users.departures.on_ready(self._take)
+        node.users.user_source.on_ready(self._take)
         self._take()
 
     def _take(self) -> None:
-        for parcel in self.node.users.departures.take(64):
-            frame = parse_frame(parcel.payload)
+        for outgoing_message in self.node.users.user_source.take(64):
+            frame = parse_frame(outgoing_message.payload)
             assert frame is not None
             self.got.append(frame)
-            asyncio.get_running_loop().call_soon(parcel.acknowledged)
+            asyncio.get_running_loop().call_soon(outgoing_message.acknowledged)
 
     async def sends(self, frame: Frame) -> None:
-        """Returns once it is safe."""
+        """Return once it is safe."""
         safe = asyncio.Event()
-        self.node.users.arrivals.received(encode_frame(frame), safe.set)
+        self.node.users.user_sink.received(encode_frame(frame), safe.set)
         async with asyncio.timeout(20):
             await safe.wait()
 
     async def asks(self, operation: Operation, queue: bytes, request: int, body: bytes = b"") -> Frame:
-        """What the node sends on."""
+        """Return what the node sends on."""
         before = len(self.got)
-        await self.sends(Frame(operation, b"asker", queue, body, request.to_bytes(16)))
+        await self.sends(Frame(operation, b"client", queue, body, request.to_bytes(16)))
         await until(lambda: len(self.got) > before)
         (reply,) = self.got[before:]
         return reply
 
     async def settles(self, queue: bytes, request: int) -> None:
-        await self.sends(Frame(Operation.OK, b"asker", queue, b"", request.to_bytes(16), settles=True))
+        await self.sends(Frame(Operation.OK, b"client", queue, b"", request.to_bytes(16), settles=True))
 
 
 def answer(reply: Frame) -> tuple[str, bytes]:
@@ -89,7 +89,7 @@ async def ring(node: Member) -> Successor:
 # around
 
 
-async def test_the_first_node_that_has_the_queue_serves_it(start: Start, new_server: NewServer) -> None:
+async def test_first_node_with_the_queue_serves_it(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 4)
     for place in (2, 3):
         await nodes[place].declare("orders")
@@ -101,37 +101,37 @@ async def test_the_first_node_that_has_the_queue_serves_it(start: Start, new_ser
     await settled.settle_down()
 
 
-async def test_what_nobody_serves_comes_back(start: Start, new_server: NewServer) -> None:
+async def test_unserved_request_comes_back(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 3)
     ring = Ring(nodes)
-    refused = Unserved("no node serves this queue")
+    refused = NotDone("no node serves this queue")
     assert await nodes[1].push(b"nowhere", b"x") == refused
     assert await nodes[1].pull(b"nowhere") == refused
     assert await nodes[1].destroy(b"nowhere") == refused
-    assert nodes[1].count(counts.CAME_BACK) == 3
+    assert nodes[1].count(UserOutcome.CAME_BACK) == 3
     await ring.settle_down()
 
 
-async def test_a_pull_brings_a_message_and_the_client_settles_it(start: Start, new_server: NewServer) -> None:
+async def test_pulled_message_is_settled_by_the_client(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 3)
     await nodes[2].declare("orders")
     await nodes[2].put("orders", b"a", b"", b"c")
     ring = Ring(nodes)
     for wanted in (b"a", b"", b"c"):
         brought = await nodes[0].pull(b"orders")
-        assert isinstance(brought, Brought)
+        assert isinstance(brought, RemoteMessage)
         assert brought.body == wanted
         brought.settle()
         brought.settle()  # twice is once
-    assert await nodes[0].pull(b"orders") == Unserved("empty")
-    await until(lambda: nodes[2].count(counts.SETTLED) == 3)
+    assert await nodes[0].pull(b"orders") == NotDone("empty")
+    await until(lambda: nodes[2].count(UserOutcome.SETTLED) == 3)
     await ring.settle_down()
     stats = await nodes[2].stats("orders")
     assert (stats["ready"], stats["in_flight"], stats["acked"]) == (0, 0, 3)
     assert len(nodes[2].users.leases) == 0
 
 
-async def test_what_is_not_settled_goes_back_after_the_visibility_timeout(
+async def test_unsettled_message_returns_after_the_visibility_timeout(
     start: Start, new_server: NewServer
 ) -> None:
     """5.4: as a delivery that failed, so that no message goes round for ever."""
@@ -141,8 +141,8 @@ async def test_what_is_not_settled_goes_back_after_the_visibility_timeout(
     Ring(nodes)
     for _ in range(2):
         brought = await nodes[0].pull(b"orders")
-        assert isinstance(brought, Brought)
-        assert await nodes[0].pull(b"orders") == Unserved("empty")
+        assert isinstance(brought, RemoteMessage)
+        assert await nodes[0].pull(b"orders") == NotDone("empty")
         await until(lambda: len(nodes[1].users.leases) == 0)
     (letter,) = await until(partial(nodes[1].dead, "orders"))
     assert (letter.body, letter.reason) == (b"a", "max_deliveries")
@@ -165,7 +165,7 @@ async def test_pushes_of_one_client_keep_their_order(start: Start, new_server: N
         ({"paused": True}, "queue is paused: try again later"),
     ],
 )
-async def test_a_queue_that_refuses_is_an_error(
+async def test_refusing_queue_answers_error(
     start: Start, new_server: NewServer, spec: dict[str, Any], reason: str
 ) -> None:
     """5.8: in the words of the port."""
@@ -174,7 +174,7 @@ async def test_a_queue_that_refuses_is_an_error(
     await nodes[1].put("orders", b"in the way")
     await nodes[1].declare("orders", **spec)
     Ring(nodes)
-    assert await nodes[0].push(b"orders", b"x") == Unserved(reason)
+    assert await nodes[0].push(b"orders", b"x") == NotDone(reason)
     assert (await nodes[1].stats("orders"))["ready"] == 1
 
 
@@ -184,26 +184,26 @@ async def test_destroy_removes_only_what_create_queue_made(start: Start, new_ser
     await nodes[1].declare("declared")
     Ring(nodes)
     assert await nodes[0].destroy(b"made") is None
-    assert await nodes[0].destroy(b"made") == Unserved("no node serves this queue")
+    assert await nodes[0].destroy(b"made") == NotDone("no node serves this queue")
     refused = await nodes[0].destroy(b"declared")
-    assert refused == Unserved("queue was not made by create_queue: only its operator removes it")
+    assert refused == NotDone("queue was not made by create_queue: only its operator removes it")
     assert [queue.name async for queue in nodes[1].store.listing.queues() if not is_internal(queue.name)] == [
         "declared"
     ]
 
 
-async def test_what_waits_for_successors_is_nobodys_queue(start: Start, new_server: NewServer) -> None:
+async def test_outgoing_queues_are_not_served(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 2)
     Ring(nodes)
     name = nodes[1].users.queue_name.encode()
-    assert await nodes[0].push(name, b"x") == Unserved("no node serves this queue")
-    assert await nodes[0].destroy(name) == Unserved("no node serves this queue")
+    assert await nodes[0].push(name, b"x") == NotDone("no node serves this queue")
+    assert await nodes[0].destroy(name) == NotDone("no node serves this queue")
 
 
 # one node
 
 
-async def test_a_repeated_push_is_answered_again_and_counts_once(node: Member, ring: Successor) -> None:
+async def test_repeated_push_counts_once(node: Member, ring: Successor) -> None:
     """5.4: the reply may have been lost with a link."""
     await node.declare("orders")
     for _ in range(3):
@@ -213,7 +213,7 @@ async def test_a_repeated_push_is_answered_again_and_counts_once(node: Member, r
     assert answer(await ring.asks(Operation.PUSH, b"orders", 1, b"x")) == OK, "whatever became of the queue"
 
 
-async def test_another_life_of_the_node_answers_it_too(start: Start, node: Member, server: Server) -> None:
+async def test_restarted_node_answers_a_repeated_push(start: Start, node: Member, server: Server) -> None:
     await node.declare("orders")
     assert answer(await Successor(node).asks(Operation.PUSH, b"orders", 1, b"x")) == OK
     await node.close()
@@ -246,18 +246,18 @@ async def test_a_repeated_pull_gets_the_same_message(node: Member, ring: Success
     assert len(ring.got) == before, "its second pass"
 
 
-async def test_another_process_of_the_store_settles(start: Start, server: Server) -> None:
+async def test_other_process_of_the_store_settles(start: Start, server: Server) -> None:
     """5.4: whichever process leases it."""
     one, other = await start(server, b"one"), await start(server, b"other")
     await one.declare("orders")
     await one.put("orders", b"a")
     assert answer(await Successor(one).asks(Operation.PULL, b"orders", 1)) == ("OK", b"a")
     await Successor(other).settles(b"orders", 1)
-    assert other.count(counts.SETTLED) == 1
+    assert other.count(UserOutcome.SETTLED) == 1
     assert (await one.stats("orders"))["acked"] == 1
 
 
-async def test_a_settlement_that_nobody_knows_goes_on(node: Member, ring: Successor) -> None:
+async def test_unknown_settlement_is_forwarded(node: Member, ring: Successor) -> None:
     await node.declare("orders")
     await ring.settles(b"orders", 7)
     await ring.settles(b"elsewhere", 8)
@@ -265,50 +265,50 @@ async def test_a_settlement_that_nobody_knows_goes_on(node: Member, ring: Succes
     assert all(frame.settles for frame in ring.got)
 
 
-async def test_a_message_too_large_for_the_ring_stays(node: Member, ring: Successor) -> None:
+async def test_message_too_large_for_the_ring_stays_queued(node: Member, ring: Successor) -> None:
     await node.declare("orders")
     await node.put("orders", bytes(MAX_RING_MESSAGE + 1))
     reply = await ring.asks(Operation.PULL, b"orders", 1)
     assert reply.operation is Operation.ERROR
     assert b"too large for the ring" in reply.message
-    await ring.sends(Frame(Operation.PULL, b"asker", b"orders", b"", NO_ID))
+    await ring.sends(Frame(Operation.PULL, b"client", b"orders", b"", NO_ID))
     await until(lambda: len(ring.got) == 2)
     assert b"too large for the ring" in ring.got[1].message
     assert (await node.stats("orders"))["ready"] == 1
 
 
-async def test_a_message_too_large_for_the_ring_is_not_lost_where_each_is_given_once(
+async def test_message_too_large_for_the_ring_survives_in_an_at_most_once_queue(
     node: Member, ring: Successor
 ) -> None:
-    """5.4: such a queue settles what it gives before it is shown, so its size is looked at before"""
+    """5.4: such a queue settles what it gives before it is shown, so its size is looked at before."""
     await node.declare("orders", delivery="at-most-once")
     await node.put("orders", bytes(MAX_RING_MESSAGE + 1))
     for request in (b"\1" * 16, NO_ID):
         ring.got.clear()
-        await ring.sends(Frame(Operation.PULL, b"asker", b"orders", b"", request))
+        await ring.sends(Frame(Operation.PULL, b"client", b"orders", b"", request))
         await until(lambda: ring.got)
         assert b"too large for the ring" in ring.got[0].message
     assert (await node.stats("orders"))["ready"] == 1
     await node.declare("others", delivery="at-most-once")
     await node.put("others", b"fits")
-    await ring.sends(Frame(Operation.PULL, b"asker", b"others", b"", NO_ID))
+    await ring.sends(Frame(Operation.PULL, b"client", b"others", b"", NO_ID))
     await until(lambda: len(ring.got) == 2)
     assert answer(ring.got[1]) == ("OK", b"fits")
     assert (await node.stats("others"))["acked"] == 1
 
 
-async def test_the_largest_goes_both_ways(start: Start, new_server: NewServer) -> None:
+async def test_largest_message_is_pushed_and_pulled(start: Start, new_server: NewServer) -> None:
     nodes = await stores(start, new_server, 2)
     await nodes[1].declare("orders")
     Ring(nodes)
     body = b"x" * MAX_RING_MESSAGE
     assert await nodes[0].push(b"orders", body) is None
     brought = await nodes[0].pull(b"orders")
-    assert isinstance(brought, Brought)
+    assert isinstance(brought, RemoteMessage)
     assert brought.body == body
 
 
-async def test_without_an_id_it_is_done_as_often_as_it_comes(node: Member, ring: Successor) -> None:
+async def test_push_without_id_is_applied_each_time(node: Member, ring: Successor) -> None:
     """5.3: as the originals ask."""
     await node.declare("orders")
     push = Frame(Operation.PUSH, b"original", b"orders", b"x", NO_ID)
@@ -325,8 +325,8 @@ async def test_without_an_id_it_is_done_as_often_as_it_comes(node: Member, ring:
     await until(is_settled)
 
 
-async def test_a_create_that_comes_round_makes_nothing(node: Member, ring: Successor) -> None:
-    """5.3: who asks makes it in its own store; the ring only says whether there is one."""
+async def test_create_queue_from_the_ring_is_refused(node: Member, ring: Successor) -> None:
+    """5.3: a node creates queues in its own store; the ring only says whether there is one."""
     await node.declare("orders")
     assert answer(await ring.asks(Operation.CREATE_QUEUE, b"orders", 1)) == (
         "ERROR",
@@ -337,7 +337,7 @@ async def test_a_create_that_comes_round_makes_nothing(node: Member, ring: Succe
     assert [q.name async for q in node.store.listing.queues() if not is_internal(q.name)] == ["orders"]
 
 
-async def test_a_repeated_destroy_removes_nothing_that_is_newer(node: Member, ring: Successor) -> None:
+async def test_repeated_destroy_keeps_a_newer_queue(node: Member, ring: Successor) -> None:
     await node.declare("made", OWNER)
     assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 1)) == OK
     await node.declare("made", OWNER)
@@ -346,9 +346,7 @@ async def test_a_repeated_destroy_removes_nothing_that_is_newer(node: Member, ri
     assert answer(await ring.asks(Operation.DESTROY_QUEUE, b"made", 2)) == OK
 
 
-async def test_a_queue_made_while_the_node_runs_is_served_and_one_that_goes_is_not(
-    node: Member, ring: Successor
-) -> None:
+async def test_created_and_deleted_queues_are_noticed(node: Member, ring: Successor) -> None:
     assert (await ring.asks(Operation.PUSH, b"orders", 1)).operation is Operation.PUSH
     await node.declare("orders")
     assert answer(await ring.asks(Operation.PUSH, b"orders", 2)) == OK
@@ -356,15 +354,15 @@ async def test_a_queue_made_while_the_node_runs_is_served_and_one_that_goes_is_n
     assert (await ring.asks(Operation.PUSH, b"orders", 3)).operation is Operation.PUSH
 
 
-async def test_nothing_that_ends_an_original_is_begun(start: Start, new_server: NewServer) -> None:
-    """2.1: 8188 octets at most, as an original's System V queue takes no more"""
+async def test_max_payload_limits_what_is_begun(start: Start, new_server: NewServer) -> None:
+    """2.1: 8188 octets at most, as an original's System V queue takes no more."""
     nodes = await stores(start, new_server, 2, max_payload=8188)
     fits, large = bytes(8188 - HEAD_BYTES), bytes(8189 - HEAD_BYTES)
     await nodes[1].declare("orders")
     ring = Ring(nodes)
     for link in ring.links:
         link.keeps = True
-    refused = Unserved("message is too large for the ring: at most 7670 octets")
+    refused = NotDone("message is too large for the ring: at most 7670 octets")
     assert await nodes[0].push(b"orders", large) == refused
     await nodes[1].put("orders", large)
     assert await nodes[0].pull(b"orders") == refused

@@ -1,4 +1,4 @@
-"""Nobody has the ring for himself: a node's own requests and what it passes on take turns (ring.md 2.2, 4.5)."""
+"""A node's own requests and forwarded messages take turns (ring.md 2.2, 4.5)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from services.ring.asking import Brought
+from services.ring.remote_queues import RemoteMessage
 from tests.live import until
 from tests.ring.users.conftest import NewServer
 from tests.ring.users.members import Ring, Start
@@ -14,22 +14,22 @@ from tests.ring.users.test_requests import stores
 
 
 @pytest.mark.parametrize("window", [1, 3])
-async def test_a_busy_node_passes_others_requests_on(
+async def test_busy_node_forwards_requests_of_others(
     start: Start, new_server: NewServer, window: int
 ) -> None:
-    """4.5: also with the window of 1 that originals have"""
+    """4.5: also with the window of 1 that originals have."""
     busy, goal, other = nodes = await stores(start, new_server, 3)
     await goal.declare("orders")
     Ring(nodes, window=window)
     pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(300)]
     await until(lambda: pushes[5].done())
     assert await other.push(b"orders", b"from behind") is None
-    assert len(busy.users.asker) > 150
+    assert len(busy.users.remote_requests) > 150
     assert set(await asyncio.gather(*pushes)) == {None}
 
 
 async def test_a_busy_node_settles_what_it_pulled(start: Start, new_server: NewServer) -> None:
-    """5.4: its settlements wait in its store, its requests in memory"""
+    """5.4: its settlements wait in its store, its requests in memory."""
     busy, goal = nodes = await stores(start, new_server, 2)
     await goal.declare("work")
     await goal.declare("orders")
@@ -37,7 +37,7 @@ async def test_a_busy_node_settles_what_it_pulled(start: Start, new_server: NewS
     Ring(nodes, window=1)
     pushes = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(300)]
     brought = await busy.pull(b"work")
-    assert isinstance(brought, Brought)
+    assert isinstance(brought, RemoteMessage)
     more = [asyncio.ensure_future(busy.push(b"orders", b"%d" % n)) for n in range(300)]
     brought.settle()
 
@@ -45,5 +45,5 @@ async def test_a_busy_node_settles_what_it_pulled(start: Start, new_server: NewS
         return bool((await goal.stats("work"))["acked"] == 1)
 
     await until(is_settled)
-    assert len(busy.users.asker) > 50
+    assert len(busy.users.remote_requests) > 50
     assert set(await asyncio.gather(*pushes, *more)) == {None}

@@ -1,4 +1,4 @@
-"""A pull without a request id: nobody can repeat or settle it, so its reply decides (ring.md 5.3, 5.4)."""
+"""A pull without a request id: it cannot be repeated or settled, so its reply decides (ring.md 5.3, 5.4)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from protos.ring import NO_ID, Frame, Operation, encode_frame
-from services.ring.node import counts
-from services.ring.node.outgoing import storing
+from services.ring.node.counts import UserOutcome
+from services.ring.node.outgoing import writer as writer
 from services.ring.service import OWNER
 from services.store import QueueSpec
 from tests.live import until
@@ -30,8 +30,8 @@ async def standing(node: Member) -> tuple[int, int, int]:
     return stats["ready"], stats["in_flight"], stats["acked"]
 
 
-async def test_it_is_settled_as_soon_as_its_reply_is_safe(start: Start, server: Server) -> None:
-    """5.4: and not before, or the message would be lost with this node"""
+async def test_pull_without_id_is_settled_once_its_reply_is_stored(start: Start, server: Server) -> None:
+    """5.4: and not before, or the message would be lost with this node."""
     node = await start(server, b"node")
     await node.declare("orders")
     await node.put("orders", b"a")
@@ -42,7 +42,7 @@ async def test_it_is_settled_as_soon_as_its_reply_is_safe(start: Start, server: 
     assert await standing(node) == (0, 1, 0)
     await keep_replies(node, False)
     await asked
-    await until(lambda: len(node.users.arrivals) == 0)
+    await until(lambda: len(node.users.user_sink) == 0)
     assert answer(ring.got[-1]) == ("OK", b"a")
 
     async def is_settled() -> bool:
@@ -51,18 +51,18 @@ async def test_it_is_settled_as_soon_as_its_reply_is_safe(start: Start, server: 
     await until(is_settled)
 
 
-async def test_it_goes_back_if_its_reply_cannot_be_made_safe(
+async def test_pull_without_id_returns_if_its_reply_is_not_stored(
     start: Start, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5.4: nobody settles it, and no process that lives loses a lease; it is no delivery that failed"""
+    """5.4: it is not settled, no live process loses a lease, and it is not a failed delivery."""
     node = await start(server, b"node")
     await node.declare("orders", maxDeliveries=1)
     await node.put("orders", b"a")
     await keep_replies(node)
-    monkeypatch.setattr(storing, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(writer, "PATIENCE_S", 0.5)
     safe: list[bool] = []
-    node.users.arrivals.received(encode_frame(PULL), lambda: safe.append(True))
-    await until(lambda: node.count(counts.UNSAFE) == 1)
+    node.users.user_sink.received(encode_frame(PULL), lambda: safe.append(True))
+    await until(lambda: node.count(UserOutcome.UNSAFE) == 1)
 
     async def is_back() -> bool:
         return await standing(node) == (1, 0, 0)
@@ -72,8 +72,8 @@ async def test_it_goes_back_if_its_reply_cannot_be_made_safe(
     assert await node.dead("orders") == []
 
 
-async def test_where_each_is_given_once_it_is_settled_once(start: Start, server: Server) -> None:
-    """docs/ring.md, What to count on: it is gone before it is sent; a lost lease would be somebody's trouble"""
+async def test_pull_without_id_from_an_at_most_once_queue(start: Start, server: Server) -> None:
+    """docs/ring.md, What to count on: it is gone before it is sent; a lost lease would matter."""
     node = await start(server, b"node")
     await node.declare("orders", delivery="at-most-once")
     await node.put("orders", b"a")

@@ -1,4 +1,4 @@
-"""The inbox and the outbox of a group: queues of the store that the ring fills and empties (ring.md 5.5).
+"""The inbox and the outbox of a group: queues that the ring fills and empties (ring.md 5.5).
 
-It knows no link.
+This package knows nothing of links.
 """

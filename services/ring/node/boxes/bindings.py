@@ -1,4 +1,4 @@
-"""The group's inbox and outbox in our store, as they are bound now (ring.md 5.5)."""
+"""Follow which queues are bound as the group's inbox and outbox (ring.md 5.5)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from services.store.model import INBOX, OUTBOX, QueueUnknown
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 10.0  # should a notice be lost
+POLL_S = 10.0  # in case a notification is lost
 AGAIN_S = 0.5
 
 
 class Bindings:
-    """`start`, then `inbox` and `outbox` follow the documents; None: no queue is bound so."""
+    """The bound queues, kept up to date after `start`; None: no queue is bound."""
 
     def __init__(self, service: RingService, group: int) -> None:
         self.inbox: Queue | None = None
         self.outbox: Queue | None = None
-        self.is_known = False  # they have been read once
+        self.is_known = False  # read at least once
         self.on_change: list[Callable[[], None]] = []
         self._service = service
         self._group = group
@@ -32,14 +32,16 @@ class Bindings:
         self._stop: Callable[[], None] | None = None
 
     def start(self) -> None:
-        self._stop = self._service.store.catalogue.watch(lambda _name: self.look())
+        """Start following the catalogue."""
+        self._stop = self._service.store.catalogue.watch(lambda _name: self.refresh())
         self._task = asyncio.create_task(self._follow(), name=f"bindings of ring group {self._group}")
 
-    def look(self) -> None:
-        """They may be others now."""
+    def refresh(self) -> None:
+        """Read the bindings again: they may have changed."""
         self._stale.set()
 
     async def close(self) -> None:
+        """Stop following."""
         if self._stop is not None:
             self._stop()
         if self._task is not None:
@@ -49,15 +51,20 @@ class Bindings:
     async def _follow(self) -> None:
         while True:
             self._stale.clear()
-            pause_s = LOOK_S
+            pause_s = POLL_S
             try:
                 await self._read()
             except StoreError as error:
-                log.debug("the bindings cannot be read: %s", error, extra={"action": "bindings_unread"})
+                log.debug(
+                    "inbox and outbox bindings not read: %s",
+                    error,
+                    extra={"action": "bindings_unread"},
+                )
                 pause_s = AGAIN_S
             except Exception:
                 log.exception(
-                    "the bindings cannot be read", extra={"action": "job_failed", "job": "bindings"}
+                    "internal error; inbox and outbox bindings not read",
+                    extra={"action": "job_failed", "job": "bindings"},
                 )
                 self._service.metrics.local_errors.inc()
                 pause_s = AGAIN_S
@@ -70,8 +77,8 @@ class Bindings:
         if self.is_known and (inbox, outbox) == (self.inbox, self.outbox):
             return
         self.inbox, self.outbox, self.is_known = inbox, outbox, True
-        for tell in self.on_change:
-            tell()
+        for callback in self.on_change:
+            callback()
 
     async def _bound(self, kind: str) -> Queue | None:
         try:

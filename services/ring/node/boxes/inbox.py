@@ -1,4 +1,4 @@
-"""What comes round and is no queue operation goes into the inbox of the group (ring.md 5.5)."""
+"""Put USERs that are not queue operations into the group's inbox (ring.md 5.5)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable
 from functools import partial
 
 from services.ring.node.boxes.bindings import Bindings
-from services.ring.node.counts import BURIED, DELIVERED, UNSAFE
+from services.ring.node.counts import UserOutcome
 from services.ring.node.outgoing.outgoing import AGAIN_S
-from services.ring.node.outgoing.storing import PATIENCE_S
+from services.ring.node.outgoing.writer import PATIENCE_S
 from services.ring.node.queues.serving import STORE_WIDE
 from services.ring.service import RingService
 from services.store import INTERNAL_CLIENT, Queue, Source, StoreError
 from services.store.model import QueueUnknown, Refusals, records
 
-Told = Callable[[str], None]  # DELIVERED, BURIED or UNSAFE
+Done = Callable[[UserOutcome], None]  # DELIVERED, BURIED or UNSAFE
 
 
 class Inbox:
-    """A message that the inbox refuses becomes a dead letter of it: one full queue must not stop the ring for all."""
+    """The group's inbox. A message that it refuses becomes its dead letter: a full queue must not stop the ring."""
 
     def __init__(self, service: RingService, bindings: Bindings, origin: str) -> None:
         self._service = service
@@ -29,64 +29,66 @@ class Inbox:
         self._burying = Source(INTERNAL_CLIENT)
         self._loop = asyncio.get_running_loop()
         self._waiting: list[Callable[[], None]] = []
-        bindings.on_change.append(self._look)
+        bindings.on_change.append(self._call_waiting)
 
     @property
     def is_known(self) -> bool:
-        """Whether there is one: at the start the store has not been asked yet."""
+        """True once the store has been asked whether an inbox is bound."""
         return self._bindings.is_known
 
     @property
     def is_bound(self) -> bool:
+        """True if an inbox is bound."""
         return self._bindings.inbox is not None
 
     def when_known(self, callback: Callable[[], None]) -> None:
+        """Have `callback` called once the bindings have been read."""
         self._waiting.append(callback)
 
-    def _look(self) -> None:
+    def _call_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for callback in waiting:
             callback()
 
-    def deliver(self, payload: bytes, told: Told) -> None:
-        """`told` may be called at once; UNSAFE: the store took it for so long that nobody waits for it any more."""
-        self._put(records.encode(payload), told, self._loop.time() + PATIENCE_S)
+    def deliver(self, payload: bytes, done: Done) -> None:
+        """Store a message. `done` gets the outcome, possibly at once; UNSAFE after PATIENCE_S."""
+        self._put(records.encode(payload), done, self._loop.time() + PATIENCE_S)
 
-    def _put(self, record: bytes, told: Told, until: float) -> None:
+    def _put(self, record: bytes, done: Done, until: float) -> None:
         queue = self._bindings.inbox
-        if queue is None:  # it was unbound meanwhile, or is gone
-            told(UNSAFE)
+        if queue is None:  # unbound or deleted meanwhile
+            done(UserOutcome.UNSAFE)
             return
-        done = partial(self._stored, queue, record, told, until)
-        self._service.pipe(queue).messages.publish(self._source, queue, [record], self._origin, done)
+        stored = partial(self._stored, queue, record, done, until)
+        self._service.pipe(queue).messages.publish(self._source, queue, [record], self._origin, stored)
 
     def _stored(
-        self, queue: Queue, record: bytes, told: Told, until: float, answer: Refusals | StoreError
+        self, queue: Queue, record: bytes, done: Done, until: float, answer: Refusals | StoreError
     ) -> None:
         if answer == []:
-            told(DELIVERED)
+            done(UserOutcome.DELIVERED)
             return
         error = answer if isinstance(answer, StoreError) else answer[0][1]
         if isinstance(error, QueueUnknown):
-            self._bindings.look()
-            self._again(record, told, until)
+            self._bindings.refresh()
+            self._again(record, done, until)
         elif isinstance(error, STORE_WIDE):
-            self._again(record, told, until)
+            self._again(record, done, until)
         else:
-            self._bury(queue, record, told, until, error)
+            self._bury(queue, record, done, until, error)
 
-    def _bury(self, queue: Queue, record: bytes, told: Told, until: float, why: StoreError) -> None:
+    def _bury(self, queue: Queue, record: bytes, done: Done, until: float, why: StoreError) -> None:
         def buried(error: StoreError | None) -> None:
             if error is None:
-                told(BURIED)
+                done(UserOutcome.BURIED)
             else:
-                self._again(record, told, until)
+                self._again(record, done, until)
 
         pipe = self._service.pipe(queue)
         pipe.messages.bury(self._burying, queue, record, self._origin, why.reason, str(why), buried)
 
-    def _again(self, record: bytes, told: Told, until: float) -> None:
+    def _again(self, record: bytes, done: Done, until: float) -> None:
         if self._loop.time() > until:
-            told(UNSAFE)
+            done(UserOutcome.UNSAFE)
         else:
-            self._loop.call_later(AGAIN_S, self._put, record, told, until)
+            self._loop.call_later(AGAIN_S, self._put, record, done, until)

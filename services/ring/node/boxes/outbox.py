@@ -1,7 +1,8 @@
-"""What is put into the group's outbox goes round as USER (ring.md 5.5).
+"""Send messages of the group's outbox around the ring as USERs (ring.md 5.5).
 
-Of all nodes on a store one serves the outbox, as long as it can renew that. It moves messages into its outgoing queue,
-settling here and putting in there in one step, so that each is begun once; the relay is told when they are taken there.
+One of all nodes that share a store serves the outbox, as long as it renews its claim. It moves messages to its outgoing
+queue, settling and storing them in one step, so that each begins once; the relay is told when they are taken from
+there.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ import secrets
 
 from protos.ring import MAX_USER_SENT
 from services.ring.node.boxes.bindings import Bindings
-from services.ring.node.counts import BEGUN as COUNTED
-from services.ring.node.counts import Counts
+from services.ring.node.counts import Counts, UserOutcome
 from services.ring.node.outgoing.outgoing import BEGUN, TOO_LARGE, Outgoing
 from services.ring.node.outgoing.ownership import Ownership
 from services.ring.service import RingService
@@ -27,12 +27,14 @@ log = logging.getLogger(__name__)
 LEASE_MS = 5000
 RENEW_S = 1.0
 AGAIN_S = 0.25
-ROOM_S = 0.005  # how often it is looked whether what was moved has left
+ROOM_S = 0.005  # between checks whether moved messages have left
 MANY = 128  # messages moved in one step
-KEEP_MS = 120_000  # a step is known for so long: it is asked again within 30 s
+KEEP_MS = 120_000  # how long the store knows a step, which is repeated within 30 s
 
 
 class Outbox:
+    """Moves messages from the bound outbox to the outgoing queue, while this node owns both."""
+
     def __init__(
         self,
         service: RingService,
@@ -56,10 +58,11 @@ class Outbox:
         bindings.on_change.append(self._changed.set)
 
     def start(self) -> None:
+        """Start serving the outbox."""
         self._task = asyncio.create_task(self._keep_serving(), name="ring outbox")
 
     async def close(self) -> None:
-        """What it has leased and not moved goes back."""
+        """Stop; leased messages that were not moved return to the outbox."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
@@ -74,53 +77,55 @@ class Outbox:
             try:
                 await self._serve(queue)
             except StoreError as error:
-                log.debug("the outbox is not served: %s", error, extra={"action": "outbox_unserved"})
+                log.debug("outbox not served, retrying: %s", error, extra={"action": "outbox_unserved"})
             except Exception:
-                log.exception("the outbox failed", extra={"action": "job_failed", "job": "ring outbox"})
+                log.exception(
+                    "internal error; outbox not served",
+                    extra={"action": "job_failed", "job": "ring outbox"},
+                )
                 self._service.metrics.local_errors.inc()
             await asyncio.sleep(AGAIN_S)
 
     async def _serve(self, queue: Queue) -> None:
-        """As long as it is the outbox, and ours. Raises StoreError."""
+        """Claim the outbox and move its messages while it stays bound and ours. Raises StoreError."""
         domain = self._service.store.open_domain(queue.domain)
         wake = self._service.store.wakes(queue.domain).event(queue)
         fence = await domain.claims.own(queue, self._owner, LEASE_MS)
         if fence is None:
             await asyncio.sleep(RENEW_S)
             return
-        await domain.claims.reclaim(
-            queue, fence
-        )  # what a node that died had leased need not wait for its session to end
+        # Messages leased by a node that died need not wait for its session to expire.
+        await domain.claims.reclaim(queue, fence)
         self._renew_at = self._loop.time() + RENEW_S
-        async_client = AsyncClient(self._service.pipe(queue))
+        client = AsyncClient(self._service.pipe(queue))
         try:
             while not self._changed.is_set():
                 if self._loop.time() >= self._renew_at:
                     self._renew_at = self._loop.time() + RENEW_S
                     if await domain.claims.own(queue, self._owner, LEASE_MS) is None:
                         return
-                await self._step(async_client, queue, wake)
+                await self._step(client, queue, wake)
         finally:
             with contextlib.suppress(StoreError):
                 await domain.claims.disown(queue, self._owner, fence)
 
-    async def _step(self, async_client: AsyncClient, queue: Queue, wake: asyncio.Event) -> None:
+    async def _step(self, client: AsyncClient, queue: Queue, wake: asyncio.Event) -> None:
         goal = self._ownership.queue
         if goal is None or not self._outgoing.is_clear:
             await asyncio.sleep(ROOM_S)
             return
         wake.clear()
-        got = await async_client.take(queue, MANY)
+        got = await client.take(queue, MANY)
         if got:
-            await self._move(async_client, queue, goal, got)
+            await self._move(client, queue, goal, got)
             return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RENEW_S / 2):
                 await wake.wait()
 
-    async def _move(self, async_client: AsyncClient, queue: Queue, goal: Queue, got: list[Delivery]) -> None:
-        """Raises StoreError, when it has given back what was not moved."""
-        fitting = await _without_too_large(async_client, got, self._max_payload)
+    async def _move(self, client: AsyncClient, queue: Queue, goal: Queue, got: list[Delivery]) -> None:
+        """Move messages to the outgoing queue. Raises StoreError after giving back what was not moved."""
+        fitting = await _without_too_large(client, got, self._max_payload)
         payloads = [records.decode(record).body for d in fitting for record in d.records()]
         if not payloads:
             return
@@ -131,21 +136,22 @@ class Outbox:
                 parts = [CommitPart(queue, leased, [], ""), CommitPart(goal, [], encoded, BEGUN)]
                 await self.commit(parts, payloads)
             else:
-                await self._copy(async_client, goal, encoded, leased)
-                self._outgoing.look()
+                await self._copy(client, goal, encoded, leased)
+                self._outgoing.poll()
         except StoreError:
             self._outgoing.mistrust()
             if leased:
                 self._service.give_back(leased, failed=False)
             raise
-        self._counts.now[COUNTED] += len(payloads)
+        self._counts.now[UserOutcome.BEGUN] += len(payloads)
 
     async def commit(self, parts: list[CommitPart], payloads: list[bytes]) -> None:
-        """The call that does it takes them out again for the successor, too.
+        """Move messages in one step, which also takes them for the successor.
 
-        If nobody can say whether it was done it is asked for again: it may be done now, behind what came meanwhile.
+        If the outcome is unknown the step is repeated under the same identifier; it may be done now, behind later
+        messages.
         """
-        parcels = self._outgoing.put(payloads, is_begun=True)
+        messages = self._outgoing.put(payloads, is_begun=True)
         identifier = f"ring outbox {secrets.token_hex(16)}"
         while True:
             try:
@@ -153,7 +159,7 @@ class Outbox:
             except OutcomeUnknown:
                 await asyncio.sleep(AGAIN_S)
             else:
-                self._outgoing.are_safe(parcels)
+                self._outgoing.are_safe(messages)
                 return
 
     async def _try_to_commit(self, identifier: str, parts: list[CommitPart], count: int) -> None:
@@ -164,19 +170,19 @@ class Outbox:
         await answer
 
     async def _copy(
-        self, async_client: AsyncClient, goal: Queue, encoded: list[bytes], leased: list[Delivery]
+        self, client: AsyncClient, goal: Queue, encoded: list[bytes], leased: list[Delivery]
     ) -> None:
-        """The outbox is in another domain: at least once."""
+        """Copy, then settle, at least once: the outbox is in another domain."""
         keeper = AsyncClient(self._service.pipe(goal), client=KEEPER, begins_traces=False)
         refused = await keeper.publish(goal, encoded, BEGUN)
         if refused:
             raise refused[0][1]
         if leased:
-            await async_client.settle(leased)
+            await client.settle(leased)
 
 
-async def _without_too_large(async_client: AsyncClient, got: list[Delivery], most: int) -> list[Delivery]:
-    """What is too large becomes a dead letter; the rest, cut at it."""
+async def _without_too_large(client: AsyncClient, got: list[Delivery], most: int) -> list[Delivery]:
+    """Turn messages over the limit into dead letters; return the rest, split there."""
     fitting: list[Delivery] = []
     for delivery in got:
         rest: Delivery | None = delivery
@@ -191,7 +197,7 @@ async def _without_too_large(async_client: AsyncClient, got: list[Delivery], mos
             if head.count:
                 fitting.append(head)
             if not large.settled:
-                error = f"{sizes[bad]} octets, a USER has at most {most} (edges.ring.node.max_payload)"
-                await async_client.reject([large], TOO_LARGE, error)
+                error = f"{sizes[bad]} octets; a USER has at most {most} (edges.ring.node.max_payload)"
+                await client.reject([large], TOO_LARGE, error)
             rest = tail if tail.count else None
     return fitting

@@ -1,4 +1,4 @@
-"""Nodes find each other: beacons are sent and heard, and addresses that cannot be reached are reported (ring.md 3).
+"""Discovery: send and receive beacons, and report addresses that cannot be reached (ring.md 3).
 
-It knows no link that is open.
+This package does not use open links.
 """

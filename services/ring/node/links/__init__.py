@@ -1,4 +1,4 @@
-"""Links to the predecessor and to the successor, and the timer of the node (ring.md 2 to 4).
+"""Links to the predecessor and the successor, and the node's timer (ring.md 2 to 4).
 
-It carries USER messages and does not know what they mean.
+This package carries USER messages without interpreting them.
 """

@@ -1,4 +1,4 @@
-"""A connection to the tail: a predecessor's, or of somebody who wants to be one (ring.md 2, 3.5)."""
+"""A connection to the tail: from a predecessor, or from a node that may become one (ring.md 2, 3.5)."""
 
 from __future__ import annotations
 
@@ -17,44 +17,40 @@ from protos.ring import (
     Unusable,
     User,
 )
-from services.kit.session import Conversation, Inflow, Peer, Slot, Wire
-from services.ring.node.outgoing.passage import Arrivals
+from services.kit.session import Conversation, Inflow, InflowSession, Peer, Slot, Wire
+from services.ring.node.node_metrics import LOOP, USER
+from services.ring.node.outgoing.user_flow import UserSink
 
 
 class InboundHost(Protocol):
     """The node, as its inbound connections see it."""
 
-    arrivals: Arrivals
+    user_sink: UserSink
     ack_s: float
 
     def heard(self, link: int) -> bool:
-        """A whole message came. False if it is nobody's of whom one is wanted."""
+        """Report a whole message. Return False if the node wants none from this connection."""
+
+    def count_received(self, kind: str) -> None:
+        """Count a message: USER or LOOP."""
 
     def received(self, message: Loop) -> None:
-        """A LOOP of the predecessor."""
-
-    def unusable(self, session: Inbound, reason: str) -> None:
-        """A LOOP of his that nobody can act upon."""
-
-    def user_received(self) -> None:
-        """To count it."""
+        """Act on a LOOP of the predecessor."""
 
     def inbound_lost(self, session: Inbound, why: str) -> None:
-        """Nothing more comes of it; told once or more."""
+        """Note that no more messages come from the connection; it may be called more than once."""
 
 
-class Inbound:
+class Inbound(InflowSession[Message, Conversation]):
     """The kit's `Session`, and the `Handler` of its own input. `link` is the connection's number at the node.
 
-    Messages are answered in their order (2.2): what comes before a USER that is not safe yet is not held up, what
-    comes after it waits. At most 64 wait so; then nothing more is read.
+    Messages are answered in their order (2.2): those behind a USER that is not stored yet wait for it. Reading stops
+    while 64 wait.
     """
 
     __slots__ = (
-        "_conversation",
         "_eof_due",
         "_host",
-        "_inflow",
         "_is_answering",
         "_is_finishing",
         "_is_over",
@@ -64,34 +60,34 @@ class Inbound:
     )
 
     def __init__(self, host: InboundHost, link: int, wire: Wire, limits: Limits) -> None:
+        conversation = Conversation(wire)
+        super().__init__(conversation, Inflow(conversation, Connection(limits), self))
         self.link = link
         self.since = wire.loop_time()
         self._host = host
-        self._conversation = Conversation(wire)
-        self._inflow: Inflow[Message] = Inflow(self._conversation, Connection(limits), self)
-        self._eof_due: float | None = None  # the predecessor has said all: when he is not answered any more
+        self._eof_due: float | None = None  # after the predecessor's FIN: when to stop answering
         self._is_finishing = False
-        self._is_answering = False  # answers are known that are not written yet
+        self._is_answering = False  # known answers are about to be written
         self._is_over = False
-        self._why = ""  # it ended; the first reason counts
+        self._why = ""  # the first reason for the end
 
     @property
     def peer(self) -> Peer:
+        """The other end of the connection."""
         return self._conversation.wire.peer
 
     @property
     def is_answered(self) -> bool:
+        """True if no message waits for its answer."""
         return not self._conversation.answers
 
-    # what the node tells
-
     def close(self, why: str) -> None:
-        """The node does not want it, or not any more: what can be answered has been."""
+        """Write the answers that are known and close: the node does not want this connection, or no longer."""
         self._why = self._why or why
         self._end()
 
-    def finish(self) -> None:
-        """The drain: nothing more is taken, what was taken is answered once it is safe."""
+    def drain(self) -> None:
+        """Take no more messages; answer those that were taken once they are stored, then close."""
         self._is_finishing = True
         self._why = self._why or "this node is stopping"
         self._conversation.drained = True
@@ -100,90 +96,79 @@ class Inbound:
             self._conversation.wire.pause()
         self.end_if_done()
 
-    # what the kit tells
-
-    def received(self, data: bytes, now: float) -> None:
-        self._inflow.received(data, now)
-
-    @property
-    def buffered(self) -> int:
-        return self._inflow.buffered
-
-    def resumed(self, now: float) -> None:
-        self._inflow.restart_clock(now)
-        self._inflow.proceed()
-
     def deadline(self) -> float | None:
+        """Return when an unfinished message, or the wait for answers after a FIN, times out."""
         return self._inflow.deadline() if self._eof_due is None else self._eof_due
 
     def on_time(self, now: float) -> None:
+        """Refuse an unfinished message, or close after a FIN."""
         if self._eof_due is None:
             self._inflow.on_time(now)
         elif now >= self._eof_due:
             self._end()
 
     def eof(self, now: float) -> None:
+        """Handle the predecessor's FIN: what it sent before is still answered."""
         self._why = self._why or "the predecessor closed it"
         self._inflow.eof()
 
-    def drain(self) -> None:
-        self.finish()
-
     def lost(self, reset: bool) -> None:
+        """Report the end of the connection to the node."""
         self._conversation.is_lost = True
         self._inflow.lost()
         self._host.inbound_lost(self, self._why or ("it was reset" if reset else "it closed"))
 
-    # what the input tells
+    # Handler
 
     def handle(self, event: Message) -> None:
+        """Pass a message on to the node, and answer it once it is safe."""
         if not self._host.heard(self.link):
             return  # it is being closed
         slot = self._conversation.expect()
         match event:
             case User(payload):
-                self._host.user_received()
-                self._host.arrivals.received(payload, partial(self._answer, slot))
+                self._host.count_received(USER)
+                self._host.user_sink.received(payload, partial(self._answer, slot))
             case Unusable(reason):
-                self._host.unusable(self, reason)
+                self._host.count_received(LOOP)
+                self._conversation.wire.refuse(reason)
                 self._answer(slot)
             case Leader() | LinkBroken() | BreakLinkForced():
-                self._answer(slot)  # first: acting upon it may close the link
+                self._host.count_received(LOOP)
+                self._answer(slot)  # first: acting on the message may close the link
                 self._host.received(event)
             case _:
                 assert_never(event)
 
     def work(self, event: Message) -> int:
+        """Return the event's share of a turn."""
         return 1
 
     def is_exclusive(self, event: Message) -> bool:
+        """Return False: every message may follow unanswered ones."""
         return False
 
     def end_if_done(self) -> None:
+        """Close after a violation, or once everything is answered after a FIN or a drain."""
         conversation, inflow = self._conversation, self._inflow
         if conversation.is_lost or self._is_over:
             return
         if (violation := inflow.violation) is not None:
-            self.refuse(violation.reason, violation.detail)
+            conversation.wire.refuse(violation.reason, violation.detail)
             self._why = violation.reason
-            self._end()  # at once (2.5); what is not answered yet comes again
+            self._end()  # at once (2.5); unanswered messages are sent again
             return
         if inflow.eof_parsed and self._eof_due is None:
             self._host.inbound_lost(self, self._why)
             self._eof_due = (
                 conversation.wire.loop_time() + self._host.ack_s
-            )  # nobody waits longer for an `A` (4.5)
+            )  # no peer waits longer for an `A` (4.5)
             conversation.wire.reschedule()
         if (inflow.eof_parsed or self._is_finishing) and not conversation.answers:
             self._end()
 
-    def refuse(self, reason: str, detail: str = "") -> None:
-        self._conversation.wire.refuse(reason, detail)
-
-    # inside
-
     def _answer(self, slot: Slot) -> None:
-        """Soon: of many that the store has taken at once each would else be a write of its own."""
+        """Answer soon, so that messages stored by one call are answered by one write."""
         slot.reply = ACK
         if not self._is_answering:
             self._is_answering = True

@@ -1,4 +1,4 @@
-"""A node with its sockets: what happens is told to `protos.ring.Node`, and what that wants is done (ring.md 2 to 4)."""
+"""Connect `protos.ring.Node` to its sockets: report events to it and carry out its actions (ring.md 2 to 4)."""
 
 from __future__ import annotations
 
@@ -21,29 +21,31 @@ from protos.ring import (
 )
 from services.kit.net import Dialler
 from services.kit.session import Session, Wire
+from services.ring import measures
+from services.ring.node.break_labels import reason_of
+from services.ring.node.discovery.beacon_handler import BeaconHandler
 from services.ring.node.discovery.beacons import Beacons
-from services.ring.node.discovery.hearing import Hearing
 from services.ring.node.discovery.targets import Target
 from services.ring.node.discovery.unreachable import Unreachable
-from services.ring.node.figures import LOOP, USER, Figures
 from services.ring.node.links.dialling import Dialling
 from services.ring.node.links.inbound import Inbound
-from services.ring.node.links.outbound import Outbound
-from services.ring.node.links.sending import Sending
-from services.ring.node.outgoing.passage import Arrivals, Departures
+from services.ring.node.links.outbound import Outbound, Sending
+from services.ring.node.node_metrics import NodeMetrics
+from services.ring.node.outgoing.user_flow import UserSink, UserSource
 from services.ring.node.settings import NodeSettings
-from services.ring.node.timing import Timing
+from services.ring.node.timer import Timer
 
 log = logging.getLogger(__name__)
 
-MEMBER_S = 650.0  # a node of a ring is heard of at least so often, as its leader's proposals come by (4.6)
-ANSWERED_S = 0.01  # how often the drain looks whether everything is answered
+MEMBER_S = 650.0  # every node of a ring is heard of within this time (4.6)
+ANSWERED_S = 0.01  # between checks of the drain whether everything is answered
 
 
 class Station:
-    """One node. Made in the loop that it works in; nothing happens before `start` and `store_back`.
+    """One node with its sockets.
 
-    service: as its OPENs tell it.
+    Create it in the event loop that it runs in; nothing happens before `start` and `store_back`. service: as in its
+    OPENs.
     """
 
     def __init__(
@@ -52,106 +54,111 @@ class Station:
         service: bytes,
         settings: NodeSettings,
         limits: Limits,
-        figures: Figures,
+        metrics: NodeMetrics,
         dialler: Dialler,
-        arrivals: Arrivals,
-        departures: Departures,
+        user_sink: UserSink,
+        user_source: UserSource,
     ) -> None:
         self.node = node
-        self.arrivals = arrivals
+        self.user_sink = user_sink
         self.ack_s = settings.times.ack_s
         self._loop = asyncio.get_running_loop()
-        self.hearing = Hearing(node, service, self.now, self._met, self._act)
+        self.beacon_handler = BeaconHandler(node, service, self.now, self._met, self._act)
         self.beacons = Beacons(
-            settings, host_of(node.name).decode(), figures, self.hearing.heard, self.hearing.echoes.sent
+            settings,
+            host_of(node.name).decode(),
+            metrics,
+            self.beacon_handler.heard,
+            self.beacon_handler.echoes.sent,
         )
         self._settings = settings
         self._limits = limits
-        self._figures = figures
-        self._sending = Sending(node, figures, departures, self.now, self._act)
-        self._timing = Timing(self._loop, node, self._act)
+        self._metrics = metrics
+        self._sending = Sending(node, metrics, user_source, self.now, self._act)
+        self._timer = Timer(self._loop, node, self._act)
         self._links = count(1)
         self._inbound: dict[int, Inbound] = {}
-        self._dialling = Dialling(dialler, settings, figures, self._reached, self._unreached)
+        self._dialing = Dialling(dialler, settings, metrics, self._reached, self._unreached)
         self._unreachable = Unreachable(node, settings.times.alone_s)
-        self._breaks = 0  # as they were told
+        self._breaks = 0  # those already logged
         self._is_acting = False
 
-    # life
-
     def start(self) -> None:
-        """Raises SettingsError if beacons cannot be heard."""
+        """Open the beacon sockets. Raises SettingsError if a beacon address cannot be bound."""
         self.beacons.open()
 
     async def stop_taking(self) -> None:
-        """Nothing new is taken of the predecessor or sent to the successor; then both are told by FIN."""
-        self.hearing.is_stopping = True
-        self._dialling.give_up()
+        """Take and send nothing new, wait for answers under way, then close both links with a FIN."""
+        self.beacon_handler.is_stopping = True
+        self._dialing.give_up()
         if self.outbound is not None:
-            self.outbound.finish()  # first: a LinkBroken of a node that is gone would go round 255 times
+            self.outbound.finish()  # first: a LinkBroken of a node that has left would go around 255 times
         for session in list(self._inbound.values()):
-            session.finish()
+            session.drain()
         end = self.now() + self.ack_s
         while not self._is_answered() and self.now() < end:  # noqa: ASYNC110  answers come one by one
             await asyncio.sleep(ANSWERED_S)
         self._leave("this node is stopping")
 
     async def close(self) -> None:
-        self.hearing.is_stopping = True
+        """Close all links and sockets."""
+        self.beacon_handler.is_stopping = True
         self._leave("this node is stopping")
-        self._timing.cancel()
+        self._timer.cancel()
         self.beacons.close()
-        await self._dialling.close()
-        self._figures.publish()
+        await self._dialing.close()
+        self._metrics.publish()
 
     def now(self) -> float:
+        """Return the loop time in seconds."""
         return self._loop.time()
 
     def tick(self) -> None:
-        """Now and then: metrics, and a timer that was lost in a fault of ours."""
-        node, figures = self.node, self._figures
-        figures.publish()
-        figures.leader.set(node.election.is_leader)
-        figures.led.set(node.is_led(self.now()))
-        figures.predecessor.set(self.predecessor is not None)
-        figures.successor.set(self.successor is not None)
+        """Update the metrics and check timers; called periodically."""
+        node, metrics = self.node, self._metrics
+        metrics.publish()
+        metrics.leader.set(node.election.is_leader)
+        metrics.led.set(node.is_led(self.now()))
+        metrics.predecessor.set(self.predecessor is not None)
+        metrics.successor.set(self.successor is not None)
         now = self.now()
-        figures.members.set(sum(now - heard < MEMBER_S for heard in node.members.values()))
+        metrics.members.set(sum(now - heard < MEMBER_S for heard in node.members.values()))
         self.beacons.tick(now)
-        self.hearing.echoes.look()
-        self._unreachable.look(now)
-        self._timing.look()
+        self.beacon_handler.echoes.tick()
+        self._unreachable.tick(now)
+        self._timer.check()
 
     def follow(self, addresses: Iterable[str]) -> None:
-        """Beacons go to these ring peers, too (3.4). Who is new need not wait for the next one."""
-        self._announce(self.beacons.telling.follow(addresses))
+        """Send beacons to these ring peers, too (3.4); new ones get one at once."""
+        self._announce(self.beacons.sender.follow(addresses))
 
     def _met(self, address: str) -> None:
-        """A beacon of another node came from there: it may have us in its list, and not be in ours (3.4)."""
-        self._announce(self.beacons.telling.met(address))
+        """Reply to another node's beacon: that node may list us and not be listed here (3.4)."""
+        self._announce(self.beacons.sender.met(address))
 
     def _announce(self, fresh: tuple[Target, ...]) -> None:
         announcement = self.node.announcement()
-        if fresh and announcement is not None and not self._is_stopping:
-            self.beacons.telling.send_to(fresh, announcement)
+        if fresh and announcement is not None and not self.beacon_handler.is_stopping:
+            self.beacons.sender.send_to(fresh, announcement)
 
     # the store (4.7)
 
     def store_back(self) -> None:
-        if self.node.is_away and not self._is_stopping:
+        """Take part in the ring again (4.7)."""
+        if self.node.is_away and not self.beacon_handler.is_stopping:
             log.info("the node takes part in its ring", extra={"action": "ring_node_there"})
             self.node.store_back(self.now())
             self._act()
 
     def store_away(self, why: str) -> None:
+        """Leave the ring until the store is back (4.7)."""
         if not self.node.is_away:
             log.warning("the node leaves its ring: %s", why, extra={"action": "ring_node_away"})
             self._leave(why)
 
-    # who is there
-
     @property
     def predecessor(self) -> Inbound | None:
+        """The link to the predecessor, if there is one."""
         if self.node.tail.state is not TailState.LINKED or self.node.tail.link is None:
             return None
         return self._inbound.get(self.node.tail.link)
@@ -163,12 +170,13 @@ class Station:
 
     @property
     def successor(self) -> Outbound | None:
+        """The link to the successor, if there is one."""
         return self._sending.successor
 
     # connections to the tail
 
     def session(self, wire: Wire) -> Session:
-        """The listener's."""
+        """Accept a connection on the listener `ring`."""
         session = Inbound(self, next(self._links), wire, self._limits)
         self._inbound[session.link] = session
         self.node.accepted(session.link, self.now())
@@ -176,25 +184,24 @@ class Station:
         return session
 
     def heard(self, link: int) -> bool:
+        """Report a message on a connection to the node; return False if it wants none from it."""
         is_new = self.node.tail.state is not TailState.LINKED
-        is_his = self.node.heard(link, self.now())
+        is_wanted = self.node.heard(link, self.now())
         if is_new:
             self._act()
-        return is_his
+        return is_wanted
+
+    def count_received(self, kind: str) -> None:
+        """Count a message from the predecessor: USER or LOOP."""
+        self._metrics.received[kind] += 1
 
     def received(self, message: Loop) -> None:
-        self._figures.received[LOOP] += 1
+        """Pass a LOOP of the predecessor to the node."""
         self.node.received(message, self.now())
         self._act()
 
-    def unusable(self, session: Inbound, reason: str) -> None:
-        self._figures.received[LOOP] += 1
-        session.refuse(reason)
-
-    def user_received(self) -> None:
-        self._figures.received[USER] += 1
-
     def inbound_lost(self, session: Inbound, why: str) -> None:
+        """Report the end of a connection to the node."""
         self._inbound.pop(session.link, None)
         self.node.inbound_lost(session.link, why, self.now())
         self._act()
@@ -202,7 +209,7 @@ class Station:
     # what the node wants
 
     def _act(self) -> None:
-        """Does it, whatever comes of that included; then sends what there is to send, and sets the timer."""
+        """Carry out the node's actions and those that follow, send what waits, and set the timer."""
         if self._is_acting:
             return
         self._is_acting = True
@@ -214,18 +221,18 @@ class Station:
             self._is_acting = False
         self._sending.proceed()
         if self.node.breaks != self._breaks:
-            self._tell_break()
-        self._timing.set()
+            self._log_break()
+        self._timer.set()
 
     def _do(self, action: SendBeacon | Dial | CloseOutbound | CloseInbound) -> None:
         match action:
             case SendBeacon(beacon):
-                if not self._is_stopping:
-                    self.beacons.telling.send(beacon)
+                if not self.beacon_handler.is_stopping:
+                    self.beacons.sender.send(beacon)
             case Dial():
                 self._dial(action)
             case CloseOutbound():
-                self._dialling.give_up()
+                self._dialing.give_up()
                 self._sending.end()
             case CloseInbound(link, why):
                 if (inbound := self._inbound.get(link)) is not None:
@@ -233,21 +240,21 @@ class Station:
             case _:
                 assert_never(action)
 
-    def _tell_break(self) -> None:
+    def _log_break(self) -> None:
         last, number = self.node.last_break, self.node.breaks - self._breaks
         self._breaks = self.node.breaks
         assert last is not None
-        self._figures.broken(last.side, last.why, number)
+        self._metrics.count(measures.BREAKS, last.side, reason_of(last.side, last.why), number=number)
         fields = {"action": "ring_link_broken", "side": last.side, "detail": last.why}
-        log.info("a link of the ring broke, %s: %s", last.side, last.why, extra=fields)
+        log.info("%s link of the ring broke: %s", last.side, last.why, extra=fields)
 
     # dialling
 
     def _dial(self, where: Dial) -> None:
-        if self._is_stopping:
+        if self.beacon_handler.is_stopping:
             self.node.connect_failed(self.now())
         else:
-            self._dialling.dial(where)
+            self._dialing.dial(where)
 
     def _reached(self, wire: Wire) -> Session:
         if (node := self.node.head.successor) is not None:
@@ -263,10 +270,6 @@ class Station:
         self._act()
 
     # the end
-
-    @property
-    def _is_stopping(self) -> bool:
-        return self.hearing.is_stopping
 
     def _is_answered(self) -> bool:
         outbound = self.outbound

@@ -1,4 +1,4 @@
-"""What waits for the successor, in a queue of the store that one process owns (ring.md 2.2, 4.5).
+"""Messages for the successor, in a store queue that one process owns at a time (ring.md 2.2, 4.5).
 
-It knows messages as octets for the successor, and not what they ask.
+This package does not interpret the messages.
 """

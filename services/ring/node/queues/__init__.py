@@ -1,4 +1,4 @@
-"""Operations on queues that go around the ring: asked by our clients, and served for other nodes (ring.md 5.3, 5.4).
+"""Queue operations around the ring: those of local clients, and those served for other nodes (ring.md 5.3, 5.4).
 
-It knows no link.
+This package knows nothing of links.
 """

@@ -1,4 +1,4 @@
-"""Messages that were pulled around the ring, until their settlement comes, or does not (ring.md 5.4)."""
+"""Leases of messages pulled around the ring, until their settlement comes or they time out (ring.md 5.4)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import asyncio
 from services.ring.service import RingService
 from services.store import Delivery
 
-LEAST_S = 1.0  # a queue that gives no time at all would never deliver anything around a ring
+LEAST_S = 1.0  # with a shorter visibility timeout no delivery around a ring would succeed
 UNSETTLED = "no settlement came around the ring"
 
 
 class Leases:
-    """The store has the leases; here stands when they are over."""
+    """The timers of the leases, which the store holds."""
 
     def __init__(self, service: RingService) -> None:
         self._service = service
@@ -20,24 +20,26 @@ class Leases:
         self._timers: dict[bytes, asyncio.TimerHandle] = {}  # by request id
 
     def __len__(self) -> int:
+        """Return how many messages are leased."""
         return len(self._timers)
 
     def hold(self, request: bytes, delivery: Delivery) -> None:
-        """It goes back after the queue's visibility timeout, as a delivery that failed."""
+        """Return the message as a failed delivery after the queue's visibility timeout, unless it is settled."""
         if delivery.settled:
-            return  # at most once: it was settled before anybody saw it
-        self.settled(request)  # the store may have lost that lease in a failover, and given another
+            return  # at most once: settled when it was taken
+        self.settled(request)  # a failover may have lost an earlier lease of this request
         delivery.drop_bodies()
         timeout_s = max(delivery.queue.spec.visibility_timeout / 1000, LEAST_S)
         self._timers[request] = self._loop.call_later(timeout_s, self._over, request, delivery)
 
     def settled(self, request: bytes) -> None:
+        """Stop the timer of a settled message."""
         timer = self._timers.pop(request, None)
         if timer is not None:
             timer.cancel()
 
     def close(self) -> None:
-        """What is still leased goes back with this process's session."""
+        """Stop all timers; leases end with this process's session."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -1,4 +1,4 @@
-"""What becomes of each USER message of the predecessor: served, kept or passed on (ring.md 5.3 to 5.7).
+"""Serve, keep or forward each USER message of the predecessor (ring.md 5.3 to 5.7).
 
-It knows no link.
+This package knows nothing of links.
 """

@@ -1,4 +1,4 @@
-"""Frames that are passed on and not in the store yet, and which came again meanwhile (ring.md 4.5, 5.4)."""
+"""Frames being stored for forwarding, and repeats of them that came meanwhile (ring.md 4.5, 5.4)."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from services.ring.node.jobs import Job
 
 
 class Pending:
-    """One that comes again is as safe as the first, so it goes on once.
+    """Repeats share the outcome of the first copy, which is forwarded once.
 
-    Nor is it carried out here, should its queue be here by now: the first may have been carried out by the node behind.
-    Of what has no request id each is one of its own, and so is what is no frame.
+    They are not carried out here either, even if the queue is here by now: the node behind may have carried out the
+    first copy. Payloads without a request id, and those that are no frames, are never repeats.
     """
 
     def __init__(self) -> None:
         self._again: dict[tuple[bytes, Operation, bool], list[Job]] = {}
 
     def __len__(self) -> int:
+        """Return how many frames are being stored."""
         return len(self._again)
 
     def begin(self, frame: Frame | None) -> None:
-        """It is being put in."""
+        """Note that a frame is being stored."""
         if frame is not None and frame.request_id != NO_ID:
             self._again[_copy(frame)] = []
 
     def joins(self, job: Job, frame: Frame | None) -> bool:
-        """Whether one like it is being put in: then nothing else is to be done with this one."""
+        """Return whether the same frame is being stored: then the job ends with that."""
         again = None if frame is None else self._again.get(_copy(frame))
         if again is not None:
             again.append(job)
         return again is not None
 
     def end(self, frame: Frame | None) -> list[Job]:
-        """Those that are over with it."""
+        """Return the jobs that end with the frame."""
         return [] if frame is None else self._again.pop(_copy(frame), [])
 
 
 def _copy(frame: Frame) -> tuple[bytes, Operation, bool]:
-    """What tells two copies of one frame from two frames (5.5)."""
+    """Return what distinguishes two frames from two copies of one (5.5)."""
     return frame.request_id, frame.operation, frame.settles

@@ -1,0 +1,56 @@
+"""Every refusal has its words, and all of them are in the document (ring.md 5.6, 5.8)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from protos.ring import REFUSALS
+from services.ring import error_texts as words
+from services.ring.clients.queues import FORBIDDEN
+from services.store import StoreError
+from services.store.model import errors
+
+ROOT = Path(__file__).parents[3]
+REFUSED = re.compile(r"refuse\(\s*\"([a-z_]+)\"")
+DOCUMENT = (ROOT / "protos" / "ring.md").read_text()
+ROWS = dict(re.findall(r"^\| `([a-z_]+)` \| `([^`|]+)` \|$", DOCUMENT.partition("\n5.8 ")[2], re.M))
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, StoreError)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not errors.OutcomeUnknown])
+def test_every_store_error_has_a_text(kind: type[StoreError]) -> None:
+    said = words.error_text(kind())
+    assert said == ROWS.get(kind.reason, said)
+    if kind.reason not in ROWS:
+        assert f"| {kind.reason} |" not in DOCUMENT
+        kinds = (
+            StoreError,
+            errors.StoreUnavailable,
+            errors.QueueReserved,
+        )  # of those without words of their own
+        assert said in [words.REFUSED[each] for each in kinds if issubclass(kind, each)]
+        assert f"`{said}`" in DOCUMENT
+
+
+def said_by_the_port() -> set[str]:
+    """Return the reasons for which the port itself refuses."""
+    folder = ROOT / "services" / "ring" / "clients"
+    said = {reason for path in folder.glob("*.py") for reason in REFUSED.findall(path.read_text())}
+    return said | {reason for reason, _ in FORBIDDEN.values()}
+
+
+def test_every_refusal_reason_is_in_the_spec() -> None:
+    said = said_by_the_port()
+    assert {"reserved_name", "create_forbidden", "too_many_unsettled", "unserved"} <= said
+    for reason in (*said, *REFUSALS):
+        assert f"| `{reason}` |" in DOCUMENT
+
+
+def test_every_error_text_is_in_the_spec() -> None:
+    texts = [value for name, value in vars(words).items() if name.isupper() and isinstance(value, str)]
+    assert len(texts) >= 7
+    for text in texts:
+        assert f"`{text}`" in DOCUMENT, text
