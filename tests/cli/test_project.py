@@ -125,7 +125,7 @@ def test_every_import_that_contributing_forbids_breaks_a_contract(copy: Path) ->
     add_imports(copy, BREACHES)
     code, told = lint(copy)
     assert code == 1, told
-    found = set(re.findall(r"(\S+) -> (\S+) \(l", told))
+    found = set(re.findall(r"(\S+)\s+->\s+(\S+)\s+\(l", told))
     for path, modules in BREACHES.items():
         importer = path.removeprefix("operator/").removesuffix(".py").replace("/", ".")
         for module in modules.split():

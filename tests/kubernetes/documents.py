@@ -55,7 +55,7 @@ NEGATIVE = "should be greater than or equal to 0"
 MUCH = "should be less than or equal to 9007199254740991"
 WIDE = "should be less than or equal to 4294967295"
 TEXT_AWAY = "bindings.text needs domain 'main', which holds the text service's log"
-ROUND = "or two systems would pass a message on for ever"
+ROUND = "two systems could forward a message to each other for ever"
 
 GOOD_QUEUES: list[Spec] = [
     {},

@@ -147,7 +147,7 @@ def test_documents_state_the_series_per_queue(file: str) -> None:
     """Whoever sets `metrics.queues` reckons with it what Prometheus needs."""
     one, timed = series(metered()), series(metered(latencies=True))
     text = (ROOT / file).read_text()
-    assert re.findall(r"(\d+) series more a queue", text) == [str(timed - one)]
+    assert re.findall(r"(\d+) more series per queue", text) == [str(timed - one)]
     if file.startswith("docs"):
         assert re.findall(r"`penstock_queue_in_messages_total` and the like, (\d+) series", text) == [
             str(one)
