@@ -67,7 +67,7 @@ class Connection(ConnectionInput[Event]):
                 self._held += data[position:]
                 self._needed = mark
                 return
-            if row.tells_five_apart:
+            if row.is_unambiguous:
                 self._grace_s = 0
             if isinstance(found, Refusal):
                 self._discard_bytes = found.body_bytes

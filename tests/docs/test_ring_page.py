@@ -12,8 +12,8 @@ import yaml
 
 from protos.ring import REFUSALS
 from services.kit.net.refusals import Refusal
-from services.ring.settings import RingSettings
 from services.ring.error_texts import REFUSED
+from services.ring.settings import RingSettings
 from tests.docs.bench import Bench, commands
 from tests.docs.inventory import headings
 from tests.docs.test_reasons import said_in, told_in
