@@ -54,7 +54,7 @@ class Row:
 CLI, RQP, RING, PUBSUB = "docs/cli.md", "docs/rqp.md", "docs/ring.md", "docs/pubsub.md"
 CHART, ANALYTICS, KUBERNETES = "docs/chart.md", "docs/analytics.md", "docs/kubernetes.md"
 IMAGES, OPERATIONS, TUTORIALS = "docs/images.md", "docs/operations.md", "docs/tutorials/"
-RUNBOOKS = "docs/runbooks/index.md"
+BACKUP, RUNBOOKS = "docs/backup.md", "docs/runbooks/index.md"
 
 ENVIRONMENT = Nowhere("it makes the virtual environment that tests run in")
 WITHOUT_STORE = Taken("docs/test_cli_page.py::test_without_a_store")
@@ -156,15 +156,15 @@ ROWS = (
     Row(KUBERNETES, "Several operators on one store", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Redrive", PAGE_OF_QUEUES),
     Row(OPERATIONS, "On one machine", Taken("docs/test_operations_page.py::test_a_store_of_your_own")),
-    Row(OPERATIONS, "Copy while it runs", COPIED),
-    Row(OPERATIONS, "Restore to penstock up", COPIED),
+    Row(BACKUP, "Copy while it runs", COPIED),
+    Row(BACKUP, "Restore to penstock up", COPIED),
     Row(
-        OPERATIONS,
+        BACKUP,
         "Restore to a server of your own",
         Taken("docs/test_backup_page.py::test_a_copy_of_a_server_is_restored"),
     ),
     Row(
-        OPERATIONS,
+        BACKUP,
         "Onto the volume of the chart's store",
         Elsewhere(
             "docs/test_restore_pod.py::test_its_commands_bring_a_copy_back",
@@ -199,6 +199,9 @@ ROWS = (
     Row(RQP, "Peers", RQP_SYSTEMS),
     Row(RQP, "When nothing gets through", RQP_SYSTEMS),
     Row(RQP, "Two machines", Taken("docs/test_rqp_page.py::test_two_machines")),
+    Row("docs/upgrades.md", "On Kubernetes", Elsewhere(
+        "e2e/test_release.py::test_upgrades_of_the_pages_keep_what_was_said",
+        "the same upgrade, with a value that changes")),
     Row("docs/tmq.md", "Differences from the original server", Elsewhere(
         "tmq/test_original_server.py::test_the_page_has_what_penstock_answers_to_each_call",
         "the original server is somebody else's program; the test asks Penstock the same calls")),
