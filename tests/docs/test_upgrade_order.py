@@ -1,4 +1,4 @@
-"""docs/upgrades.md, "On machines": the order of an upgrade, and the way back, with edges of two versions side by side on one store.
+"""docs/upgrades.md, "On machines": an upgrade and the way back, with edges of two versions side by side on one store.
 
 There is one version so far. The other one is a copy of the program whose functions in the store differ: by their text,
 under the name that they have; or by their name, as when they could not keep what they had promised.
