@@ -149,7 +149,7 @@ class StoreMachine(Modelled):
 
     @rule(queue=queues, is_meant=st.sampled_from((True, False, False, False)))
     def remove_what_is_ready(self, queue: int, is_meant: bool) -> None:
-        """What is leased stays, and all else goes (docs/store.md, Emptying)."""
+        """What is leased stays, and all else goes (docs/store.md, Purging)."""
         if not is_meant:  # queues that fill see more
             return
         q, model = self.queues[queue], self.models[queue]

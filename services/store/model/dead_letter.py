@@ -10,7 +10,7 @@ import msgpack
 
 ID = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 MAX_PART = (1 << 64) - 1  # of each half of an id
-# docs/store.md, "What a message dies of"; an UNRELIABLE message over RQP/MCA dies of what the store refused it for
+# docs/store.md, "Reasons of dead letters"; an UNRELIABLE message over RQP/MCA dies of what the store refused it for
 OWN_REASONS = frozenset(
     (
         *(

@@ -198,7 +198,7 @@ async def test_peers_come_change_and_go(desk: Desk) -> None:
 
 
 async def test_a_peer_is_of_whoever_declared_it_last(desk: Desk) -> None:
-    """docs/store.md, Numbers, and queues that lead elsewhere."""
+    """docs/store.md, Numbers and transmission queues."""
     peers = desk.store.peers
     assert await peers.apply("shop", MCA, "operator")
     assert await peers.find("shop") == Peer("shop", MCA, "operator")

@@ -1,4 +1,4 @@
-"""Whoever put a message in may wait for what becomes of it (docs/store.md, Fates)."""
+"""Whoever put a message in may wait for what becomes of it (docs/store.md, Delivery tracking)."""
 
 from __future__ import annotations
 

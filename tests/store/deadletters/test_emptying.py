@@ -1,4 +1,4 @@
-"""What is ready goes for good, what is anybody's stays, and everything is counted (docs/store.md, Emptying)."""
+"""What is ready goes for good, what is anybody's stays, and everything is counted (docs/store.md, Purging)."""
 
 from __future__ import annotations
 
