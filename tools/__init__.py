@@ -1,1 +1,1 @@
-"""What the project is set up, checked and tested with. No part of the product imports it."""
+"""Commands that set up, check and test the project. No part of the product imports them."""

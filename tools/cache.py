@@ -1,7 +1,7 @@
-"""Programs that no package has in the version wanted: built once, kept in a cache outside the tree.
+"""A cache, outside the source tree, of programs that have no package in the required version.
 
-Each has a folder of its own, `<name>-<version>`, that is whole or not there. Builds take turns, also those of several
-processes; what a killed one left is cleared away by the next.
+Each program has its own folder, `<name>-<version>`, which is complete or absent. Builds of several processes run one at
+a time; the next build removes the files of one that was killed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-UNFINISHED = "building-"  # begins the names of folders in which something is being built
+UNFINISHED = "building-"  # prefix of the folders of unfinished builds
 
 
 class NotBuilt(Exception):
-    """Why there is no such program, and how to get it, in one line."""
+    """A program is missing. The text is one line that says why and how to get it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One program of the cache."""
+    """A program in the cache."""
 
     name: str
     version: str
-    entry: str  # the file to run, within its folder
+    entry: str  # path of the executable within the folder
 
     @property
     def folder(self) -> str:
@@ -43,8 +43,8 @@ class Kept:
         return f"{self.name} {self.version}"
 
 
-# build(place, missing) leaves each of them in `place`, in its folder. Raises NotBuilt. It keeps nothing else itself: it
-# has the turn, and would wait for itself.
+# build(place, missing) puts each program into its folder in `place`. Raises NotBuilt. It must not call `keep`: it runs
+# with the lock held.
 Build = Callable[[Path, Sequence[Kept]], None]
 
 
@@ -59,11 +59,11 @@ def not_there(wanted: Sequence[Kept]) -> list[Kept]:
 
 
 def keep(wanted: Sequence[Kept], build: Build) -> None:
-    """Have those built that are not there. Raises NotBuilt."""
+    """Build the programs that are missing. Raises NotBuilt."""
     if not not_there(wanted):
         return
     with _turn(), _place() as place:
-        missing = not_there(wanted)  # somebody may have built them while we waited
+        missing = not_there(wanted)  # another process may have built them in the meantime
         if missing:
             build(place, missing)
         for each in missing:
@@ -72,7 +72,7 @@ def keep(wanted: Sequence[Kept], build: Build) -> None:
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    """The kernel gives it back however we end."""
+    """Hold the lock on the cache. The kernel releases it if this process dies."""
     cache_folder().mkdir(parents=True, exist_ok=True)
     with (cache_folder() / "lock").open("w") as lock:
         try:
@@ -85,7 +85,7 @@ def _turn() -> Iterator[None]:
 
 @contextmanager
 def _place() -> Iterator[Path]:
-    """A folder beside those of the programs, so that a rename is all that it takes to keep them."""
+    """Yield a temporary folder on the file system of the cache, so that one rename moves a program into it."""
     for left in cache_folder().glob(f"{UNFINISHED}*"):
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=cache_folder()) as place:

@@ -1,7 +1,7 @@
-"""The table of values in the chart's README.md, made of the comments in values.yaml: python -m tools.chart_docs CHART
+"""Write the table of values in the chart's README.md from values.yaml: python -m tools.chart_docs CHART
 
-A comment that begins with `# --` says what the value below it means; whatever is nested in that value belongs to it,
-unless it has comments of its own. Only so much YAML is understood as our values.yaml has: two spaces a depth.
+A comment that begins with `# --` documents the value below it and the values nested in that, unless they have comments
+of their own. The reader supports only the YAML that values.yaml uses: two spaces for each level.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Value:
 
 
 def values(text: str) -> Iterator[Value]:
-    """Those with a comment, in order."""
+    """Yield the documented values in their order."""
     lines = text.splitlines()
     path: list[str] = []
     meaning = ""
@@ -42,7 +42,7 @@ def values(text: str) -> Iterator[Value]:
 
 
 def _nested(lines: list[str], number: int, indent: int) -> str:
-    """What stands below a key, on one line."""
+    """Return the lines nested below a key, joined into one."""
     found = []
     for line in lines[number + 1 :]:
         if line.strip() and len(line) - len(line.lstrip()) <= indent:
@@ -64,7 +64,7 @@ def _cell(text: str) -> str:
 
 
 def page(chart: Path) -> str:
-    """README.md as it should be: what people wrote, the mark, the table."""
+    """Return README.md with the table below its mark."""
     written, mark, _ = (chart / "README.md").read_text("utf-8").partition(MARK)
     return f"{written}{mark or MARK}\n{table((chart / 'values.yaml').read_text('utf-8'))}"
 

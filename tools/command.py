@@ -1,4 +1,4 @@
-"""A command that somebody else's program is: what it says counts, and why it failed, in one line."""
+"""Run an external command; report a failure in one line."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from tools.cache import NotBuilt
 
-LAST_LINES = 3  # of a failed command, in the reason that is given
+LAST_LINES = 3  # of the error output, quoted in the error
 
 
 def run(name: str, command: Sequence[str], timeout_s: float, **how: Any) -> str:
-    """What it prints. Raises NotBuilt."""
+    """Run the command and return its standard output. Raises NotBuilt."""
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(
             command, capture_output=True, text=True, timeout=timeout_s, **how

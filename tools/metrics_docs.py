@@ -1,6 +1,6 @@
-"""The table in docs/metrics.md, written from the code: python -m tools.metrics_docs docs/metrics.md
+"""Write the table in docs/metrics.md from the code: python -m tools.metrics_docs docs/metrics.md
 
-Metrics are constants of modules named `measures` or `..._measures`, which are found by looking.
+Metrics are the constants of all modules named `measures` or `..._measures`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def rows() -> list[Row]:
-    """Of all metrics that there are, by name."""
+    """Return a row for each metric, by name."""
     found = [
         Row(one, module.WHO, (*_edge(module.__name__), *one.label_names))
         for module in modules()
@@ -62,7 +62,7 @@ def table() -> str:
 
 
 def page(file: Path) -> str:
-    """As it should be: what people wrote, the mark, the table."""
+    """Return the page with the table below its mark."""
     written, _, _ = file.read_text("utf-8").partition(MARK)
     return f"{written}{MARK}\n{table()}"
 

@@ -1,4 +1,4 @@
-"""python -m tools.slow_tests REPORTS: prints the tests that take so long that `make check` leaves them out.
+"""python -m tools.slow_tests REPORTS: print the tests that are too slow for `make check`.
 
 REPORTS is a folder of JUnit XML of a whole run (`make unit JUNIT=FOLDER`).
 """
@@ -47,7 +47,7 @@ def main(reports: str) -> int:
 
 
 def _name(classname: str, name: str) -> str:
-    """As pytest takes it: tests.store.test_x and TestY become tests/store/test_x.py::TestY; without parameters."""
+    """Return the id for pytest, without parameters: tests.store.test_x.TestY is tests/store/test_x.py::TestY."""
     parts = classname.split(".")
     for number in range(len(parts), 0, -1):
         file = Path(*parts[:number]).with_suffix(".py")

@@ -1,9 +1,8 @@
-"""Takes what the console's page has of others out of their npm packages: `python -m tools.vendor`.
+"""Copy third-party files of the console's page out of their npm packages: `python -m tools.vendor`.
 
-The page has no build step, so each file is what its package publishes, but for what a browser needs to load it as it
-lies there: imports by relative names, as a map of imports would have to stand in the page, which its policy refuses.
-Which versions, and what came of them, is written into `vendored.json` beside the files; tests hold the files to it
-without a network. Licences lie beside them.
+The page has no build step: each file is published by its package, with imports rewritten to relative names, because
+the page's content security policy forbids an inline import map. Versions and hashes are written to `vendored.json`
+beside the files, together with the licences; tests check the files against it without a network.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ SOURCE_MAP = re.compile(r"\n//# sourceMappingURL=\S+\s*$")  # there is none here
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One of npm. files: in the package → here; script: a name that such a file declares, and is to export."""
+    """A package of npm. files: path in the package to path here; script: the name that a plain script declares."""
 
     name: str
     version: str
@@ -75,12 +74,12 @@ PLACES = {
 
 
 def as_module(text: str) -> str:
-    """With imports by where things lie here. Raises KeyError for one of something else."""
+    """Rewrite the imports of a module to local paths. Raises KeyError for an unknown package."""
     return SPECIFIER.sub(lambda found: f'"{IMPORTS[found[2]]}"', SOURCE_MAP.sub("\n", text))
 
 
 def exporting(text: str, name: str) -> str:
-    """A script as a module, with what it declares."""
+    """Turn a plain script into a module that exports the name."""
     return f"{text.rstrip()}\nexport default {name};\n"
 
 
@@ -89,7 +88,7 @@ def sha256(data: bytes) -> str:
 
 
 def take(package: Package, place: Path) -> dict[str, Any]:
-    """Writes its files; what is to be recorded of it. Raises NotBuilt, KeyError."""
+    """Write the files of a package and return its record. Raises NotBuilt, KeyError."""
     with tempfile.TemporaryDirectory() as folder:
         said = run(
             "npm pack", ["npm", "pack", "--json", f"{package.name}@{package.version}"], PATIENCE_S, cwd=folder
@@ -111,7 +110,7 @@ def take(package: Package, place: Path) -> dict[str, Any]:
 
 
 def _told(said: Any) -> list[dict[str, Any]]:
-    """Versions of npm print a list, or a mapping by name."""
+    """Return the list of packages from the output of npm: some versions print a mapping by name."""
     return list(said.values()) if isinstance(said, dict) else said
 
 

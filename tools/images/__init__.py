@@ -1,5 +1,5 @@
-"""The images of the Dockerfile: `python -m tools.images` builds them with docker or buildah, whichever is there.
+"""Build the images of the Dockerfile with docker or buildah: `python -m tools.images`.
 
-`build.py` builds, `base.py` makes a base out of Debian's packages where none can be pulled,
-`storage.py` keeps buildah's storage clean.
+`build.py` builds, `base.py` makes a base image from Debian's packages where none can be pulled, `storage.py` cleans
+buildah's storage.
 """

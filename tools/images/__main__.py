@@ -1,4 +1,4 @@
-"""python -m tools.images [TARGET ...]: build images of the Dockerfile; `--help` tells of the rest."""
+"""python -m tools.images [TARGET ...]: build images of the Dockerfile; `--help` lists the options."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _options() -> argparse.Namespace:
 
 
 def main(options: argparse.Namespace) -> None:
-    """Raises NotBuilt."""
+    """Build, and push if asked to. Raises NotBuilt."""
     if options.print_base:
         print(base())
         return
     on = base() if options.own_base else options.base
-    # where there is an engine of Docker's too, it does not know of a base that buildah made
+    # a Docker engine on this machine does not have a base that buildah made
     builder = options.builder or ("buildah" if options.own_base else find_builder())
     for target in options.targets or targets():
         begin = time.monotonic()

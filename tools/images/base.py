@@ -1,7 +1,7 @@
-"""A base for machines that reach packages of Debian and Python, but no registry of images.
+"""Make a base image on machines that reach package registries but no image registry.
 
-What debootstrap makes is kept in the cache. What belongs to this machine alone, the authorities that it trusts and
-where its pip looks, goes into the image made of that, and so never into the Dockerfile.
+The output of debootstrap is cached. Settings of this machine (trusted certificate authorities, pip configuration) go
+into this image and therefore never into the Dockerfile.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tools.images.storage import OWN_MOUNTS, buildah
 SUITE = "bookworm"  # Debian 12: Python 3.11
 PACKAGES = ("ca-certificates", "python3", "python3-venv")
 NAME = "localhost/penstock-base"
-MONTH = f"{datetime.now(UTC):%Y-%m}"  # in the next one it is made anew, with what Debian has mended since
+MONTH = f"{datetime.now(UTC):%Y-%m}"  # the image is made again in the next month, with Debian's updates
 DEBIAN = Kept("image-base", f"{SUITE}-3-{MONTH}", "base.tar")
 
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 PIP = Path("/etc/pip.conf")
-UNWANTED = ("var/cache/apt", "var/lib/apt/lists", "var/log", "dev", "run")  # of what debootstrap makes
+UNWANTED = ("var/cache/apt", "var/lib/apt/lists", "var/log", "dev", "run")  # of the output of debootstrap
 TIMEOUT_S = 1200.0  # it takes 30 s
 
 OUR_PIP = f"[global]\ncert = {AUTHORITIES}\n"
@@ -38,7 +38,7 @@ MEND = (
 
 
 def base() -> str:
-    """The name of the image, which is made if it is not there. Raises NotBuilt."""
+    """Return the name of the image; make it if it is missing. Raises NotBuilt."""
     name = f"{NAME}:{DEBIAN.version}-{machine()}"
     if not _is_there(name):
         keep([DEBIAN], _debootstrap)
@@ -47,7 +47,7 @@ def base() -> str:
 
 
 def machine() -> str:
-    """Return a few letters that differ from those of a machine with other authorities or another pip."""
+    """Return a short hash of the machine's certificate authorities and pip configuration."""
     return hashlib.sha256(_authorities() + _pip()).hexdigest()[:8]
 
 
@@ -76,7 +76,7 @@ def _debootstrap(place: Path, missing: Sequence[Kept]) -> None:
 
 
 def _name_all_sources(sources: Path) -> None:
-    """debootstrap takes and names the suite alone, without what was mended after its release."""
+    """Add the updates and security suites: debootstrap configures the release alone."""
     deb, mirror, suite, *parts = sources.read_text().split()
     mirror = mirror.rstrip("/")
     lines = [(mirror, suite), (mirror, f"{suite}-updates"), (f"{mirror}-security", f"{suite}-security")]
@@ -99,7 +99,7 @@ def _make(name: str) -> None:
 
 @contextmanager
 def _container() -> Iterator[str]:
-    """An empty one of buildah's."""
+    """Yield the name of an empty working container."""
     container = buildah("from", "scratch").strip()
     try:
         yield container

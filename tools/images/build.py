@@ -1,4 +1,4 @@
-"""Builds images with what the machine has: docker, else buildah."""
+"""Build images with docker or, where it is missing, buildah."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BUILDERS = {
 
 @dataclass(frozen=True)
 class Image:
-    """One to build: of a folder, by the Dockerfile in it or another one, and what that is told."""
+    """An image to build: its context folder, Dockerfile, target stage and build arguments."""
 
     name: str
     folder: Path
@@ -50,19 +50,22 @@ class Image:
 
 
 def version() -> str:
-    """Of the project: the images' tag."""
+    """Return the version of the project, which is the tag of the images."""
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"])
 
 
 def targets() -> list[str]:
-    """Of the Dockerfile: the stages that have an entrypoint."""
+    """Return the stages of the Dockerfile that have an entrypoint."""
     stages = re.split(r"^FROM ", DOCKERFILE.read_text("utf-8"), flags=re.MULTILINE)[1:]
     named = (re.match(r"\S+ AS (\S+)", stage) for stage in stages if "\nENTRYPOINT " in stage)
     return [found[1] for found in named if found]
 
 
 def image(target: str, prefix: str = PREFIX, tag: str = "", base: str = "", source: str = "") -> Image:
-    """base: '' is the one that the Dockerfile names. source: where its sources are published, '' nowhere."""
+    """Describe an image of the Dockerfile.
+
+    base: '' uses the base that the Dockerfile names. source: URL of the published sources, '' if there is none.
+    """
     name = f"{prefix}penstock-{target}:{tag or version()}"
     given = {"BASE": base} if base else {}
     told = {"base.name": base or default_base(), "revision": _revision(), "source": source}
@@ -71,13 +74,13 @@ def image(target: str, prefix: str = PREFIX, tag: str = "", base: str = "", sour
 
 
 def default_base() -> str:
-    """The one that the Dockerfile names."""
+    """Return the base image that the Dockerfile names."""
     (found,) = re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE.read_text("utf-8"), flags=re.MULTILINE)
     return str(found)
 
 
 def _revision() -> str:
-    """The commit, with `-dirty` if the tree is not quite that; '' outside a repository."""
+    """Return the commit, with `-dirty` if the tree was changed; '' outside a repository."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         return subprocess.run(command, capture_output=True, text=True).stdout.strip()
@@ -86,7 +89,7 @@ def _revision() -> str:
 
 
 def build(wanted: Image, builder: str) -> None:
-    """What is done is shown on stderr while it is done. Raises NotBuilt."""
+    """Build the image; the progress goes to standard error. Raises NotBuilt."""
     arguments = [
         word for name, value in wanted.arguments.items() for word in ("--build-arg", f"{name}={value}")
     ]
@@ -104,17 +107,17 @@ def build(wanted: Image, builder: str) -> None:
 
 
 def push(name: str, builder: str) -> None:
-    """To the registry that the name begins with, as whoever logged in there. Raises NotBuilt."""
+    """Push the image to the registry of its name, with the credentials of an earlier login. Raises NotBuilt."""
     run(f"{builder} push", [*OWN_MOUNTS, builder, "push", name], PUSH_TIMEOUT_S)
 
 
 def tag_as(name: str, other: str) -> None:
-    """One more name for an image of buildah's. Raises NotBuilt."""
+    """Add a name to an image of buildah. Raises NotBuilt."""
     buildah("tag", name, other)
 
 
 def find_builder() -> str:
-    """Docker where its engine runs: that is where people look for their images. Raises NotBuilt."""
+    """Return docker if its engine runs, else buildah. Raises NotBuilt."""
     if shutil.which("docker") and not subprocess.run(["docker", "version"], capture_output=True).returncode:
         return "docker"
     if shutil.which("buildah"):

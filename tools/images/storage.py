@@ -1,7 +1,7 @@
-"""The storage of buildah: what builds leave in it that nobody wants any more.
+"""Remove leftovers of builds from the storage of buildah.
 
-A build that is interrupted or killed leaves working containers. Each carries who had it built as a build argument that
-no Dockerfile asks for, so that it makes no other image of it. And each build leaves what the one before it had made.
+An interrupted build leaves working containers. Each carries its owner as a build argument that no Dockerfile uses, so
+that the argument does not change the image. Each build also leaves the layers of the previous one.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tools.command import run
 OWN_MOUNTS = () if os.geteuid() else ("unshare", "--mount", "--propagation", "private")
 OWNER = "PENSTOCK_BUILT_BY"
 OURS = "label=org.opencontainers.image.vendor=Penstock"  # every stage of the Dockerfile has it
-KEPT_S = 24 * 3600.0  # what has no name is the cache of the next builds
+KEPT_S = 24 * 3600.0  # images without a name are the cache of later builds
 TIMEOUT_S = 120.0
 
 
 def buildah(*words: str, timeout_s: float = TIMEOUT_S) -> str:
-    """What it prints. Raises NotBuilt."""
+    """Run buildah and return its standard output. Raises NotBuilt."""
     return run(f"buildah {words[0]}", [*OWN_MOUNTS, "buildah", *words], timeout_s)
 
 
 @contextmanager
 def kept_clean() -> Iterator[list[str]]:
-    """Words for a build within it; what it, killed ones and old ones leave is gone afterwards. Raises NotBuilt."""
+    """Yield arguments for a build, and remove afterwards what it, killed and old builds left. Raises NotBuilt."""
     own = _owner()
     try:
         yield ["--build-arg", f"{OWNER}={own}"]
@@ -47,17 +47,17 @@ def _remove_working(own: str) -> None:
 
 
 def _working() -> Iterator[tuple[str, str]]:
-    """Working containers, and who had them built."""
+    """Yield the working containers with their owners."""
     root = Path(buildah("info", "--format", "{{.store.GraphRoot}}").strip())
     for state in root.glob("*-containers/*/userdata/buildah.json"):
-        with suppress(OSError, ValueError):  # it comes or goes just now
+        with suppress(OSError, ValueError):  # it is being created or removed
             told = json.loads(state.read_text("utf-8"))
             if owner := (told.get("Args") or {}).get(OWNER):
                 yield told["container-id"], owner
 
 
 def _owner(pid: int | str = "self") -> str:
-    """A process: its number and when it began, as numbers are used again. Raises OSError if it has ended."""
+    """Return the id and the start time of a process: ids are reused. Raises OSError if the process has ended."""
     stat = Path(f"/proc/{pid}/stat").read_text("utf-8")
     return f"{stat.partition(' ')[0]}-{stat.rpartition(')')[2].split()[19]}"
 
@@ -69,7 +69,7 @@ def _lives(owner: str) -> bool:
 
 
 def remove_old(ours: str = OURS, kept_s: float = KEPT_S) -> None:
-    """Of images that have no name any more. What another one is made of, or a build uses, is not removed."""
+    """Remove images without a name unless another image or a build uses them."""
     found = json.loads(buildah("images", "--json", "--filter", "dangling=true", "--filter", ours) or "null")
     for image in found or ():
         if time.time() - image["created"] > kept_s:

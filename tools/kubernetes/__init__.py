@@ -1,5 +1,5 @@
-"""Real programs for tests, of modules and packages alone: Kubernetes, a store of objects. `tools.kubernetes GROUP`.
+"""Build real servers for the tests from Go modules and packages: `python -m tools.kubernetes GROUP`.
 
-`programs.py` says which programs and versions, `modules/` holds the Go modules that pin what they are made of,
-`build.py` builds them into the cache, `lock.py` writes the modules anew after a version was raised.
+`programs.py` lists programs and versions, `modules/` holds the Go modules that pin their dependencies, `build.py`
+builds them into the cache, `lock.py` updates the modules after a version was raised.
 """

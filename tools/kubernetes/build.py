@@ -1,4 +1,4 @@
-"""Builds the programs of a group that are not in the cache: one `go build` for each of our modules."""
+"""Build the programs of a group that are missing from the cache, with one `go build` for each module."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Say = Callable[[str], None]
 
 
 def build(group: str, say: Say) -> None:
-    """Raises NotBuilt."""
+    """Build the missing programs of the group. say: receives a line for each step. Raises NotBuilt."""
     wanted = [program for program in GROUPS[group] if not _is_given(program)]
     for _, programs in groupby(wanted, key=lambda program: program.module.name):
         _build_together(list(programs), say)
 
 
 def _build_together(programs: Sequence[Program], say: Say) -> None:
-    """These are of one module."""
+    """Build programs of one module."""
     wanted = [program.kept for program in programs]
     if not_there(wanted):
         go = find_go(programs[0].module.folder)
@@ -41,7 +41,7 @@ def _build(go: str, programs: Sequence[Program], say: Say, place: Path, missing:
     names = ", ".join(map(str, missing))
     say(f"building {names}; the first time it takes minutes")
     begin = time.monotonic()
-    # -trimpath: what is built is the same wherever the modules and the cache are
+    # -trimpath: the output does not depend on the paths of the modules and the cache
     words = ["build", "-trimpath", "-buildvcs=false", "-ldflags", _linker_flags(module), "-o", f"{place}/"]
     run_go(go, [*words, *packages], module.folder)
     for kept in missing:

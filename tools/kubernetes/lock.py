@@ -1,6 +1,6 @@
-"""python -m tools.kubernetes.lock: write go.mod and go.sum of our Go modules anew, as `programs.py` says.
+"""python -m tools.kubernetes.lock: write go.mod and go.sum of the Go modules from `programs.py`.
 
-Needs the network. Builds need nothing of it: they take what go.mod and go.sum say, and refuse anything else.
+It needs the network. Builds verify each module against go.sum.
 """
 
 import json
@@ -19,7 +19,7 @@ WHY_REPLACED = """\
 
 
 def lock(module: Module) -> None:
-    """Raises NotBuilt."""
+    """Write go.mod and go.sum of the module. Raises NotBuilt."""
     go = find_go()
     module.folder.mkdir(exist_ok=True)
     (module.folder / "go.sum").unlink(missing_ok=True)
@@ -42,13 +42,13 @@ def _lines(go: str, module: Module) -> Iterator[str]:
 
 
 def _tools(module: Module) -> list[str]:
-    """Programs of others: that they are named makes `go mod tidy` keep what they need."""
+    """Return `tool` lines for the programs: `go mod tidy` then keeps their dependencies."""
     packages = [program.package for program in PROGRAMS.values() if program.module is module]
     return [package for package in packages if not package.startswith(MODULE_PATH)]
 
 
 def _parts(go: str, version: str) -> list[str]:
-    """What k8s.io/kubernetes replaces by folders of its own."""
+    """Return the modules that k8s.io/kubernetes replaces by folders of its own tree."""
     fetched = json.loads(run_go(go, ["mod", "download", "-json", f"{KUBERNETES}@v{version}"]))
     listed = json.loads(run_go(go, ["mod", "edit", "-json", str(Path(fetched["GoMod"]))]))
     replaced = (each for each in listed["Replace"] if each["New"]["Path"].startswith("./staging/"))

@@ -1,7 +1,6 @@
-"""Which programs tests use that Go builds, in which versions, and where they are: Kubernetes, a store of objects,
-a collector of traces.
+"""Programs in Go that the tests use, with their versions and paths: Kubernetes, an object store, a trace collector.
 
-A version is raised here and nowhere else; `make kubernetes-lock` then writes go.mod and go.sum anew.
+Versions are raised only here; `make kubernetes-lock` then updates go.mod and go.sum.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ KUBERNETES_VERSION = "1.36.3"
 # newer kubelets want containerd 2 and refuse cgroups v1; a node may be up to three minors older than its API server
 NODE_VERSION = "1.34.4"
 OLDEST_VERSION = (
-    "1.32.9"  # that Chart.yaml promises: a definition that newer ones take may be too much for it
+    "1.32.9"  # the oldest that Chart.yaml supports: it may refuse definitions that newer versions accept
 )
 CHECK_VERSION = f"{OLDEST_VERSION}-1"  # raise the end with modules/definitions/check-definitions
 HELM_VERSION = "4.3.1"
 COREDNS_VERSION = "1.15.0"
 VERSITYGW_VERSION = "1.8.0"  # speaks S3, and keeps objects in a folder
-COLLECTOR_VERSION = "0.165.0"  # of OpenTelemetry's collector: what traces are sent to
+COLLECTOR_VERSION = "0.165.0"  # the OpenTelemetry collector
 COLLECTOR_BUILD = f"{COLLECTOR_VERSION}-1"  # raise the end with modules/collector/otelcol
 PAUSE_VERSION = "1"  # raise it with modules/node/pause
 
@@ -41,7 +40,7 @@ WITHOUT_NODE = ("etcd", "promtool")  # what Debian has of the programs that need
 
 @dataclass(frozen=True)
 class Module:
-    """A Go module of ours: it requires the modules of programs that are built with the same dependencies."""
+    """A Go module of this project. It requires the modules of programs that share dependencies."""
 
     name: str
     requires: Mapping[str, str]  # versions by module path
@@ -56,7 +55,7 @@ class Module:
 
 @dataclass(frozen=True)
 class Program:
-    """One that Go builds."""
+    """A program built with Go."""
 
     kept: Kept
     module: Module
@@ -98,7 +97,7 @@ _KUBECTL = Program.of(_CONTROL, f"{KUBERNETES}/cmd/kubectl", KUBERNETES_VERSION)
 _HELM = Program.of(_CLIENTS, "helm.sh/helm/v4/cmd/helm", HELM_VERSION)
 # what is asked for together; programs of one module in one group are built by one `go build`
 GROUPS = {
-    "clients": (_KUBECTL, _HELM),  # for a cluster of somebody's own
+    "clients": (_KUBECTL, _HELM),  # for an existing cluster
     "apiserver": (
         Program.of(_CONTROL, f"{KUBERNETES}/cmd/kube-apiserver", KUBERNETES_VERSION),
         _KUBECTL,
@@ -125,7 +124,7 @@ def modules() -> list[Module]:
 
 
 def find(name: str) -> str:
-    """Where the program is that was built, given by KUBEBUILDER_ASSETS or installed. Raises NotBuilt."""
+    """Return the path of the program: built, given by KUBEBUILDER_ASSETS, or installed. Raises NotBuilt."""
     if name in ENVTEST and (assets := os.environ.get("KUBEBUILDER_ASSETS")):
         return _given(Path(assets).absolute(), name)
     if name in PROGRAMS:

@@ -1,5 +1,5 @@
-"""The documentation as a site: what mkdocs does not do by itself, so that the same Markdown works on a code host, too.
+"""Extend mkdocs so that the documentation's Markdown works both on the site and on a code host.
 
-`hooks` is what mkdocs calls. `places` knows which file of the repository is which page, `sources` shows files that are
-no pages, `markdown` says in Python-Markdown's words what code hosts understand without.
+mkdocs calls `hooks`. `places` maps files of the repository to pages, `sources` makes pages of source files, `markdown`
+converts CommonMark to what Python-Markdown needs.
 """

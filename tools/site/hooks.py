@@ -1,4 +1,4 @@
-"""What mkdocs calls while it builds the site (`hooks` in mkdocs.yml)."""
+"""Hooks that mkdocs calls while it builds the site (`hooks` in mkdocs.yml)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.site.sources import source_page
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Anchors as code hosts make them; folders of the navigation are all their pages."""
+    """Set the anchors of code hosts, and replace folders in the navigation by their pages."""
     config.mdx_configs["toc"]["slugify"] = slug
     config.nav = _unfolded(config.nav)
     return config
@@ -38,7 +38,7 @@ def _index_first(path: Path) -> tuple[bool, str]:
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Pages that are elsewhere, and those that show what is linked to."""
+    """Add the pages outside docs/, and pages for the source files that pages link to."""
     for path in ("README.md", *pages_elsewhere()):
         files.append(File.generated(config, place(path), content=(ROOT / path).read_text()))
     for path in sorted(_linked(files)):
@@ -50,7 +50,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def _linked(files: Files) -> set[str]:
-    """What pages link to that is no page, and not copied with docs/."""
+    """Return the files that pages link to and that are neither pages nor copied with docs/."""
     found: set[str] = set()
     for file in files.documentation_pages():
         page = origin(file.src_uri)
@@ -73,7 +73,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def _on_site(link: str, uri: str) -> str:
-    """As it is where it leads nowhere: mkdocs then says so."""
+    """Return the link for the site; unchanged if it is broken, so that mkdocs reports it."""
     name, sharp, anchor = link.partition("#")
     if not name or "://" in name:
         return link

@@ -1,4 +1,4 @@
-"""What code hosts read in a page (CommonMark) and Python-Markdown does not, said for both; and where links lead."""
+"""Convert CommonMark that code hosts accept to Markdown that Python-Markdown reads alike; rewrite links."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LINK = re.compile(r"(`+)(?:(?!\1).)+?\1|(?P<before>\]\()(?P<target>[^)\s]+)(?P<a
 
 
 def slug(heading: str, separator: str = "-") -> str:
-    """Of a heading, as code hosts make it: a space is a hyphen, however many there are."""
+    """Return the anchor of a heading as code hosts make it: each space becomes a hyphen."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", separator)
 
 
 def with_links(text: str, resolved: Callable[[str], str]) -> str:
-    """The page with each of its links as `resolved` says. Code stays as it is."""
+    """Return the page with its links passed through `resolved`. Code is left unchanged."""
 
     def changed(found: re.Match[str]) -> str:
         if found["target"] is None:
@@ -31,7 +31,7 @@ def with_links(text: str, resolved: Callable[[str], str]) -> str:
 
 
 def _parts(lines: list[str]) -> Iterator[tuple[bool, str]]:
-    """What lies between fences, and what lies in them."""
+    """Yield the parts outside and inside of fenced code."""
     fence, gathered = "", list[str]()
     for line in lines:
         found = FENCE.match(line)
@@ -47,7 +47,7 @@ def _parts(lines: list[str]) -> Iterator[tuple[bool, str]]:
 
 
 def with_room(text: str) -> str:
-    """Lists and tables begin after an empty line, and what belongs to an item is indented by four."""
+    """Put an empty line before lists and tables, and indent the contents of items by four."""
     said: list[str] = []
     contents: list[int] = []  # at which column the contents of each open item begin
     fence = ""
@@ -71,7 +71,7 @@ def with_room(text: str) -> str:
 
 
 def _still_open(contents: list[int], line: str, indent: int, said: list[str]) -> list[int]:
-    """Items that the line belongs to, or goes on with: text right below an item is still its own."""
+    """Return the open list items that the line belongs to; text right below an item continues it."""
     after_a_gap = bool(said) and not said[-1].strip()
     if not line.strip() or not (after_a_gap or ITEM.match(line) or TABLE.match(line) or FENCE.match(line)):
         return contents
@@ -79,7 +79,7 @@ def _still_open(contents: list[int], line: str, indent: int, said: list[str]) ->
 
 
 def _begins(line: str, contents: list[int], said: list[str]) -> bool:
-    """A list or a table, right below text that belongs to none. contents: of the items above."""
+    """Return whether a list or table begins right below text outside it. contents: columns of the open items."""
     before = said[-1] if said else ""
     if not before.strip():
         return False

@@ -1,4 +1,4 @@
-"""Which file of the repository is which page of the site, and where a link between two files leads there."""
+"""Map files of the repository to pages of the site, and links between files to links between pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def pages_elsewhere() -> Iterator[str]:
 
 
 def place(path: str) -> str:
-    """Of a file or folder of the repository, on the site."""
+    """Return the page of a file or folder of the repository."""
     if path == "README.md":
         return README
     if path.startswith(DOCS) and _is_copied(path):
@@ -32,23 +32,23 @@ def place(path: str) -> str:
 
 
 def origin(uri: str) -> str:
-    """The other way round: the file that a page is made of."""
+    """Return the file that a page is made from."""
     if uri == README:
         return "README.md"
     return uri if uri in set(pages_elsewhere()) else DOCS + uri
 
 
 def _is_copied(path: str) -> bool:
-    """Below docs/ all but examples, which are shown with what is in them, and folders."""
+    """Return whether mkdocs copies it: all below docs/ except folders and the examples, which get pages."""
     return (ROOT / path).is_file() and not path.startswith(f"{DOCS}examples/")
 
 
 def target(link: str, page: str) -> str | None:
-    """The file or folder that a page's link leads to, as a path in the repository; None: there is none."""
+    """Return the path in the repository that a page's link leads to, or None."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
     return path if (ROOT / path).exists() and not path.startswith("..") else None
 
 
 def way(page: str, to: str) -> str:
-    """From a page of the site to another, relative."""
+    """Return the relative link from one page of the site to another."""
     return posixpath.relpath(to, str(PurePosixPath(page).parent))

@@ -1,4 +1,4 @@
-"""Pages of files and folders that are no pages themselves, and that some page links to."""
+"""Make pages that show source files and folders which documentation links to."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from tools.site.places import DOCS, ROOT, place, way
 
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".c": "c", ".json": "json"}
-HEAD = "---\nsearch: {exclude: true}\n---\n"  # whoever looks for words means those of the documentation
+HEAD = "---\nsearch: {exclude: true}\n---\n"  # keep sources out of the search
 
 
 def source_page(path: str) -> str:
-    """Markdown that shows it."""
+    """Return Markdown that shows the file or folder."""
     if (ROOT / path).is_file():
         return f"{HEAD}# {path}\n\n{_shown(ROOT / path)}"
     if path.startswith(DOCS):
@@ -27,7 +27,7 @@ def _files(folder: str) -> list[Path]:
 
 
 def _in_full(folder: str) -> Iterator[str]:
-    """Links to its pages, then all that is in its other files."""
+    """Yield links to the folder's pages, then the contents of its other files."""
     here = place(folder)
     for path in _files(folder):
         name = path.relative_to(ROOT).as_posix()
