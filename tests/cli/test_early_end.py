@@ -1,4 +1,4 @@
-"""SIGTERM while a process starts ends it: nothing is there yet to drain (docs/images.md, What they promise).
+"""SIGTERM while a process starts ends it: nothing is there yet to drain (docs/images.md, Guarantees).
 
 As the first process of a container it would be sent none, if nothing handled it: tests/images/test_edge.py.
 """

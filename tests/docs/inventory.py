@@ -150,7 +150,7 @@ ROWS = (
     Row("docs/reference/cli.md", "", Shown("cli/reference/test_reference.py::test_the_page_is_not_stale")),
     Row("docs/console.md", "Use it", Taken("console/contract/test_page_of_docs.py::test_its_commands")),
     Row(IMAGES, "Images", Taken("images/test_page.py::test_what_is_built")),
-    Row(IMAGES, "What they promise", Taken("images/test_page.py::test_how_a_container_is_best_run")),
+    Row(IMAGES, "Guarantees", Taken("images/test_page.py::test_how_a_container_is_best_run")),
     Row(KUBERNETES, "Declare a Queue", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Deletion", PAGE_OF_QUEUES),
     Row(KUBERNETES, "Several operators on one store", PAGE_OF_QUEUES),

@@ -1,4 +1,4 @@
-"""SIGTERM while the operator starts ends it: nothing is there yet to let go (docs/images.md, What they promise)."""
+"""SIGTERM while the operator starts ends it: nothing is there yet to let go (docs/images.md, Guarantees)."""
 
 from __future__ import annotations
 
