@@ -77,6 +77,9 @@ GONE_AND_BACK = Taken(
 REPLICATED = Taken("docs/test_replicated_page.py::test_two_failovers_lose_nothing")
 TRACES = Taken("docs/test_tracing_page.py::test_the_commands")
 
+TROUBLESHOOTING = Taken("docs/test_troubleshooting.py::test_its_commands_show_what_the_page_shows")
+OF_A_READER = Nowhere("names are for the reader to fill in, and nothing is wrong on the node of tests")
+
 IMAGES_BUILT = Elsewhere(
     "images/test_push.py::test_what_the_readme_says_builds_and_pushes",
     "`make images`, in `make e2e`: it takes podman",
@@ -199,6 +202,15 @@ ROWS = (
     Row(RQP, "Peers", RQP_SYSTEMS),
     Row(RQP, "When nothing gets through", RQP_SYSTEMS),
     Row(RQP, "Two machines", Taken("docs/test_rqp_page.py::test_two_machines")),
+    Row("docs/migrating.md", "TMQ", Taken(
+        "docs/test_migrating_page.py::test_messages_of_a_tmq_server_are_moved")),
+    Row("docs/migrating.md", "Text pub/sub", Taken(
+        "docs/test_migrating_page.py::test_tags_are_repeated_at_the_new_server")),
+    *(
+        Row("docs/troubleshooting.md", "", TROUBLESHOOTING, begins)
+        for begins in ("PENSTOCK_", "curl", "head", "penstock", "printf", "python")
+    ),
+    Row("docs/troubleshooting.md", "", OF_A_READER, "kubectl"),
     Row("docs/upgrades.md", "On Kubernetes", Elsewhere(
         "e2e/test_release.py::test_upgrades_of_the_pages_keep_what_was_said",
         "the same upgrade, with a value that changes")),
