@@ -30,11 +30,12 @@ slow-tests: $(READY)  ## write the list of tests that `make check` leaves out an
 	$(PYTHON) -m tools.slow_tests $(JUNIT) > tests/slow.txt.new
 	mv tests/slow.txt.new tests/slow.txt
 
-lint: $(READY)   ## ruff, mypy --strict, import contracts
+lint: $(READY)   ## ruff, mypy --strict, import contracts, spelling of pages and of the console's page
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/codespell *.md docs charts protos services/console/page tests/*/README.md mkdocs.yml
 
 faults: $(READY) system  ## kill everything at random, SEEDS=10 times; FAULT_SEED= says the first seed
 	$(PYTHON) -m tests.faults tmq $(SEEDS)
